@@ -28,13 +28,13 @@ EVENTS = (ROOT / "docs" / "events.md").read_text()
 
 
 @blocks(ROOT / "README.md")
-def test_the_readmes_ten_lines_record_a_call(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readme_example_records_a_call(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = [type(event) for event in run(block, monkeypatch)]
 
     assert kinds.count(ToolExecutionStart) == kinds.count(ToolExecutionEnd) == 1
 
 
-def test_the_server_takes_the_events_of_the_contract_page(acme: Cast) -> None:
+def test_server_accepts_the_documented_events(acme: Cast) -> None:
     example = re.search(r"^```ndjson\n(.*?)^```$", EVENTS, re.DOTALL | re.MULTILINE)
     assert example is not None
     shown = [json.loads(line) for line in example[1].splitlines()]
@@ -57,7 +57,7 @@ def test_the_server_takes_the_events_of_the_contract_page(acme: Cast) -> None:
     assert json.loads(answer.content)["rejected"] == []
 
 
-def test_the_contract_page_names_every_member_and_no_other() -> None:
+def test_contract_page_names_every_member_and_no_other() -> None:
     table = EVENTS.partition("## Members")[2].partition("## Answers")[0]
     documented = {
         name
@@ -70,7 +70,7 @@ def test_the_contract_page_names_every_member_and_no_other() -> None:
         assert f"`{name}`" in table
 
 
-def test_the_contract_page_states_the_limits_that_hold() -> None:
+def test_contract_page_states_the_current_limits() -> None:
     stated = (
         f"{MAX_COMPRESSED_BYTES >> 20} MiB as sent, {MAX_INFLATED_BYTES >> 20} MiB inflated"
         f" (at most {MAX_RATIO} times as sent), {MAX_LINES:,} lines, 1 MiB a line,"
@@ -80,7 +80,7 @@ def test_the_contract_page_states_the_limits_that_hold() -> None:
     assert stated in EVENTS
 
 
-def test_the_page_of_the_api_names_every_operation_that_reads() -> None:
+def test_api_page_names_every_read_operation() -> None:
     table = (ROOT / "docs" / "api.md").read_text().partition("| --- |")[2]
     named = {
         name
@@ -104,7 +104,7 @@ def test_pre_commit_runs_the_first_step_of_ci() -> None:
     assert entry[1] == steps[0] == ".ci/lint"
 
 
-def test_the_index_lists_every_decision_by_its_number() -> None:
+def test_adr_index_lists_every_decision_in_order() -> None:
     folder = ROOT / "docs" / "adr"
     row = re.compile(r"^\| \[(\d+)\]\(([^)]+)\) \| (.+?) \|", re.MULTILINE)
     listed = row.findall((folder / "README.md").read_text())
@@ -119,7 +119,7 @@ def test_the_index_lists_every_decision_by_its_number() -> None:
         assert headings == ["Context", "Decision", "Reasons", "Figures", "Consequences"], name
 
 
-def test_the_page_of_the_architecture_names_what_exists() -> None:
+def test_architecture_page_names_existing_files_and_every_package() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     named = re.findall(r"`((?:\w+/)+\w+\.(?:py|sql|html))`", text)
     storeys = text.partition("### The storeys")[2].partition("### What may")[0]
@@ -130,7 +130,7 @@ def test_the_page_of_the_architecture_names_what_exists() -> None:
     assert placed == folders | {"migrations"}
 
 
-def test_the_page_of_the_benchmarks_names_every_script() -> None:
+def test_benchmark_page_names_every_script() -> None:
     text = (ROOT / "bench" / "README.md").read_text()
 
     for script in (ROOT / "bench").glob("*.py"):
@@ -138,7 +138,7 @@ def test_the_page_of_the_benchmarks_names_every_script() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_between_documents_lead_somewhere(document: Path) -> None:
+def test_links_between_documents_resolve(document: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text())
 
     missing = [link for link in links if not (document.parent / link).exists()]

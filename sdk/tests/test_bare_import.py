@@ -18,7 +18,7 @@ SCRIPT = """
 """
 
 
-def test_no_module_of_the_sdk_imports_the_server() -> None:
+def test_sdk_modules_import_no_server_packages() -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(SCRIPT)],
         capture_output=True,

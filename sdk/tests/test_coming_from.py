@@ -15,17 +15,19 @@ NAMES = sorted(set(re.findall(r"`(tooltrail(?:\.\w+)+)`", TEXT)))
 
 
 @blocks(PAGE)
-def test_an_example_prints_what_it_says(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_print_the_documented_output(
+    block: Block, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert block.output
     run(block, monkeypatch)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_on_the_page_exists(name: str) -> None:
+def test_names_on_the_page_exist(name: str) -> None:
     resolve_name(name)
 
 
-def test_every_decision_a_test_is_exempt_by_is_explained() -> None:
+def test_every_decision_behind_an_exemption_is_explained() -> None:
     explained = {int(number) for number in re.findall(r"^(\d+)\. ", TEXT, re.MULTILINE)}
     linked = {int(number) for number in re.findall(r"\[(\d+)\]\(#decisions\)", TEXT)}
     named = {int(number) for reason in REASONS for number in re.findall(r"decision (\d+)", reason)}

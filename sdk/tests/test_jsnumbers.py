@@ -36,10 +36,10 @@ from tooltrail.jsnumbers import js_number
         (math.nan, "NaN"),
     ],
 )
-def test_known_numbers(value: float, text: str) -> None:
+def test_known_numbers_are_formatted_as_in_javascript(value: float, text: str) -> None:
     assert js_number(value) == text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_reads_back_as_the_same_double(value: float) -> None:
+def test_formatted_number_parses_to_the_same_double(value: float) -> None:
     assert float(js_number(value)) == value

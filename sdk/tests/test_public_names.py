@@ -119,7 +119,7 @@ def parameters(path: str) -> list[str]:
 
 
 @pytest.mark.parametrize("module", NAMES)
-def test_each_name_stands_where_it_is_promised(module: str) -> None:
+def test_promised_names_exist_in_their_module(module: str) -> None:
     found = resolve_name(module)
 
     assert [name for name in NAMES[module].split() if not hasattr(found, name)] == []
@@ -128,18 +128,18 @@ def test_each_name_stands_where_it_is_promised(module: str) -> None:
 
 
 @pytest.mark.parametrize("path", SIGNATURES)
-def test_each_function_takes_what_is_promised_in_that_order(path: str) -> None:
+def test_functions_take_the_promised_parameters_in_order(path: str) -> None:
     promised = SIGNATURES[path].split()
     taken = parameters(path)
 
     assert [name for name in taken if name in promised] == promised
 
 
-def test_the_function_to_guard_may_have_any_name_but_comes_first() -> None:
+def test_guarded_function_is_the_first_parameter_of_guard() -> None:
     assert parameters("tooltrail.guard.guard")[1:] == ["schema", "options", "**"]
 
 
-def test_guard_options_strategies_and_codes_are_the_documented_ones() -> None:
+def test_guard_options_strategies_and_codes_match_the_documentation() -> None:
     options = set(inspect.signature(GuardOptions).parameters)
 
     assert options == set(GUARD_OPTIONS.split())
@@ -154,7 +154,7 @@ def test_guard_options_strategies_and_codes_are_the_documented_ones() -> None:
     }
 
 
-def test_options_are_taken_as_mapping_as_object_and_as_keywords() -> None:
+def test_options_are_accepted_as_mapping_object_and_keywords() -> None:
     schema = {"type": "number"}
     ways: list[Guard] = [
         tooltrail.guard.create_guard(schema, {"onInvalid": "fallback", "fallbackValue": 0}),
@@ -167,7 +167,7 @@ def test_options_are_taken_as_mapping_as_object_and_as_keywords() -> None:
     assert all(way.schema is schema and way.options == ways[0].options for way in ways)
 
 
-def test_a_violation_goes_by_both_styles_of_names() -> None:
+def test_violation_dumps_camel_case_and_snake_case_names() -> None:
     violation = Violation(path="$", code="COERCED", received_value="1", coerced_value=1)
 
     assert {"receivedValue", "coercedValue", "llmMessage"} <= violation.model_dump(
@@ -177,7 +177,7 @@ def test_a_violation_goes_by_both_styles_of_names() -> None:
 
 
 @pytest.mark.parametrize("code", ERRORS)
-def test_there_is_one_error_class_for_each_code(code: str) -> None:
+def test_each_error_code_has_one_error_class(code: str) -> None:
     name, status, fatal = ERRORS[code]
     error: type[TooltrailError] = getattr(tooltrail.errors, name)
 
@@ -185,7 +185,7 @@ def test_there_is_one_error_class_for_each_code(code: str) -> None:
     assert issubclass(error, TooltrailError)
 
 
-def test_every_error_class_is_listed_here() -> None:
+def test_every_error_class_is_listed_in_this_test() -> None:
     classes = vars(tooltrail.errors).values()
     codes = {each.code for each in classes if isinstance(each, type) and hasattr(each, "code")}
 
@@ -202,7 +202,7 @@ def test_tools_registries_and_traces_have_the_documented_members() -> None:
     assert trace.span_id
 
 
-def test_the_context_of_an_executor_is_one_of_the_trails_too() -> None:
+def test_executor_context_can_be_created_from_a_trail() -> None:
     context = MemoryTrail().context("turn-1")
 
     assert context.id == "turn-1"
@@ -217,7 +217,7 @@ def modules() -> list[ModuleType]:
     ]
 
 
-def test_whatever_is_public_says_what_it_is() -> None:
+def test_every_public_name_has_a_docstring() -> None:
     """Modules, and the classes, functions and methods that users see by `help()`."""
     silent = [module.__name__ for module in modules() if not module.__doc__]
     for path, names in NAMES.items():

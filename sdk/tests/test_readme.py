@@ -20,7 +20,7 @@ TEXT = README.read_text()
 
 
 @blocks(README)
-def test_an_example_runs_and_prints_what_it_says(
+def test_examples_run_and_print_the_documented_output(
     block: Block, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = run(block, monkeypatch)
@@ -52,7 +52,7 @@ def in_words(default: object) -> str:
             return f"`{default}`"
 
 
-def test_the_table_of_options_is_the_settings_own() -> None:
+def test_options_table_matches_the_settings() -> None:
     options = [
         f"| `{option.name}` | `{option.metadata['env']}` | {in_words(option.default)} "
         f"| {option.metadata['doc']} |"
@@ -62,7 +62,7 @@ def test_the_table_of_options_is_the_settings_own() -> None:
     assert table("| option | variable |") == options, "paste:\n" + "\n".join(options)
 
 
-def test_the_table_of_strategies_has_all_of_them() -> None:
+def test_strategies_table_lists_every_strategy() -> None:
     named = [row.split("`")[1] for row in table("| `on_invalid` |")]
 
     assert sorted(named) == sorted(get_args(FailureStrategy))
@@ -76,7 +76,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_command_is_one_the_program_knows(command: list[str], tmp_path: Path) -> None:
+def test_documented_commands_are_accepted(command: list[str], tmp_path: Path) -> None:
     """Run where nothing waits and without a key: refused for that, not for its form."""
     ran = subprocess.run(
         [sys.executable, "-m", *command],
@@ -97,7 +97,7 @@ def test_a_command_is_one_the_program_knows(command: list[str], tmp_path: Path) 
         assert (ran.returncode, "TOOLTRAIL_API_KEY" in ran.stderr) == (2, True)
 
 
-def test_every_command_is_shown() -> None:
+def test_every_command_is_documented() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tooltrail", "--help"],
         capture_output=True,

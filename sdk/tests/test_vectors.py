@@ -14,7 +14,7 @@ MODULES = (
 )
 
 
-def test_every_recorded_row_is_in_a_test() -> None:
+def test_every_recorded_row_is_covered_by_a_test() -> None:
     for module in MODULES:
         import_module(f"sdk.tests.{module}")
     recorded = [row["id"] for path in sorted(FOLDER.glob("*.jsonl")) for row in rows(path.name)]

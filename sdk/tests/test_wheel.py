@@ -98,7 +98,7 @@ def wheel(uv: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_the_wheel_holds_every_module_the_licence_and_the_type_marker(wheel: Path) -> None:
+def test_wheel_contains_every_module_the_licence_and_the_type_marker(wheel: Path) -> None:
     source = ROOT / "sdk" / "src"
     modules = {str(path.relative_to(source)) for path in source.rglob("*.py")}
 
@@ -116,7 +116,7 @@ def test_the_wheel_holds_every_module_the_licence_and_the_type_marker(wheel: Pat
     assert (ROOT / "sdk" / "README.md").read_text().strip() in fields
 
 
-def test_the_wheel_works_in_an_environment_of_its_own(uv: str, wheel: Path, tmp_path: Path) -> None:
+def test_wheel_works_in_its_own_environment(uv: str, wheel: Path, tmp_path: Path) -> None:
     """Only what the wheel itself asks for is installed, in the versions this session runs with."""
     environment = tmp_path / "venv"
     # From the lock file, whose wheels this session's own installation left in uv's cache.

@@ -84,7 +84,7 @@ def _count(page: Page, name: str) -> int:
     return int(fact.locator("dd").first.inner_text().split()[0].replace(",", ""))
 
 
-def test_a_start_is_seen_while_the_call_runs_and_its_end_after(
+def test_start_is_shown_while_the_call_runs_and_the_end_afterwards(
     page: Page, acme: Cast, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace_id = f"trace-{uuid4().hex}"
@@ -115,7 +115,7 @@ def test_a_start_is_seen_while_the_call_runs_and_its_end_after(
     expect(page.locator(".calls li")).to_have_count(1)
 
 
-def test_a_killed_executor_leaves_its_open_calls_and_loses_none(
+def test_killed_executor_leaves_open_calls_and_loses_none(
     page: Page, acme: Cast, run: Run, tmp_path: Path
 ) -> None:
     def waiting() -> list[Path]:

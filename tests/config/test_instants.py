@@ -29,7 +29,7 @@ LAST, FIRST = datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)
         (LAST, KATHMANDU, "9999-12-31 23:59:59.999 UTC"),
     ],
 )  # fmt: skip  # by line as they belong together
-def test_an_instant_in_full(instant: datetime, zone: ZoneInfo, text: str) -> None:
+def test_exact_shows_the_full_timestamp(instant: datetime, zone: ZoneInfo, text: str) -> None:
     assert instants.exact(instant, zone) == text
 
 
@@ -43,14 +43,12 @@ def test_an_instant_in_full(instant: datetime, zone: ZoneInfo, text: str) -> Non
         (datetime(2026, 11, 20, 0, 30, tzinfo=timezone(timedelta(hours=1))), "19 Nov 23:30:00"),
     ],
 )
-def test_an_instant_says_no_more_than_needed_to_tell_it_from_now(
-    instant: datetime, text: str
-) -> None:
+def test_short_omits_parts_shared_with_now(instant: datetime, text: str) -> None:
     now = datetime(2026, 11, 20, 12, tzinfo=UTC)
     assert instants.short(instant, now, UTC).replace(instants.NBSP, " ") == text
 
 
-def test_today_is_the_zones_today() -> None:
+def test_today_depends_on_the_time_zone() -> None:
     now = datetime(2026, 11, 20, 18, 20, tzinfo=UTC)  # 00:05 of the 21st in Kathmandu
     before = now - timedelta(minutes=10)
     assert instants.short(before, now, UTC) == "18:10:00.000"
@@ -58,12 +56,12 @@ def test_today_is_the_zones_today() -> None:
     assert instants.to_the_minute(before, KATHMANDU) == "2026-11-20 23:55"
 
 
-def test_machines_read_utc() -> None:
+def test_iso_is_utc() -> None:
     at = datetime(2026, 11, 20, 0, 2, 11, 204_999, tzinfo=KATHMANDU)
     assert instants.iso(at) == "2026-11-19T18:17:11.204Z"
     assert instants.iso(FIRST) == "0001-01-01T00:00:00.000Z"
 
 
-def test_a_column_names_the_place() -> None:
+def test_place_is_the_last_part_of_the_zone_name() -> None:
     names = ("UTC", "Etc/UTC", "Asia/Kathmandu", "America/Argentina/Buenos_Aires")
     assert [instants.place(name) for name in names] == ["UTC", "UTC", "Kathmandu", "Buenos Aires"]

@@ -36,7 +36,7 @@ def small_disk(path: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
-def test_a_full_disk_refuses_loses_nothing_and_passes(full: bool) -> None:
+def test_full_database_disk_rejects_events_and_loses_none(full: bool) -> None:
     with new_installation() as installation, small_disk(installation.var):
         process = installation.up("--json", "--dev-tenant", "acme")
         facts = announcement(process)

@@ -32,7 +32,7 @@ def small_disk(site: Site) -> tuple[str, ...]:
     return prefix
 
 
-def test_a_full_disk_loses_nothing_while_the_server_is_there(site: Site, full: bool) -> None:
+def test_full_disk_loses_nothing_while_the_server_is_reachable(site: Site, full: bool) -> None:
     calls = 2000 if full else 500
     executor = start_on_full_disk(site, calls, size=2000)
     stats = json.loads(site.finish(executor))
@@ -42,7 +42,7 @@ def test_a_full_disk_loses_nothing_while_the_server_is_there(site: Site, full: b
     assert (balance.emitted, balance.lost) == (8 * calls, 0)
 
 
-def test_a_full_disk_and_no_server_lose_what_is_declared(
+def test_full_disk_without_a_server_loses_only_declared_events(
     far_site: Site, proxy: Proxy, full: bool
 ) -> None:
     proxy.go_away()
@@ -63,7 +63,7 @@ def start_on_full_disk(site: Site, calls: int, size: int) -> subprocess.Popen[st
     return site.start("full-disk", *arguments, before=small_disk(site))
 
 
-def test_a_neighbour_s_events_are_not_sent_under_another_key(
+def test_events_of_another_key_on_the_host_are_not_sent(
     site: Site, globex: Cast, live_server: LiveServer, tmp_path: Path
 ) -> None:
     with site_of(globex.tenant, live_server.url, tmp_path / "globex", site.spool_dir) as other:
@@ -81,7 +81,7 @@ def test_a_neighbour_s_events_are_not_sent_under_another_key(
         assert other.balance().calls_lost == 0
 
 
-def test_a_clock_that_jumps(far_site: Site, proxy: Proxy, full: bool) -> None:
+def test_jumping_clock_loses_no_events(far_site: Site, proxy: Proxy, full: bool) -> None:
     proxy.choose = lambda: random.choice([Fault.NONE, Fault.NONE, Fault.ANSWER_DROPPED])
     calls = 20_000 if full else 1500
     executor = far_site.start(

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.faults.site import Site, wait_until
 
 
-def test_random_kills_under_load_lose_no_call_that_returned(site: Site, full: bool) -> None:
+def test_random_kills_under_load_lose_no_returned_call(site: Site, full: bool) -> None:
     kills = 200 if full else 10
     for _ in range(kills):
         executor = site.start("alone", "--threads", "2", "--burst", "100", "--pause", "0.02")
@@ -22,7 +22,7 @@ def test_random_kills_under_load_lose_no_call_that_returned(site: Site, full: bo
     assert balance.lost <= kills, "at most the line each was writing"
 
 
-def test_workers_of_a_preloaded_application_may_be_killed(site: Site, full: bool) -> None:
+def test_killed_workers_of_a_preforked_application_lose_no_call(site: Site, full: bool) -> None:
     master = site.start("preforked", "--processes", "4", "--burst", "100", "--pause", "0.02")
     kills = 50 if full else 6
     for _ in range(kills):

@@ -6,7 +6,7 @@ from tests.support.faults.proxy import Fault, Proxy
 from tests.support.faults.site import Site, wait_until
 
 
-def test_a_server_away_and_an_executor_restarted_meanwhile(
+def test_server_outage_and_executor_restart_lose_no_call(
     far_site: Site, proxy: Proxy, full: bool
 ) -> None:
     # The long form is ten minutes with the SDK's own pauses, the short one goes by calls.
@@ -30,7 +30,9 @@ def test_a_server_away_and_an_executor_restarted_meanwhile(
     assert balance.lost <= 1, "at most the line the first was writing when it was killed"
 
 
-def test_answers_dropped_halved_delayed_and_reset(far_site: Site, proxy: Proxy, full: bool) -> None:
+def test_dropped_truncated_delayed_and_reset_answers_lose_no_events(
+    far_site: Site, proxy: Proxy, full: bool
+) -> None:
     faults = [fault for fault in Fault if fault is not Fault.NONE]
     proxy.choose = lambda: random.choice([*faults, Fault.NONE, Fault.NONE])
     wanted = 50 if full else 3

@@ -27,7 +27,7 @@ from tests.support.installation import (
 from tests.support.otlp.environment import run_framework
 
 
-def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: bool) -> None:
+def test_kills_of_web_processes_and_postgresql_lose_and_duplicate_nothing(full: bool) -> None:
     faults = ["web"] * (100 if full else 4) + ["database"] * (50 if full else 2)
     random.shuffle(faults)
     with new_installation() as installation:
@@ -56,7 +56,7 @@ def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: 
         assert end(process) == 0
 
 
-def test_what_sdk_and_otlp_send_while_web_processes_are_killed_is_stored_once(
+def test_sdk_and_otlp_events_are_stored_once_while_web_processes_are_killed(
     full: bool, tmp_path: Path
 ) -> None:
     with new_installation() as installation, ThreadPoolExecutor() as threads:

@@ -34,9 +34,7 @@ CHECKS = ",".join(
 )
 
 
-def test_nothing_the_description_allows_or_forbids_is_answered_with_a_500(
-    live_server: LiveServer, acme: Cast
-) -> None:
+def test_schemathesis_provokes_no_server_error(live_server: LiveServer, acme: Cast) -> None:
     uv = os.environ.get("UV") or shutil.which("uv")
     if uv is None:
         pytest.skip("schemathesis is fetched with uv, which is not here")

@@ -1,6 +1,6 @@
 """Every route by tenant, role and method, against what `routes.ROUTES` declares of it.
 
-A route that is not declared there fails `test_other_tenants.test_every_route_is_walked`; one whose
+A route that is not declared there fails `test_other_tenants.test_every_route_is_covered`; one whose
 methods are not declared fails here, with what it answered.
 """
 
@@ -122,7 +122,9 @@ def visitors(theirs: World, others: dict[Role, User]) -> Iterator[tuple[Visitor,
 
 
 @pytest.mark.parametrize("route", sorted(ROUTES))
-def test_each_cell_answers_as_declared(route: str, theirs: World, others: dict[Role, User]) -> None:
+def test_each_route_answers_as_declared(
+    route: str, theirs: World, others: dict[Role, User]
+) -> None:
     visit = ROUTES[route]
     wrong = []
     for visitor, named in visitors(theirs, others):
@@ -141,12 +143,12 @@ def test_each_cell_answers_as_declared(route: str, theirs: World, others: dict[R
 
 
 @pytest.mark.parametrize("route", ["settings/keys", "inbox/<uuid:pk>/discard"])
-def test_a_view_that_forgot_its_role_would_be_found(
+def test_missing_role_check_would_be_detected(
     route: str, theirs: World, others: dict[Role, User], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "has_role", lambda membership, role: True)
     with pytest.raises(AssertionError, match=r"viewer: POST is .*, declared 403"):
-        test_each_cell_answers_as_declared(route, theirs, others)
+        test_each_route_answers_as_declared(route, theirs, others)
 
 
 def _user(visitor: Visitor, others: dict[Role, User], named: World) -> User:
@@ -155,7 +157,7 @@ def _user(visitor: Visitor, others: dict[Role, User], named: World) -> User:
 
 
 @pytest.mark.parametrize("route", API)
-def test_each_key_answers_as_declared(route: str, theirs: World) -> None:
+def test_each_api_route_answers_each_scope_as_declared(route: str, theirs: World) -> None:
     visit = ROUTES[route]
     assert not isinstance(visit, Open)
     for scope in Scope:
@@ -172,7 +174,7 @@ def test_each_key_answers_as_declared(route: str, theirs: World) -> None:
 
 
 @pytest.mark.parametrize("route", PAGES)
-def test_a_form_of_another_site_changes_nothing(route: str, theirs: World) -> None:
+def test_cross_site_form_is_rejected(route: str, theirs: World) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(theirs.admin)
     visit = ROUTES[route]
@@ -186,7 +188,7 @@ def test_a_form_of_another_site_changes_nothing(route: str, theirs: World) -> No
 
 
 @pytest.mark.parametrize("route", sorted(ROUTES))
-def test_every_answer_is_told_how_browsers_shall_take_it(route: str, theirs: World) -> None:
+def test_every_answer_has_security_headers(route: str, theirs: World) -> None:
     """Pages and files, refusals and redirects alike."""
     visit = ROUTES[route]
     for client in (theirs.client(), Client()):

@@ -142,11 +142,11 @@ def _complain_of_routes(routes: dict[str, URLPattern]) -> None:
     assert not gone, f"No longer routes, remove them from tests/isolation/routes.py: {gone}"
 
 
-def test_every_route_is_walked() -> None:
+def test_every_route_is_covered() -> None:
     _complain_of_routes(all_routes())
 
 
-def test_a_forgotten_route_would_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forgotten_route_would_be_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     forgetful = ModuleType("forgetful")
     part = [path("<uuid:pk>", lambda request, pk: HttpResponse(), name="export")]
     vars(forgetful)["urlpatterns"] = [path("", include("config.urls")), path("out/", include(part))]
@@ -157,7 +157,7 @@ def test_a_forgotten_route_would_be_named(monkeypatch: pytest.MonkeyPatch) -> No
         _complain_of_routes({})
 
 
-def test_every_table_of_a_tenant_holds_the_canary(theirs: World) -> None:
+def test_every_tenant_table_contains_the_canary(theirs: World) -> None:
     with tenant_scope(theirs.tenant.id):
         bare = [
             table
@@ -181,12 +181,12 @@ def _find_nothing(visit: Visit, theirs: World, own: World) -> None:
 
 
 @pytest.mark.parametrize("route", sorted(CLOSED))
-def test_a_stranger_finds_nothing(route: str, theirs: World, own: World) -> None:
+def test_member_of_another_tenant_sees_nothing(route: str, theirs: World, own: World) -> None:
     _find_nothing(CLOSED[route], theirs, own)
 
 
 @pytest.mark.parametrize("route", LEAKY)
-def test_a_page_that_took_the_wrong_tenant_would_be_found(
+def test_page_with_the_wrong_tenant_would_be_detected(
     route: str, own: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Let the stranger into the other tenant: the walk must fail, or it proves nothing."""
@@ -206,7 +206,7 @@ def test_a_page_that_took_the_wrong_tenant_would_be_found(
 
 
 @pytest.mark.parametrize("route", sorted(r for r, v in CLOSED.items() if isinstance(v, Object)))
-def test_what_is_anothers_looks_like_what_is_not_there(
+def test_foreign_object_is_indistinguishable_from_a_missing_one(
     route: str, theirs: World, own: World
 ) -> None:
     visit, client, nowhere = CLOSED[route], own.client(), imagined(theirs)
@@ -218,7 +218,7 @@ def test_what_is_anothers_looks_like_what_is_not_there(
 
 
 @pytest.mark.parametrize("ask", ASKING)
-def test_an_own_page_asked_for_anothers_shows_as_little_as_for_nothing(
+def test_own_page_with_a_foreign_id_is_indistinguishable_from_a_missing_id(
     ask: Callable[[World, World], str], theirs: World, own: World
 ) -> None:
     client, nowhere = own.client(), imagined(theirs)
@@ -228,7 +228,7 @@ def test_an_own_page_asked_for_anothers_shows_as_little_as_for_nothing(
 
 
 @pytest.mark.parametrize("route", [route for route in PAGES if route != "switch-tenant"])
-def test_who_belongs_to_both_sees_only_the_chosen_one(
+def test_member_of_two_tenants_sees_only_the_selected_one(
     route: str, theirs: World, double: World
 ) -> None:
     visit, client = CLOSED[route], double.client()
@@ -242,14 +242,14 @@ def test_who_belongs_to_both_sees_only_the_chosen_one(
 
 
 @pytest.mark.parametrize("route", SHOWN)
-def test_its_own_admin_is_shown_it(route: str, theirs: World) -> None:
+def test_own_admin_sees_the_canary(route: str, theirs: World) -> None:
     _, response = next(_knock(CLOSED[route], theirs, theirs, theirs.client()))
     assert response.status_code == 200
     assert theirs.canary in _text(response), "the walk as a stranger would prove nothing"
 
 
 @pytest.mark.parametrize("route", sorted(ROUTES))
-def test_who_is_not_signed_in_sees_nothing(route: str, theirs: World) -> None:
+def test_anonymous_user_sees_nothing(route: str, theirs: World) -> None:
     visit = ROUTES[route]
     address = _path(visit, theirs)
     for response in (Client().get(address), Client().post(address)):
@@ -264,19 +264,21 @@ def test_who_is_not_signed_in_sees_nothing(route: str, theirs: World) -> None:
 
 
 @pytest.mark.parametrize("route", PAGES)
-def test_a_key_opens_no_page(route: str, own: World) -> None:
+def test_api_key_opens_no_page(route: str, own: World) -> None:
     client = Client(headers={"Authorization": f"Bearer {own.key(Scope.READ)}"})
     address = _path(CLOSED[route], own)
     assert {client.get(address).status_code, client.post(address).status_code} <= {302, 405}
 
 
 @pytest.mark.parametrize("route", API)
-def test_a_session_opens_no_api(route: str, own: World) -> None:
+def test_session_opens_no_api(route: str, own: World) -> None:
     client, address = own.client(), _path(CLOSED[route], own)
     assert {client.get(address).status_code, client.post(address).status_code} <= {401, 405}
 
 
-def test_a_strangers_event_about_the_same_call_is_another_call(theirs: World, own: World) -> None:
+def test_event_of_another_tenant_with_the_same_call_id_is_a_separate_call(
+    theirs: World, own: World
+) -> None:
     def calls(world: World) -> list[str]:
         with tenant_scope(world.tenant.id):
             found = Invocation.objects.filter(
@@ -296,7 +298,7 @@ def test_a_strangers_event_about_the_same_call_is_another_call(theirs: World, ow
     assert calls(own) == ["stranger"]
 
 
-def test_figures_are_of_the_keys_tenant_alone(theirs: World) -> None:
+def test_figures_cover_only_the_tenant_of_the_key(theirs: World) -> None:
     def figures(tenant: Tenant) -> dict[str, Any]:
         key = create_key(tenant, "reader", [Scope.READ])[1]
         answer = Client().get("/api/v1/summary", headers={"Authorization": f"Bearer {key}"})

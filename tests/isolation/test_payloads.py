@@ -142,13 +142,13 @@ def shown(visit: Visit, world: World, client: Client, **headers: str) -> str:
 
 
 @pytest.mark.parametrize("route", sorted(ROUTES))
-def test_a_viewer_is_shown_none(route: str, world: World, clients: dict[Role, Client]) -> None:
+def test_viewer_sees_no_payload(route: str, world: World, clients: dict[Role, Client]) -> None:
     for headers in ({}, {"HX-Request": "true"}):
         assert PAYLOAD not in shown(ROUTES[route], world, clients[Role.VIEWER], **headers)
 
 
 @pytest.mark.parametrize("route", sorted(ROUTES.keys() - ON_REQUEST.keys()))
-def test_an_auditor_is_shown_none_unasked(
+def test_auditor_sees_no_payload_without_a_reveal(
     route: str, world: World, clients: dict[Role, Client]
 ) -> None:
     for headers in ({}, {"HX-Request": "true"}):
@@ -157,7 +157,7 @@ def test_an_auditor_is_shown_none_unasked(
 
 @pytest.mark.parametrize("role", [Role.EDITOR, Role.ADMIN])
 @pytest.mark.parametrize("route", SHOWING)
-def test_the_others_are_shown_it(
+def test_payload_pages_show_payloads_to_editor_and_admin(
     route: str, role: Role, world: World, clients: dict[Role, Client]
 ) -> None:
     visit = ROUTES[route]
@@ -170,7 +170,7 @@ def test_the_others_are_shown_it(
 
 
 @pytest.mark.parametrize("kind", ["start", "end"])
-def test_a_viewer_is_told_what_is_left_out(
+def test_viewer_is_informed_about_hidden_payloads(
     kind: str, world: World, clients: dict[Role, Client]
 ) -> None:
     viewer = clients[Role.VIEWER]
@@ -189,7 +189,7 @@ def test_a_viewer_is_told_what_is_left_out(
     assert "Your role can&#x27;t view payloads" in answer.content.decode()
 
 
-def test_a_viewer_cannot_ask_whether_a_message_holds_a_text(
+def test_trace_search_in_messages_requires_payload_access(
     world: World, clients: dict[Role, Client]
 ) -> None:
     for role, client in clients.items():
@@ -198,7 +198,7 @@ def test_a_viewer_cannot_ask_whether_a_message_holds_a_text(
         assert ("get_weather" in rows) == (role in {Role.EDITOR, Role.ADMIN})
 
 
-def test_what_an_editor_searched_is_gone_for_the_viewer_they_become(world: World) -> None:
+def test_payload_search_is_hidden_after_demotion_to_viewer(world: World) -> None:
     member = make_user("demoted")
     with tenant_scope(world.tenant.id):
         membership = add_member(world.tenant, member, Role.EDITOR)
@@ -213,9 +213,7 @@ def test_what_an_editor_searched_is_gone_for_the_viewer_they_become(world: World
     assert _searches(world) == before
 
 
-def test_what_an_editor_searched_is_shown_for_a_reason_to_the_auditor_they_become(
-    world: World,
-) -> None:
+def test_former_editor_sees_their_search_as_auditor_after_a_reason(world: World) -> None:
     member = make_user("moved")
     with tenant_scope(world.tenant.id):
         membership = add_member(world.tenant, member, Role.EDITOR)
@@ -241,7 +239,7 @@ def test_what_an_editor_searched_is_shown_for_a_reason_to_the_auditor_they_becom
         assert views.count() == before + 1
 
 
-def test_what_an_auditor_found_is_shown_for_an_hour(world: World) -> None:
+def test_payload_search_of_an_auditor_is_shown_for_one_hour(world: World) -> None:
     auditor = make_user("finding")
     with tenant_scope(world.tenant.id):
         add_member(world.tenant, auditor, Role.AUDITOR)
@@ -266,7 +264,7 @@ def _searches(world: World) -> int:
         return PayloadSearch.objects.for_tenant(world.tenant.id).count()
 
 
-def test_a_viewers_export_has_every_member_but_no_message(
+def test_viewer_export_has_every_member_except_messages(
     world: World, clients: dict[Role, Client]
 ) -> None:
     def lines(role: Role) -> list[dict[str, str]]:
@@ -279,7 +277,7 @@ def test_a_viewers_export_has_every_member_but_no_message(
     assert [{**line, "error_message": None} for line in quoted] == plain
 
 
-def test_of_payloads_a_viewer_is_shown_the_shape(world: World, clients: dict[Role, Client]) -> None:
+def test_viewer_sees_the_structure_of_payloads(world: World, clients: dict[Role, Client]) -> None:
     page = shown(ROUTES["calls/<day:started_on>/<uuid:invocation_id>"], world, clients[Role.VIEWER])
     assert (
         f'&quot;q&quot;</span>: <span class="j-shape">text of {len(PAYLOAD)} characters</span>'
@@ -289,7 +287,7 @@ def test_of_payloads_a_viewer_is_shown_the_shape(world: World, clients: dict[Rol
     assert "Reveal" not in page
 
 
-def test_an_auditor_reveals_one_call_for_a_reason(world: World, members: dict[Role, User]) -> None:
+def test_auditor_reveals_one_call_with_a_reason(world: World, members: dict[Role, User]) -> None:
     auditor = make_user("asking")
     with tenant_scope(world.tenant.id):
         add_member(world.tenant, auditor, Role.AUDITOR)
@@ -322,7 +320,7 @@ def test_an_auditor_reveals_one_call_for_a_reason(world: World, members: dict[Ro
     assert client.get(f"{call}/start").status_code == 403
 
 
-def test_an_auditor_reveals_a_refused_line_and_says_why_they_search(
+def test_auditor_reveals_a_rejected_event_and_searches_with_a_reason(
     world: World, members: dict[Role, User]
 ) -> None:
     auditor = make_user("asking")

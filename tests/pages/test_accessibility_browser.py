@@ -116,7 +116,7 @@ def context(browser: Browser, live_server: LiveServer, site: Site) -> Iterator[B
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(context: BrowserContext, site: Site, scheme: str) -> None:
+def test_axe_reports_no_serious_issues(context: BrowserContext, site: Site, scheme: str) -> None:
     page = context.pages[0]
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     found = {}
@@ -137,7 +137,7 @@ def test_axe_finds_nothing_serious(context: BrowserContext, site: Site, scheme: 
     assert not serious, json.dumps(serious, indent=1)
 
 
-def test_axe_would_find_something(context: BrowserContext, site: Site) -> None:
+def test_axe_would_report_an_issue(context: BrowserContext, site: Site) -> None:
     """The proof that the test above can fail."""
     page = context.pages[0]
     page.goto("/traces/")
@@ -146,7 +146,9 @@ def test_axe_would_find_something(context: BrowserContext, site: Site) -> None:
     assert any(one.startswith("label:") for one in accessibility_findings(page))
 
 
-def test_no_first_load_is_heavy(browser: Browser, live_server: LiveServer, site: Site) -> None:
+def test_first_load_of_every_page_is_small(
+    browser: Browser, live_server: LiveServer, site: Site
+) -> None:
     made = browser.new_context(base_url=live_server.url)
     sign_in(made.new_page(), site.cast.admin)
     cookies = made.cookies()

@@ -39,13 +39,13 @@ def contrast(one: list[float], other: list[float]) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_the_measure_is_right() -> None:
+def test_contrast_is_computed_correctly() -> None:
     assert contrast(channels("#000000"), channels("#ffffff")) == pytest.approx(21)
     assert contrast(channels("#777777"), channels("#ffffff")) == pytest.approx(4.48, abs=0.005)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_has_4_5_to_1(theme: str) -> None:
+def test_text_has_a_contrast_of_4_5_to_1(theme: str) -> None:
     weak = {
         (word, on): round(ratio, 2)
         for word, on in TEXT
@@ -55,7 +55,7 @@ def test_text_has_4_5_to_1(theme: str) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_of_a_selected_row_has_4_5_to_1(theme: str) -> None:
+def test_text_of_a_selected_row_has_a_contrast_of_4_5_to_1(theme: str) -> None:
     accent, surface = (channels(COLOURS[name][theme]) for name in ("accent", "surface"))
     row = [
         SELECTED_SHARE * above + (1 - SELECTED_SHARE) * below
@@ -66,7 +66,7 @@ def test_text_of_a_selected_row_has_4_5_to_1(theme: str) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_bars_and_the_edges_of_fields_have_3_to_1(theme: str) -> None:
+def test_bars_and_field_borders_have_a_contrast_of_3_to_1(theme: str) -> None:
     weak = {
         (shape, on): round(ratio, 2)
         for shape, on in SHAPES

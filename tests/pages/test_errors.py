@@ -89,7 +89,7 @@ ERRORS = pytest.mark.parametrize(
 
 
 @ERRORS
-def test_a_page_of_its_own_in_the_chosen_theme(
+def test_error_page_uses_the_selected_theme_and_leaks_nothing(
     acme: Cast, fail: Fault, status: int, heading: str
 ) -> None:
     answer = fail(acme)
@@ -105,23 +105,25 @@ def test_a_page_of_its_own_in_the_chosen_theme(
 
 
 @ERRORS
-def test_a_fragment_inside_a_page(acme: Cast, fail: Fault, status: int, heading: str) -> None:
+def test_htmx_request_gets_an_error_fragment(
+    acme: Cast, fail: Fault, status: int, heading: str
+) -> None:
     answer = fail(acme, **{"HX-Request": "true"})
     assert answer.status_code == status
     assert f"<h2>{heading}</h2>" in answer.content.decode()
     assert "<html" not in answer.content.decode()
 
 
-def test_a_database_that_is_away_says_when_to_come_back(acme: Cast) -> None:
+def test_unavailable_database_answers_with_retry_after(acme: Cast) -> None:
     assert int(_without_database(acme).headers["Retry-After"]) > 0
     assert _client(acme).get("/traces/").status_code == 200
 
 
-def test_the_reason_of_a_refusal_is_given(acme: Cast) -> None:
+def test_forbidden_page_names_the_required_role(acme: Cast) -> None:
     assert "role admin" in _forbidden(acme).content.decode()
 
 
-def test_under_api_errors_are_json() -> None:
+def test_api_errors_are_json() -> None:
     client = Client(raise_request_exception=False)
     missing = client.get("/api/v1/nowhere")
     assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
@@ -138,7 +140,7 @@ def test_under_api_errors_are_json() -> None:
     assert (broken.status_code, broken.json()["code"]) == (500, "internal_server_error")
 
 
-def test_who_belongs_to_no_tenant_is_told_so_in_style() -> None:
+def test_user_without_a_tenant_gets_an_error_page() -> None:
     client = Client()
     client.force_login(make_user("stray"))
     answer = client.get("/traces/")

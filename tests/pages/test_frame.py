@@ -25,7 +25,7 @@ def signed_in(cast: Cast) -> Client:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_templates_compile_and_hold_nothing_inline(path: Path) -> None:
+def test_templates_compile_and_contain_nothing_inline(path: Path) -> None:
     get_template(str(path.relative_to(BASE_DIR / "templates")))
     source = path.read_text()
     inline = r"""\sstyle=|<style|\son\w+=["']|<script(?![^>]*\bsrc=)|javascript:"""
@@ -33,7 +33,7 @@ def test_templates_compile_and_hold_nothing_inline(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_every_request_of_htmx_has_an_address_beside_it(path: Path) -> None:
+def test_every_htmx_request_has_an_equivalent_link(path: Path) -> None:
     # But for a field, whose form has one: what it asks for while it is typed into is a help.
     source = path.read_text()
     for tag in re.findall(r"<(?!input)\w+[^>]*\shx-(?:get|post)=[^>]*>", source):
@@ -46,13 +46,13 @@ def test_every_request_of_htmx_has_an_address_beside_it(path: Path) -> None:
         assert re.search(link, source), f"without a script nothing leads to {tag}"
 
 
-def test_style_sheets_name_colours_only_in_tokens() -> None:
+def test_style_sheets_define_colours_only_in_tokens() -> None:
     for path in (BASE_DIR / "static" / "css").rglob("*.css"):
         if path.name != "tokens.css":
             assert not re.search(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(", path.read_text()), path
 
 
-def test_a_page_names_the_tenant_and_where_one_is(acme: Cast) -> None:
+def test_page_names_the_tenant_and_the_current_section(acme: Cast) -> None:
     page = signed_in(acme).get("/traces/").content.decode()
     assert acme.tenant.name in page
     assert '<a href="/traces/" aria-current="page">Traces</a>' in page
@@ -72,30 +72,30 @@ def test_pages_allow_no_inline_script_or_style(acme: Cast) -> None:
     ("chosen", "attribute"),
     [("dark", ' data-theme="dark"'), ("light", ' data-theme="light"'), ("auto", "")],
 )
-def test_the_theme_is_chosen_without_a_script(acme: Cast, chosen: str, attribute: str) -> None:
+def test_theme_is_selected_without_javascript(acme: Cast, chosen: str, attribute: str) -> None:
     client = signed_in(acme)
     answer = client.post("/theme", {"theme": chosen, "next": "/traces/"})
     assert answer.headers["Location"] == "/traces/"
     assert f'<html lang="en"{attribute}>' in client.get("/traces/").content.decode()
 
 
-def test_an_invented_theme_cookie_changes_nothing(acme: Cast) -> None:
+def test_invalid_theme_cookie_is_ignored(acme: Cast) -> None:
     client = signed_in(acme)
     client.cookies["theme"] = '"><script>'
     assert '<html lang="en">' in client.get("/traces/").content.decode()
 
 
 @pytest.mark.parametrize("back", ["//evil.example/", "https://evil.example/", ""])
-def test_the_theme_switch_stays_on_the_site(acme: Cast, back: str) -> None:
+def test_theme_switch_redirects_only_within_the_site(acme: Cast, back: str) -> None:
     answer = signed_in(acme).post("/theme", {"theme": "dark", "next": back})
     assert answer.headers["Location"] == "/"
 
 
-def test_the_theme_switch_takes_no_get(acme: Cast) -> None:
+def test_theme_switch_rejects_get(acme: Cast) -> None:
     assert signed_in(acme).get("/theme").status_code == 405
 
 
-def test_an_unknown_address_is_a_page_or_a_fragment(acme: Cast) -> None:
+def test_unknown_url_gets_an_error_page_or_fragment(acme: Cast) -> None:
     client = signed_in(acme)
     page = client.get("/nowhere/")
     part = client.get("/nowhere/", headers={"HX-Request": "true"})
@@ -104,15 +104,15 @@ def test_an_unknown_address_is_a_page_or_a_fragment(acme: Cast) -> None:
     assert b"<html" not in part.content
 
 
-def test_the_start_page_says_how_to_begin(acme: Cast) -> None:
+def test_start_page_without_calls_explains_how_to_begin(acme: Cast) -> None:
     assert b"No tool calls yet" in signed_in(acme).get("/").content
 
 
-def test_anonymous_is_asked_to_sign_in() -> None:
+def test_anonymous_user_is_redirected_to_sign_in() -> None:
     assert Client().get("/traces/").headers["Location"].startswith("/login")
 
 
-def test_vendored_files_are_named_with_their_licence() -> None:
+def test_vendored_files_are_listed_with_their_licence() -> None:
     folder = Path(str(finders.find("vendor/README.md"))).parent
     listed = (folder / "README.md").read_text()
     for licence in folder.rglob("LICENSE"):
@@ -120,7 +120,7 @@ def test_vendored_files_are_named_with_their_licence() -> None:
     assert settings.STATIC_URL
 
 
-def test_a_page_asks_for_its_frame_in_one_style_sheet(tmp_path: Path) -> None:
+def test_page_loads_its_frame_in_one_style_sheet(tmp_path: Path) -> None:
     """Of those in a folder, each line that imports another is what it names, once collected."""
     served = StaticStorage(location=tmp_path)
     found = {name: (source, name) for finder in get_finders() for name, source in finder.list([])}
@@ -137,7 +137,7 @@ def test_a_page_asks_for_its_frame_in_one_style_sheet(tmp_path: Path) -> None:
     assert "@import" not in (tmp_path / served.stored_name("css/traces/timeline.css")).read_text()
 
 
-def test_what_templates_use_of_tabler_is_in_our_build_of_it() -> None:
+def test_tabler_classes_in_templates_are_in_the_build() -> None:
     """If this fails, run `static/vendor/renew tabler VERSION`, which looks at them again."""
     (names,) = Path(str(finders.find("vendor/README.md"))).parent.glob("tabler/*/classes.txt")
     built = set(re.findall(r"\.(-*[A-Za-z_][\w-]*)", names.with_name("tabler.min.css").read_text()))
@@ -153,7 +153,7 @@ def test_what_templates_use_of_tabler_is_in_our_build_of_it() -> None:
     assert used - built == set()
 
 
-def test_pages_are_compressed_for_browsers_that_ask(acme: Cast) -> None:
+def test_pages_are_compressed_on_request(acme: Cast) -> None:
     client = signed_in(acme)
     plain = client.get("/traces/")
     packed = client.get("/traces/", headers={"accept-encoding": "gzip"})

@@ -115,7 +115,7 @@ def is_inert(page: Page, address: str) -> None:
     assert page.locator(FOREIGN).count() == 0, address
 
 
-def test_nothing_an_agent_wrote_runs_anywhere(page: Page, acme: Cast, addresses: list[str]) -> None:
+def test_hostile_agent_text_runs_on_no_page(page: Page, acme: Cast, addresses: list[str]) -> None:
     assert len(addresses) > 80
     sign_in(page, acme.admin)
     heard = complaints(page)
@@ -130,7 +130,7 @@ def test_nothing_an_agent_wrote_runs_anywhere(page: Page, acme: Cast, addresses:
         assert heard == [], address
 
 
-def test_rows_and_panels_that_come_later_are_inert_too(
+def test_rows_and_panels_loaded_later_are_inert(
     page: Page, acme: Cast, addresses: list[str]
 ) -> None:
     sign_in(page, acme.admin)
@@ -149,7 +149,7 @@ def test_rows_and_panels_that_come_later_are_inert_too(
 
 
 @pytest.mark.parametrize("text", XSS)
-def test_the_text_of_a_trace_stays_plain(page: Page, acme: Cast, text: str) -> None:
+def test_trace_text_is_served_as_plain_text(page: Page, acme: Cast, text: str) -> None:
     send_events(acme.tenant, make_call(trace_id="t", tool_name=text))
     sign_in(page, acme.editor)
     answer = page.goto("/traces/t/text")

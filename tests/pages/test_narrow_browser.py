@@ -112,7 +112,9 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_from_an_empty_tenant_to_the_first_call(page: Page, acme: Cast, width: int) -> None:
+def test_user_gets_from_an_empty_tenant_to_the_first_call(
+    page: Page, acme: Cast, width: int
+) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     sign_in(page, acme.admin)
     heard = complaints(page)

@@ -23,7 +23,7 @@ def seen(acme: Cast) -> Cast:
     return acme
 
 
-def test_a_refresh_waits_while_a_form_or_a_table_is_open(page: Page, seen: Cast) -> None:
+def test_refresh_waits_while_a_form_or_table_is_open(page: Page, seen: Cast) -> None:
     sign_in(page, seen.viewer)
     page.clock.install()
     page.goto("/?range=1h")
@@ -52,7 +52,7 @@ def test_a_refresh_waits_while_a_form_or_a_table_is_open(page: Page, seen: Cast)
     assert sent != []
 
 
-def test_menus_close_on_escape_and_on_a_click_outside(page: Page, seen: Cast) -> None:
+def test_menus_close_on_escape_and_outside_clicks(page: Page, seen: Cast) -> None:
     sign_in(page, seen.viewer)
     page.goto("/?range=1h")
     field, summary = page.get_by_label("From", exact=True), page.get_by_text("Custom", exact=True)
@@ -67,7 +67,7 @@ def test_menus_close_on_escape_and_on_a_click_outside(page: Page, seen: Cast) ->
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_the_custom_range_fits_its_popup(page: Page, seen: Cast, width: int) -> None:
+def test_custom_range_fits_its_popup(page: Page, seen: Cast, width: int) -> None:
     sign_in(page, seen.viewer)
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/?range=1h")
@@ -88,7 +88,9 @@ def test_the_custom_range_fits_its_popup(page: Page, seen: Cast, width: int) -> 
 
 @pytest.mark.parametrize("width", [1440, 1100, 390])
 @pytest.mark.parametrize("path", ["/calls/?q=since:7d", "/traces/?range=7d"])
-def test_dates_and_durations_are_not_cut_off(page: Page, seen: Cast, path: str, width: int) -> None:
+def test_dates_and_durations_are_not_truncated(
+    page: Page, seen: Cast, path: str, width: int
+) -> None:
     sign_in(page, seen.viewer)
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(path)

@@ -53,13 +53,13 @@ def _check_headers(response: Response | None) -> None:
     assert "frame-ancestors 'none'" in policy
 
 
-def test_the_pages_are_those_of_the_walk(world: World) -> None:
+def test_pages_match_the_isolation_routes(world: World) -> None:
     assert len(PAGES) > 10
     assert {"", "calls/", "inbox/<uuid:pk>", "settings/keys"} <= set(PAGES)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_breaks_the_policy(page: Page, world: World, scheme: str) -> None:
+def test_no_page_violates_the_policy(page: Page, world: World, scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     heard = complaints(page)
     _check_headers(page.goto("/login"))
@@ -74,7 +74,7 @@ def test_no_page_breaks_the_policy(page: Page, world: World, scheme: str) -> Non
         assert heard == [], address
 
 
-def test_a_script_that_got_in_would_not_run_and_would_be_heard(page: Page, world: World) -> None:
+def test_injected_script_does_not_run_and_is_reported(page: Page, world: World) -> None:
     """The proof that the test above can fail."""
     sign_in(page, world.admin)
     heard = complaints(page)
@@ -108,7 +108,7 @@ def test_error_pages_are_styled_and_keep_the_policy(
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
 
 
-def test_a_form_without_its_token_is_refused_in_style(page: Page, world: World) -> None:
+def test_form_without_a_token_gets_a_styled_error_page(page: Page, world: World) -> None:
     sign_in(page, world.admin)
     page.goto("/settings/keys")
     page.get_by_label("Name").fill("forged")

@@ -23,7 +23,7 @@ AT = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
         ("Asia/Kathmandu", False, "UTC", "2026-10-25 00:30:00.000 UTC"),
     ],
 )
-def test_times_are_the_browsers(
+def test_times_are_shown_in_the_browser_time_zone(
     browser: Browser, live_server: LiveServer, acme: Cast, zone: str, *, has_script: bool,
     head: str, shown: str,
 ) -> None:  # fmt: skip  # by line as they belong together

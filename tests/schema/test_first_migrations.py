@@ -54,7 +54,9 @@ def run(alias: str, var: Path, *arguments: str) -> "subprocess.CompletedProcess[
     return manage(*arguments, TOOLTRAIL_VAR=str(var), **addresses(alias))
 
 
-def test_an_installation_on_the_last_of_them_goes_on(database: str, tmp_path: Path) -> None:
+def test_installation_on_the_last_replaced_migrations_continues(
+    database: str, tmp_path: Path
+) -> None:
     """`migrate` notes that it has the first ones, and changes nothing."""
     before = schema_of(database)
     SCHEMA.check(database)
@@ -77,7 +79,7 @@ def test_an_installation_on_the_last_of_them_goes_on(database: str, tmp_path: Pa
         ("app = 'tools_registry' AND name <> '0001_tool'", "tools_registry 0001"),
     ],
 )
-def test_an_older_installation_is_refused_in_one_line(
+def test_older_installation_is_rejected_in_one_line(
     database: str, tmp_path: Path, which: str, at: str
 ) -> None:
     forget(database, which)
@@ -94,7 +96,7 @@ def test_an_older_installation_is_refused_in_one_line(
     assert (schema_of(database), applied(database)) == (before, known)
 
 
-def test_no_difference_between_schemas_goes_unnoticed(database: str) -> None:
+def test_schema_comparison_detects_each_kind_of_difference(database: str) -> None:
     """What the tests above compare by: each of these statements is one kind of difference."""
     before = schema_of(database)
     for statement, kind in {
@@ -119,7 +121,7 @@ def test_no_difference_between_schemas_goes_unnoticed(database: str) -> None:
         assert before[kind] != after[kind], statement
 
 
-def test_one_without_the_last_grants_gets_them(database: str, tmp_path: Path) -> None:
+def test_missing_last_grants_are_added(database: str, tmp_path: Path) -> None:
     """They are a migration of their own, which does all that the replaced one did."""
     complete = schema_of(database)
     forget(database, "name = '0011_column_grants'")
@@ -136,7 +138,7 @@ def test_one_without_the_last_grants_gets_them(database: str, tmp_path: Path) ->
     assert schema_of(database) == complete
 
 
-def test_the_commit_to_upgrade_with_is_named(database: str) -> None:
+def test_refusal_names_the_commit_to_upgrade_with(database: str) -> None:
     """And, in a clone with its history, it has the migrations that the first ones replace."""
     forget(database, "app = 'audit' AND name > '0019_hold'")
     with pytest.raises(SchemaError, match=f"at commit {LAST_WITH_STEPS} first"):

@@ -175,7 +175,7 @@ def grants(owner: psycopg.Connection[Any], role: str) -> dict[str, set[str]]:
     return found
 
 
-def test_the_application_may_do_just_what_it_needs(owner: psycopg.Connection[Any]) -> None:
+def test_application_role_has_exactly_the_expected_grants(owner: psycopg.Connection[Any]) -> None:
     tables = owner.execute(
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
         " AND relkind IN ('r', 'p') AND NOT relispartition"
@@ -185,13 +185,11 @@ def test_the_application_may_do_just_what_it_needs(owner: psycopg.Connection[Any
     assert grants(owner, APP) == expected
 
 
-def test_the_keeper_may_blank_payloads_and_keep_the_ledger_and_nothing_else(
-    owner: psycopg.Connection[Any],
-) -> None:
+def test_keeper_role_has_exactly_the_expected_grants(owner: psycopg.Connection[Any]) -> None:
     assert grants(owner, KEEPER) == KEEPERS
 
 
-def test_nobody_else_may_do_anything(owner: psycopg.Connection[Any]) -> None:
+def test_no_other_role_has_grants(owner: psycopg.Connection[Any]) -> None:
     others = owner.execute(
         """
         SELECT c.relname, acl.grantee::regrole::text FROM pg_class c, aclexplode(c.relacl) AS acl
@@ -210,7 +208,7 @@ def test_nobody_else_may_do_anything(owner: psycopg.Connection[Any]) -> None:
     assert public_may == (False, False)
 
 
-def test_grants_that_should_not_be_are_found(owner: psycopg.Connection[Any]) -> None:
+def test_additional_grants_are_detected(owner: psycopg.Connection[Any]) -> None:
     """The reading of the catalog itself: by table, by column, to everybody."""
     before = grants(owner, APP)
     with owner.transaction(force_rollback=True):
@@ -222,7 +220,9 @@ def test_grants_that_should_not_be_are_found(owner: psycopg.Connection[Any]) -> 
 
 
 @pytest.mark.parametrize(("role", "bypasses"), [(OWNER, True), (APP, False), (KEEPER, False)])
-def test_what_a_role_is(owner: psycopg.Connection[Any], role: str, bypasses: bool) -> None:
+def test_role_attributes_and_ownership_are_as_expected(
+    owner: psycopg.Connection[Any], role: str, bypasses: bool
+) -> None:
     attributes = owner.execute(
         "SELECT rolbypassrls, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolcanlogin"
         " FROM pg_roles WHERE rolname = %s",
@@ -283,13 +283,13 @@ PARTITION = Partition(datetime.now(UTC).date(), "invocation").name
         "COPY (SELECT 1) TO PROGRAM 'true'",
     ],
 )
-def test_what_the_application_is_refused(statement: str) -> None:
+def test_forbidden_statements_are_denied_to_the_application(statement: str) -> None:
     with connect("DATABASE_URL") as app, pytest.raises(errors.InsufficientPrivilege):
         app.execute(statement)
 
 
 @pytest.mark.parametrize("table", ["invocation", "trace"])
-def test_the_application_deletes_no_call_that_is_told(acme: Cast, table: str) -> None:
+def test_application_cannot_delete_listed_calls_and_traces(acme: Cast, table: str) -> None:
     """It may delete what was merged into another call: row-level security says so."""
     send_events(acme.tenant, make_call())
     with connect("DATABASE_URL") as app:
@@ -316,12 +316,12 @@ def test_the_application_deletes_no_call_that_is_told(acme: Cast, table: str) ->
         "SET ROLE tooltrail_owner",
     ],
 )
-def test_what_the_keeper_is_refused(statement: str) -> None:
+def test_forbidden_statements_are_denied_to_the_keeper(statement: str) -> None:
     with connect("DATABASE_KEEPER_URL") as keeper, pytest.raises(errors.InsufficientPrivilege):
         keeper.execute(statement)
 
 
-def test_the_keeper_blanks_one_tenants_payloads(acme: Cast, globex: Cast) -> None:
+def test_keeper_erases_payloads_of_one_tenant_only(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         send_events(cast.tenant, make_call())
     with connect("DATABASE_KEEPER_URL") as keeper:
@@ -338,7 +338,7 @@ def test_the_keeper_blanks_one_tenants_payloads(acme: Cast, globex: Cast) -> Non
 
 
 @pytest.mark.parametrize("setting", ["''", "'{stranger}'"])
-def test_without_its_scope_a_tenant_has_no_rows(acme: Cast, setting: str) -> None:
+def test_tenant_rows_are_invisible_without_a_scope(acme: Cast, setting: str) -> None:
     send_events(acme.tenant, make_call())
     with connect("DATABASE_URL") as app, app.transaction():
         app.execute(f"SET LOCAL tooltrail.tenant_id = {setting.format(stranger=uuid.uuid4())}")

@@ -40,7 +40,7 @@ def owner() -> Iterator[Connection]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_every_table_keeps_the_rule(owner: Connection, rule: Rule) -> None:
+def test_every_table_follows_the_rule(owner: Connection, rule: Rule) -> None:
     assert rule.offenders(owner) == []
 
 
@@ -50,13 +50,13 @@ def test_every_policy_is_known(owner: Connection) -> None:
     assert set(FURTHER_POLICIES) <= set(rows), "no longer there: take it from the list"
 
 
-def test_the_exempt_exist_and_say_why(owner: Connection) -> None:
+def test_exempt_tables_exist_with_a_reason(owner: Connection) -> None:
     for table, why in EXEMPT.items():
         owner.execute("SELECT %s::regclass", [table])
         assert why
 
 
-def test_the_rules_look_at_the_tables_that_matter(owner: Connection) -> None:
+def test_rules_cover_the_important_tables(owner: Connection) -> None:
     """A query that finds no table finds no offender either."""
     for table in ("batch", "membership", "tool_version", *PARTITIONED_TABLES):
         owner.execute(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY")
@@ -104,7 +104,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "statements"), BAD)
-def test_every_rule_finds_what_breaks_it(owner: Connection, name: str, statements: str) -> None:
+def test_each_rule_detects_a_violation(owner: Connection, name: str, statements: str) -> None:
     rule = broken(name)
     owner.execute(statements)
     found = rule.offenders(owner)
@@ -112,13 +112,13 @@ def test_every_rule_finds_what_breaks_it(owner: Connection, name: str, statement
     assert found[0].startswith("bad")
 
 
-def test_every_rule_has_something_that_breaks_it() -> None:
+def test_each_rule_has_a_violating_example() -> None:
     # Who owns what cannot be broken by the owner; test_grants.py asks who may own anything.
     proven = {broken(name) for name, _ in BAD} | {broken("everything belongs")}
     assert proven == set(RULES)
 
 
-def test_a_good_table_offends_nobody(owner: Connection) -> None:
+def test_valid_table_violates_no_rule(owner: Connection) -> None:
     owner.execute(GOOD)
     assert [rule.name for rule in RULES if rule.offenders(owner)] == []
     assert odd_policies(owner) == []
@@ -132,12 +132,12 @@ def test_a_good_table_offends_nobody(owner: Connection) -> None:
         "ALTER POLICY own_memberships ON membership USING (true)",
     ],
 )
-def test_a_policy_nobody_knows_is_found(owner: Connection, policy: str) -> None:
+def test_unknown_policy_is_detected(owner: Connection, policy: str) -> None:
     owner.execute(policy)
     assert len(odd_policies(owner)) == 1
 
 
-def test_the_days_to_come_are_closed_too(owner: Connection) -> None:
+def test_future_partitions_follow_the_rules(owner: Connection) -> None:
     """What the worker will make: `apply` on days that nobody has made yet."""
     from audit.index import partitions
 

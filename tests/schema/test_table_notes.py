@@ -133,7 +133,7 @@ def differing(fact: str, changed: dict[str, Change], calm: tuple[str, ...]) -> l
     return wrong
 
 
-def test_every_table_has_its_block() -> None:
+def test_every_table_has_a_complete_block() -> None:
     found = notes()
     assert set(ours()) == set(found), "say in its migration what the table is for"
     for table, note in found.items():
@@ -141,7 +141,7 @@ def test_every_table_has_its_block() -> None:
         assert list(note.facts) == list(FACTS), table
 
 
-def test_a_table_without_a_block_is_found(tmp_path: Path) -> None:
+def test_missing_block_is_detected(tmp_path: Path) -> None:
     file = tmp_path / "0009_later.sql"
     file.write_text("-- another: not this one\nCREATE TABLE later (\n);\nCREATE TABLE bare (\n);\n")
     found = notes_in(file)
@@ -149,7 +149,7 @@ def test_a_table_without_a_block_is_found(tmp_path: Path) -> None:
     assert found["later"].facts == found["bare"].facts == {}
 
 
-def test_the_citus_key_is_what_the_table_is_fit_for() -> None:
+def test_citus_fact_matches_the_table() -> None:
     """A cluster distributes what has a tenant_id, and copies to all nodes what that refers to."""
     with connections["owner"].cursor() as cursor:
         cursor.execute(
@@ -172,7 +172,7 @@ def test_the_citus_key_is_what_the_table_is_fit_for() -> None:
     assert {table: note.facts["Citus"] for table, note in notes().items()} == expected
 
 
-def test_what_is_said_of_a_deleted_tenant_is_what_happens() -> None:
+def test_tenant_deletion_fact_matches_the_behaviour() -> None:
     world = make_world("notes")
     as_owner("UPDATE app_user SET last_tenant_id = %s", [world.tenant.id])
     as_owner(
@@ -191,7 +191,7 @@ def test_what_is_said_of_a_deleted_tenant_is_what_happens() -> None:
     assert differing("Tenant deletion", changes(before, after), ("rows are kept",)) == []
 
 
-def test_what_is_said_of_an_erasure_is_what_happens() -> None:
+def test_erasure_fact_matches_the_behaviour() -> None:
     world = make_world("notes")
     as_owner(
         "UPDATE rejected_event SET raw = convert_to(%s, 'UTF8') WHERE tenant_id = %s",
@@ -211,7 +211,7 @@ def test_what_is_said_of_an_erasure_is_what_happens() -> None:
     assert differing("Erasure", changes(before, rows(world)), ("no effect",)) == []
 
 
-def test_what_is_said_of_retention_is_what_happens() -> None:
+def test_retention_fact_matches_the_behaviour() -> None:
     world = make_world("notes")
     with tenant_scope(world.tenant.id):
         TenantSetting.objects.filter(tenant=world.tenant).update(
@@ -256,11 +256,11 @@ def other_times() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("table", sorted(other_times()))
-def test_what_goes_at_a_time_of_its_own_says_when(table: str) -> None:
+def test_tables_with_other_retention_state_when(table: str) -> None:
     assert notes()[table].facts["Retention"].startswith(other_times()[table] or "kept")
 
 
-def test_nobody_may_delete_what_is_kept() -> None:
+def test_kept_tables_are_not_deletable() -> None:
     """But for merging two calls into one, which keeps their events."""
     with connections["owner"].cursor() as cursor:
         cursor.execute(
@@ -272,7 +272,7 @@ def test_nobody_may_delete_what_is_kept() -> None:
     assert deletable == set(other_times()) | {"invocation", "trace"}
 
 
-def test_what_goes_with_another_row_is_the_databases_to_delete() -> None:
+def test_dependent_rows_are_deleted_by_cascade() -> None:
     for table in ("payload_search_hit", "tool_import_tool"):
         parent = notes()[table].facts["Retention"].removesuffix(".").rpartition(" ")[2]
         with connections["owner"].cursor() as cursor:

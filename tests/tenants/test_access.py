@@ -29,13 +29,13 @@ def _which_tenant(request: TenantRequest) -> HttpResponseBase:
     return HttpResponse(str(request.tenant.id))
 
 
-def test_anonymous_is_sent_to_sign_in_and_back() -> None:
+def test_anonymous_user_is_redirected_to_sign_in_with_the_url() -> None:
     answer = Client().get("/settings/keys?a=b")
     assert answer.status_code == 302
     assert answer["Location"] == "/login?next=/settings/keys%3Fa%3Db"
 
 
-def test_a_fragment_of_somebody_signed_out_leaves_the_page() -> None:
+def test_htmx_request_after_sign_out_redirects_the_whole_page() -> None:
     answer = Client().get(
         "/settings/keys",
         headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/calls?state=open"},
@@ -43,7 +43,7 @@ def test_a_fragment_of_somebody_signed_out_leaves_the_page() -> None:
     assert answer["HX-Redirect"] == "/login?next=%2Fcalls%3Fstate%3Dopen"
 
 
-def test_the_view_runs_in_its_tenants_scope_and_leaves_it(acme: Cast) -> None:
+def test_view_runs_inside_the_tenant_scope(acme: Cast) -> None:
     answer = _which_tenant(_request(acme.viewer))
     assert isinstance(answer, HttpResponse)
     assert answer.content.decode() == str(acme.tenant.id)
@@ -51,13 +51,13 @@ def test_the_view_runs_in_its_tenants_scope_and_leaves_it(acme: Cast) -> None:
         current_tenant_id()
 
 
-def test_a_tenant_in_the_session_counts_only_for_its_members(acme: Cast, globex: Cast) -> None:
+def test_session_tenant_is_ignored_for_non_members(acme: Cast, globex: Cast) -> None:
     answer = _which_tenant(_request(acme.viewer, globex.tenant.id))
     assert isinstance(answer, HttpResponse)
     assert answer.content.decode() == str(acme.tenant.id)
 
 
-def test_a_late_template_is_rendered_inside_the_scope(acme: Cast) -> None:
+def test_template_response_is_rendered_inside_the_scope(acme: Cast) -> None:
     template = engines["django"].from_string("{{ rows.count }}")
 
     @tenant_page()
@@ -69,11 +69,11 @@ def test_a_late_template_is_rendered_inside_the_scope(acme: Cast) -> None:
     assert answer.content == b"4"
 
 
-def test_a_page_is_not_kept_by_the_browser(acme: Cast) -> None:
+def test_page_is_not_cached_by_the_browser(acme: Cast) -> None:
     assert "no-store" in _which_tenant(_request(acme.viewer))["Cache-Control"]
 
 
-def test_a_view_that_raises_has_changed_nothing(acme: Cast) -> None:
+def test_failing_view_is_rolled_back(acme: Cast) -> None:
     @tenant_page()
     def view(request: TenantRequest) -> HttpResponseBase:
         Membership.objects.filter(user=acme.editor).delete()
@@ -94,12 +94,12 @@ def test_a_view_that_raises_has_changed_nothing(acme: Cast) -> None:
         (Role.ADMIN, {"admin"}),
     ],
 )
-def test_which_roles_open_what(needed: Role, allowed: set[str]) -> None:
+def test_roles_open_the_expected_pages(needed: Role, allowed: set[str]) -> None:
     opened = {role.value for role in Role if has_role(Membership(role=role), needed)}
     assert opened == allowed
 
 
-def test_a_member_without_the_role_is_refused_not_misled(acme: Cast) -> None:
+def test_member_without_the_role_gets_403(acme: Cast) -> None:
     @tenant_page(role=Role.ADMIN)
     def view(request: TenantRequest) -> HttpResponseBase:
         raise AssertionError("not reached")
@@ -111,7 +111,7 @@ def test_a_member_without_the_role_is_refused_not_misled(acme: Cast) -> None:
     assert client.get("/settings/members").status_code == 403
 
 
-def test_somebody_without_a_tenant_is_told_so() -> None:
+def test_user_without_a_tenant_gets_an_explanation() -> None:
     client = Client()
     client.force_login(make_user("nobody"))
     answer = client.get("/settings/keys")
@@ -119,7 +119,7 @@ def test_somebody_without_a_tenant_is_told_so() -> None:
     assert "No tenant yet" in answer.content.decode()
 
 
-def test_who_belongs_to_suspended_tenants_alone_is_told_so(acme: Cast, globex: Cast) -> None:
+def test_member_of_only_suspended_tenants_gets_an_explanation(acme: Cast, globex: Cast) -> None:
     client = Client()
     client.force_login(acme.admin)
     assert client.get("/settings/keys").status_code == 200
@@ -149,7 +149,7 @@ def test_who_belongs_to_suspended_tenants_alone_is_told_so(acme: Cast, globex: C
         ("", "", "", "UTC"),
     ],
 )
-def test_times_are_the_viewers_then_the_browsers_then_the_tenants(
+def test_time_zone_comes_from_user_then_browser_then_tenant(
     acme: Cast, user: str, cookie: str, tenant: str, expected: str
 ) -> None:
     type(acme.admin).objects.filter(pk=acme.admin.pk).update(time_zone=user)
@@ -161,7 +161,7 @@ def test_times_are_the_viewers_then_the_browsers_then_the_tenants(
     assert str(client.get("/").context["range"].zone) == expected
 
 
-def test_the_switcher_shows_another_tenant_from_then_on(acme: Cast, globex: Cast) -> None:
+def test_switcher_changes_the_tenant_of_the_session(acme: Cast, globex: Cast) -> None:
     with tenant_scope(globex.tenant.id):
         Membership.objects.create(tenant=globex.tenant, user=acme.admin, role=Role.ADMIN)
     client = Client()
@@ -175,7 +175,7 @@ def test_the_switcher_shows_another_tenant_from_then_on(acme: Cast, globex: Cast
 
 
 @pytest.mark.parametrize("wanted", ["", "x", "00000000-0000-0000-0000-000000000000"])
-def test_nobody_switches_to_what_is_not_theirs(acme: Cast, globex: Cast, wanted: str) -> None:
+def test_user_cannot_switch_to_a_foreign_tenant(acme: Cast, globex: Cast, wanted: str) -> None:
     client = Client()
     client.force_login(acme.admin)
     for tenant_id in (wanted, str(globex.tenant.id)):
@@ -184,7 +184,7 @@ def test_nobody_switches_to_what_is_not_theirs(acme: Cast, globex: Cast, wanted:
     assert client.get(reverse("tenant_switch")).status_code == 405
 
 
-def test_a_removed_member_sees_nothing_from_the_next_request(acme: Cast) -> None:
+def test_removed_member_loses_access_at_the_next_request(acme: Cast) -> None:
     client = Client()
     client.force_login(acme.admin)
     assert client.get(reverse("key_list")).status_code == 200

@@ -17,7 +17,7 @@ def done(tenant: Tenant) -> list[tuple[str, str]]:
         return list(found.values_list("verb", "user_name"))
 
 
-def test_signing_in_and_out_is_on_record_where_the_session_is_and_nowhere_else(
+def test_session_actions_are_logged_only_in_the_tenant_of_the_session(
     acme: Cast, globex: Cast
 ) -> None:
     with tenant_scope(globex.tenant.id):
@@ -37,7 +37,7 @@ def test_signing_in_and_out_is_on_record_where_the_session_is_and_nowhere_else(
     assert done(globex.tenant) == []
 
 
-def test_who_enters_a_tenant_is_on_record_there(acme: Cast, globex: Cast) -> None:
+def test_tenant_switch_is_logged_in_the_entered_tenant(acme: Cast, globex: Cast) -> None:
     with tenant_scope(globex.tenant.id):
         add_member(globex.tenant, acme.viewer, Role.VIEWER)
     client, name = Client(), acme.viewer.username
@@ -53,7 +53,7 @@ def test_who_enters_a_tenant_is_on_record_there(acme: Cast, globex: Cast) -> Non
     ]
 
 
-def test_the_tenant_chosen_last_is_where_the_next_session_opens(acme: Cast, globex: Cast) -> None:
+def test_next_session_opens_in_the_last_selected_tenant(acme: Cast, globex: Cast) -> None:
     with tenant_scope(globex.tenant.id):
         add_member(globex.tenant, acme.viewer, Role.VIEWER)
     pair = {"username": acme.viewer.username, "password": PASSWORD}
@@ -68,7 +68,7 @@ def test_the_tenant_chosen_last_is_where_the_next_session_opens(acme: Cast, glob
     assert ("session.start", acme.viewer.username) in done(globex.tenant)
 
 
-def test_no_admin_moves_others_sessions_by_a_tenants_name(acme: Cast, globex: Cast) -> None:
+def test_tenant_name_does_not_affect_the_tenant_of_a_session(acme: Cast, globex: Cast) -> None:
     with tenant_scope(globex.tenant.id):
         add_member(globex.tenant, acme.viewer, Role.VIEWER)
     Tenant.objects.filter(pk=globex.tenant.pk).update(name="!! first by name")
@@ -83,7 +83,7 @@ def _shown(client: Client) -> Tenant:
     return tenant
 
 
-def test_who_guesses_fills_no_record(acme: Cast) -> None:
+def test_repeated_failed_sign_ins_are_logged_once_a_minute(acme: Cast) -> None:
     client, name = Client(), acme.viewer.username
     for _ in range(FAILURES_ALLOWED + 5):
         client.post(reverse("login"), {"username": name, "password": "wrong"})
@@ -92,13 +92,13 @@ def test_who_guesses_fills_no_record(acme: Cast) -> None:
     assert len(refused) <= 3, "once a minute"
 
 
-def test_a_name_that_is_nobodys_is_on_no_record(acme: Cast) -> None:
+def test_failed_sign_in_with_an_unknown_name_is_not_logged(acme: Cast) -> None:
     Client().post(reverse("login"), {"username": "correct horse", "password": ""})
     Client().post(reverse("login"), {"username": "correct horse", "password": "x"})
     assert done(acme.tenant) == []
 
 
-def test_a_password_that_was_not_changed_is_not_on_record(acme: Cast) -> None:
+def test_failed_password_change_is_not_logged(acme: Cast) -> None:
     client = Client()
     client.force_login(acme.viewer)
     data = {"old_password": "wrong", "new_password1": "a", "new_password2": "b"}

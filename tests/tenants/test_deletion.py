@@ -53,7 +53,7 @@ def long_suspended(tenant: Tenant) -> Tenant:
     return tenant
 
 
-def test_a_suspended_tenant_takes_nothing_in_shows_nothing_and_goes_on_again(acme: Cast) -> None:
+def test_suspended_tenant_rejects_events_and_pages_until_resumed(acme: Cast) -> None:
     _, key = create_key(acme.tenant, "ci", [Scope.INGEST])
     client = signed_in(acme.admin)
     assert run("suspend", acme.tenant.slug)["state"] == "suspended"
@@ -73,7 +73,7 @@ def test_a_suspended_tenant_takes_nothing_in_shows_nothing_and_goes_on_again(acm
         assert all(each.user_name.startswith("operator") for each in done)
 
 
-def test_nothing_is_left_of_a_deleted_tenant_and_nothing_of_others_is_touched() -> None:
+def test_deletion_removes_all_rows_of_the_tenant_only() -> None:
     world, other = make_world("doomed"), make_world("other")
     send_events(world.tenant, [event for _ in range(3) for event in make_call()])
     with tenant_scope(world.tenant.id):
@@ -95,7 +95,7 @@ def test_nothing_is_left_of_a_deleted_tenant_and_nothing_of_others_is_touched() 
     assert signed_in(world.admin).get("/").status_code == 403
 
 
-def test_the_tombstone_has_the_root_of_the_whole_ledger(acme: Cast) -> None:
+def test_tombstone_contains_the_root_of_the_whole_ledger(acme: Cast) -> None:
     for count in (1, 3, 2):
         send_events(acme.tenant, [event for _ in range(count) for event in make_call()])
     with tenant_scope(acme.tenant.id):
@@ -120,12 +120,12 @@ def _by_the_book(leaves: list[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("size", [*range(18), 100])
-def test_a_root_is_that_of_the_rfc(size: int) -> None:
+def test_root_matches_rfc_6962(size: int) -> None:
     leaves = [sha256(bytes([number])).digest() for number in range(size)]
     assert root_of(iter(leaves)) == _by_the_book(leaves)
 
 
-def test_deleting_that_was_interrupted_goes_on(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_deletion_is_resumed(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     send_events(acme.tenant, [event for _ in range(5) for event in make_call()])
     long_suspended(acme.tenant)
     monkeypatch.setattr(deletion, "_ROWS", 2)
@@ -152,14 +152,14 @@ def test_deleting_that_was_interrupted_goes_on(acme: Cast, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("given", ["", "acme", "ACME"])
-def test_another_name_deletes_nothing(acme: Cast, given: str) -> None:
+def test_wrong_confirmation_name_deletes_nothing(acme: Cast, given: str) -> None:
     with pytest.raises(CommandError, match="nothing was deleted"):
         run("delete", acme.tenant.slug, "--yes", given)
     assert not Tombstone.objects.filter(pk=acme.tenant.pk).exists()
     assert Tenant.objects.get(pk=acme.tenant.pk).suspended_at is None
 
 
-def test_the_name_is_asked_for(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletion_prompts_for_the_name(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     long_suspended(acme.tenant)
     monkeypatch.setattr("builtins.input", lambda prompt: "something else")
     with pytest.raises(CommandError, match="nothing was deleted"):
@@ -175,7 +175,7 @@ def test_the_name_is_asked_for(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> N
     assert run("delete", acme.tenant.slug)["state"] == "deleted"
 
 
-def test_writers_that_may_still_believe_a_key_are_waited_for(
+def test_deletion_waits_until_cached_keys_expire(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
@@ -184,7 +184,7 @@ def test_writers_that_may_still_believe_a_key_are_waited_for(
     assert 5 < waited[0] <= 6
 
 
-def test_an_event_that_slipped_in_is_not_left_behind(
+def test_deletion_fails_while_rows_of_the_tenant_remain(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tenant's row goes last, and not while anything refers to it."""

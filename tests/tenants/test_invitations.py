@@ -51,7 +51,7 @@ def _acts(tenant: Tenant) -> list[tuple[str, str]]:
         return list(found.values_list("verb", "user_name"))
 
 
-def test_a_new_person_joins_with_a_password_that_only_they_know(acme: Cast) -> None:
+def test_new_person_joins_with_a_private_password(acme: Cast) -> None:
     link, client = _invite(acme, "editor"), Client()
     page = client.get(link)
     assert page.status_code == 200
@@ -78,7 +78,7 @@ def test_a_new_person_joins_with_a_password_that_only_they_know(acme: Cast) -> N
     }
 
 
-def test_who_has_an_account_joins_with_it(acme: Cast, globex: Cast) -> None:
+def test_existing_account_joins_by_invitation(acme: Cast, globex: Cast) -> None:
     link, client = _invite(globex, "auditor"), _signed_in(acme.viewer)
     assert f"Join as {acme.viewer.username}" in client.get(link).text
     assert client.post(link).status_code == 302
@@ -87,7 +87,7 @@ def test_who_has_an_account_joins_with_it(acme: Cast, globex: Cast) -> None:
     assert _role(acme.tenant, acme.viewer) == "viewer", "the other membership stays"
 
 
-def test_who_signs_in_first_is_led_back_to_the_link(acme: Cast) -> None:
+def test_user_returns_to_the_link_after_signing_in(acme: Cast) -> None:
     link, user, client = _invite(acme), make_user("nina"), Client()
     assert f"/login?next={link}" in client.get(link).text
     pair = {"username": user.username, "password": PASSWORD, "next": link}
@@ -96,7 +96,7 @@ def test_who_signs_in_first_is_led_back_to_the_link(acme: Cast) -> None:
     assert _role(acme.tenant, user) == "viewer"
 
 
-def test_a_name_alone_makes_nobody_a_member(acme: Cast) -> None:
+def test_existing_account_is_not_added_by_name(acme: Cast) -> None:
     """An account of the name may be another tenant's admin's, who knows its password."""
     user = make_user("newhire")
     client = _signed_in(acme.admin)
@@ -110,7 +110,7 @@ def test_a_name_alone_makes_nobody_a_member(acme: Cast) -> None:
     assert _signed_in(user).get(reverse("member_list")).status_code == 403
 
 
-def test_no_admin_learns_whether_a_name_is_taken_elsewhere(acme: Cast, globex: Cast) -> None:
+def test_usernames_of_other_tenants_are_not_disclosed(acme: Cast, globex: Cast) -> None:
     _join(_invite(globex), "nina")
     client = _signed_in(acme.admin)
     answers = [
@@ -128,7 +128,7 @@ def test_no_admin_learns_whether_a_name_is_taken_elsewhere(acme: Cast, globex: C
 
 
 @pytest.mark.parametrize("weak", ["k9-mPq2-xZ7", "918273645546372819", "1qaz2wsx3edc4rfv"])
-def test_a_weak_password_is_refused(acme: Cast, weak: str) -> None:
+def test_weak_password_is_rejected(acme: Cast, weak: str) -> None:
     link = _invite(acme)
     answer = _join(link, "nina", weak)
     assert answer.context["form"].errors["password2"]
@@ -136,7 +136,7 @@ def test_a_weak_password_is_refused(acme: Cast, weak: str) -> None:
     assert _join(link, "nina").status_code == 302, "the link still opens"
 
 
-def test_a_link_opens_once(acme: Cast) -> None:
+def test_link_works_once(acme: Cast) -> None:
     link = _invite(acme)
     _join(link, "nina")
     for answer in (Client().get(link), _join(link, "nora"), _signed_in(make_user("x")).post(link)):
@@ -146,7 +146,7 @@ def test_a_link_opens_once(acme: Cast) -> None:
         assert Membership.objects.filter(tenant=acme.tenant).count() == 5
 
 
-def test_of_two_who_open_it_at_once_one_joins(acme: Cast) -> None:
+def test_concurrent_acceptance_succeeds_once(acme: Cast) -> None:
     link, statuses = _invite(acme), []
     together = threading.Barrier(2)
 
@@ -164,7 +164,7 @@ def test_of_two_who_open_it_at_once_one_joins(acme: Cast) -> None:
     assert sorted(statuses) == [302, 410]
 
 
-def test_a_link_expires(acme: Cast) -> None:
+def test_link_expires(acme: Cast) -> None:
     link = _invite(acme)
     with connections["owner"].cursor() as cursor:
         cursor.execute(
@@ -176,7 +176,7 @@ def test_a_link_expires(acme: Cast) -> None:
     assert f"valid for {VALID_FOR.days} days" in answer.text
 
 
-def test_a_revoked_link_opens_nothing(acme: Cast) -> None:
+def test_revoked_link_does_not_work(acme: Cast) -> None:
     link, client = _invite(acme), _signed_in(acme.admin)
     (invitation,) = client.get(reverse("member_list")).context["invitations"]
     revoke = reverse("invitation_revoke", args=[invitation.pk])
@@ -187,7 +187,7 @@ def test_a_revoked_link_opens_nothing(acme: Cast) -> None:
     assert [verb for verb, _ in _acts(acme.tenant)] == ["member.invite", "member.uninvite"]
 
 
-def test_another_tenants_invitation_is_not_there(acme: Cast, globex: Cast) -> None:
+def test_invitation_of_another_tenant_is_not_found(acme: Cast, globex: Cast) -> None:
     _invite(globex)
     with tenant_scope(globex.tenant.id):
         invitation = Invitation.objects.get(tenant=globex.tenant)
@@ -197,12 +197,12 @@ def test_another_tenants_invitation_is_not_there(acme: Cast, globex: Cast) -> No
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])
-def test_only_an_admin_invites(acme: Cast, role: str) -> None:
+def test_only_admins_can_invite(acme: Cast, role: str) -> None:
     client = _signed_in(getattr(acme, role))
     assert client.post(reverse("member_list"), {"label": "x", "role": "admin"}).status_code == 403
 
 
-def test_a_link_that_was_altered_names_nothing(acme: Cast, globex: Cast) -> None:
+def test_altered_link_is_not_found(acme: Cast, globex: Cast) -> None:
     link = _invite(acme)
     secret = link[-43:]
     others = link.replace(acme.tenant.pk.hex, globex.tenant.pk.hex)
@@ -229,20 +229,22 @@ def test_only_a_digest_of_the_link_is_stored(acme: Cast) -> None:
     assert token.secret not in _signed_in(acme.admin).get(reverse("member_list")).text
 
 
-def test_who_is_a_member_keeps_their_role_and_the_link_stays(acme: Cast) -> None:
+def test_member_keeps_the_role_and_the_link_stays_valid(acme: Cast) -> None:
     link = _invite(acme, "admin")
     assert _signed_in(acme.viewer).post(link).status_code == 409
     assert _role(acme.tenant, acme.viewer) == "viewer"
     assert _join(link, "nina").status_code == 302
 
 
-def test_nobody_joins_a_suspended_tenant(acme: Cast) -> None:
+def test_link_of_a_suspended_tenant_does_not_work(acme: Cast) -> None:
     link = _invite(acme)
     Tenant.objects.filter(pk=acme.tenant.pk).update(suspended_at=timezone.now())
     assert _join(link, "nina").status_code == 410
 
 
-def test_an_account_whose_password_an_admin_knows_joins_nothing(acme: Cast) -> None:
+def test_account_with_an_initial_password_joins_only_after_changing_the_password(
+    acme: Cast,
+) -> None:
     """Made before there were invitations: until its owner has changed the password."""
     user = acme.viewer
     User.objects.filter(pk=user.pk).update(has_initial_password=True)
@@ -267,7 +269,7 @@ def test_an_account_whose_password_an_admin_knows_joins_nothing(acme: Cast) -> N
     assert _role(other, user) == "admin"
 
 
-def test_what_has_been_over_for_long_is_deleted(acme: Cast) -> None:
+def test_long_expired_invitations_are_deleted(acme: Cast) -> None:
     _invite(acme)
     with connections["owner"].cursor() as cursor:
         cursor.execute(
@@ -280,9 +282,7 @@ def test_what_has_been_over_for_long_is_deleted(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("leaving", ["removed", "demoted"])
-def test_who_is_no_admin_any_more_does_not_come_back_by_a_link_of_their_own(
-    acme: Cast, leaving: str
-) -> None:
+def test_invitation_by_a_former_admin_does_not_work(acme: Cast, leaving: str) -> None:
     client, former = _signed_in(acme.admin), make_user("former")
     with tenant_scope(acme.tenant.id):
         member = add_member(acme.tenant, former, Role.ADMIN)

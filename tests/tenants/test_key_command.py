@@ -28,7 +28,7 @@ def _done(tenant: Tenant) -> list[tuple[str, Any]]:
         return [(one.verb, one.details) for one in actions.order_by("at")]
 
 
-def test_a_key_is_made_listed_and_revoked_and_each_deed_is_on_record(acme: Cast) -> None:
+def test_key_is_created_listed_and_revoked_and_changes_are_logged(acme: Cast) -> None:
     slug = acme.tenant.slug
     text = _key("create", slug, "--name", "ci", "--scope", "ingest", "--scope", "read").strip()
     identity = authenticate(text, Scope.READ)
@@ -52,7 +52,7 @@ def test_a_key_is_made_listed_and_revoked_and_each_deed_is_on_record(acme: Cast)
     ]
 
 
-def test_a_key_ends_when_it_was_said(acme: Cast) -> None:
+def test_key_gets_the_requested_expiry(acme: Cast) -> None:
     soon = (timezone.now() + timedelta(days=3)).isoformat()
     made = json.loads(
         _key(
@@ -74,13 +74,13 @@ def test_a_key_ends_when_it_was_said(acme: Cast) -> None:
         (["--name", "x", "--scope", "all"], "invalid choice"),
     ],
 )
-def test_what_is_not_valid_makes_no_key(acme: Cast, more: list[str], reason: str) -> None:
+def test_invalid_options_create_no_key(acme: Cast, more: list[str], reason: str) -> None:
     with pytest.raises(CommandError, match=reason):
         _key("create", acme.tenant.slug, *more)
     assert _done(acme.tenant) == []
 
 
-def test_no_tenant_reaches_another_ones_key(acme: Cast, globex: Cast) -> None:
+def test_key_of_another_tenant_cannot_be_revoked(acme: Cast, globex: Cast) -> None:
     made = json.loads(
         _key("create", globex.tenant.slug, "--name", "x", "--scope", "read", "--json")
     )
@@ -91,7 +91,7 @@ def test_no_tenant_reaches_another_ones_key(acme: Cast, globex: Cast) -> None:
         _key("list", "nobody-at-all")
 
 
-def test_a_password_comes_from_standard_input(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_password_is_read_from_standard_input(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     name = acme.viewer.username
     monkeypatch.setattr("sys.stdin", io.StringIO("a Long enough phrase 7\n"))
     call_command("changepassword", name, "--stdin", stdout=io.StringIO())

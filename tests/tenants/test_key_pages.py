@@ -22,7 +22,7 @@ def client(acme: Cast) -> Client:
     return client
 
 
-def test_a_new_keys_text_is_shown_once_and_works(acme: Cast, client: Client) -> None:
+def test_text_of_a_new_key_is_shown_once_and_works(acme: Cast, client: Client) -> None:
     answer = client.post(reverse("key_list"), {"name": "crawler", "scopes": ["ingest", "read"]})
     shown = re.search(r"tt_[0-9a-f]{32}_\w+", answer.content.decode())
     assert shown is not None
@@ -33,7 +33,7 @@ def test_a_new_keys_text_is_shown_once_and_works(acme: Cast, client: Client) -> 
     assert shown[0].split("_")[3] not in again
 
 
-def test_a_key_ends_with_its_last_day(acme: Cast, client: Client) -> None:
+def test_key_expires_at_the_end_of_its_last_day(acme: Cast, client: Client) -> None:
     day = timezone.now().date() + timedelta(days=1)
     client.post(
         reverse("key_list"), {"name": "brief", "scopes": ["read"], "expires_on": day.isoformat()}
@@ -55,7 +55,7 @@ def test_a_key_ends_with_its_last_day(acme: Cast, client: Client) -> None:
         {"expires_on": "soon"},
     ],
 )
-def test_a_wrong_form_makes_no_key_and_says_why(
+def test_invalid_form_creates_no_key_and_shows_errors(
     acme: Cast, client: Client, wrong: dict[str, object]
 ) -> None:
     answer = client.post(reverse("key_list"), {"name": "k", "scopes": ["read"], **wrong})
@@ -65,7 +65,7 @@ def test_a_wrong_form_makes_no_key_and_says_why(
         assert not ApiKey.objects.exists()
 
 
-def test_revoking_closes_the_key(acme: Cast, client: Client) -> None:
+def test_revoked_key_is_rejected(acme: Cast, client: Client) -> None:
     key, text = create_key(acme.tenant, "old", [Scope.READ])
     answer = client.post(reverse("key_revoke", args=[key.pk]), follow=True)
     assert "Key old revoked" in answer.content.decode()
@@ -73,7 +73,9 @@ def test_revoking_closes_the_key(acme: Cast, client: Client) -> None:
         authenticate(text, Scope.READ)
 
 
-def test_a_rotated_key_is_shown_once_beside_the_old_one(acme: Cast, client: Client) -> None:
+def test_rotated_key_is_shown_once_and_the_old_one_keeps_working(
+    acme: Cast, client: Client
+) -> None:
     old, text = create_key(acme.tenant, "crawler", [Scope.READ])
     answer = client.post(reverse("key_rotate", args=[old.pk]), {"overlap": "24h"})
     page = answer.content.decode()
@@ -92,7 +94,7 @@ def test_a_rotated_key_is_shown_once_beside_the_old_one(acme: Cast, client: Clie
     assert "was already replaced" in again.content.decode()
 
 
-def test_rotating_at_once_closes_the_old_key(acme: Cast, client: Client) -> None:
+def test_rotation_without_overlap_expires_the_old_key(acme: Cast, client: Client) -> None:
     old, text = create_key(acme.tenant, "leaked", [Scope.READ])
     client.post(reverse("key_rotate", args=[old.pk]), {"overlap": "0"})
     with pytest.raises(KeyRefused, match="expired"):
@@ -103,7 +105,7 @@ def test_rotating_at_once_closes_the_old_key(acme: Cast, client: Client) -> None
     "wrong",
     [{}, {"overlap": "never"}, {"overlap": "1h", "expires_on": "2020-01-01"}, {"overlap": "\0"}],
 )
-def test_a_wrong_rotation_makes_no_key(acme: Cast, client: Client, wrong: dict[str, str]) -> None:
+def test_invalid_rotation_creates_no_key(acme: Cast, client: Client, wrong: dict[str, str]) -> None:
     old, _ = create_key(acme.tenant, "k", [Scope.READ])
     answer = client.post(reverse("key_rotate", args=[old.pk]), wrong, follow=True)
     assert "is-error" in answer.content.decode()
@@ -111,7 +113,7 @@ def test_a_wrong_rotation_makes_no_key(acme: Cast, client: Client, wrong: dict[s
         assert ApiKey.objects.count() == 1
 
 
-def test_what_an_admin_does_with_keys_is_on_record(acme: Cast, client: Client) -> None:
+def test_key_changes_by_an_admin_are_logged(acme: Cast, client: Client) -> None:
     client.post(reverse("key_list"), {"name": "crawler", "scopes": ["ingest"]})
     with tenant_scope(acme.tenant.id):
         key = ApiKey.objects.get()
@@ -123,7 +125,7 @@ def test_what_an_admin_does_with_keys_is_on_record(acme: Cast, client: Client) -
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])
-def test_only_an_admin_sees_or_revokes_keys(acme: Cast, role: str) -> None:
+def test_only_admins_see_and_revoke_keys(acme: Cast, role: str) -> None:
     key, text = create_key(acme.tenant, "k", [Scope.READ])
     client = Client()
     client.force_login(getattr(acme, role))
@@ -132,7 +134,7 @@ def test_only_an_admin_sees_or_revokes_keys(acme: Cast, role: str) -> None:
     authenticate(text, Scope.READ)
 
 
-def test_another_tenants_key_is_not_there(acme: Cast, globex: Cast, client: Client) -> None:
+def test_key_of_another_tenant_is_not_found(acme: Cast, globex: Cast, client: Client) -> None:
     key, text = create_key(globex.tenant, "theirs", [Scope.READ])
     assert "theirs" not in client.get(reverse("key_list")).content.decode()
     assert client.post(reverse("key_revoke", args=[key.pk])).status_code == 404
@@ -141,7 +143,7 @@ def test_another_tenants_key_is_not_there(acme: Cast, globex: Cast, client: Clie
     authenticate(text, Scope.READ)
 
 
-def test_a_name_is_text_and_nothing_else(acme: Cast, client: Client) -> None:
+def test_hostile_key_name_is_escaped(acme: Cast, client: Client) -> None:
     create_key(acme.tenant, "<script>alert(1)</script>", [Scope.READ])
     page = client.get(reverse("key_list")).content.decode()
     assert "<script>alert" not in page

@@ -37,7 +37,7 @@ def _with_crc(body: str) -> str:
     return f"{body}_{zlib.crc32(body.encode()):08x}"
 
 
-def test_a_key_opens_its_own_tenant_and_scope(acme: Cast) -> None:
+def test_key_authenticates_its_own_tenant_and_scope(acme: Cast) -> None:
     key, text = create_key(acme.tenant, "ci", [Scope.READ])
     identity = authenticate(text, Scope.READ)
     assert (identity.tenant_id, identity.key_id, identity.api_key_pk) == (
@@ -48,7 +48,7 @@ def test_a_key_opens_its_own_tenant_and_scope(acme: Cast) -> None:
     assert text.startswith(f"tt_{acme.tenant.id.hex}_{key.key_id}_")
 
 
-def test_the_secret_is_not_stored(acme: Cast) -> None:
+def test_secret_is_not_stored(acme: Cast) -> None:
     key, text = create_key(acme.tenant, "ci", [Scope.READ])
     secret = text.split("_")[3]
     with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
@@ -59,11 +59,11 @@ def test_the_secret_is_not_stored(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "tt_", "Bearer x", "tt_1_2_3_4", "\x00", "tt_" + "é" * 99])
-def test_what_is_no_key_is_said_to_be_none(text: str) -> None:
+def test_malformed_key_is_rejected(text: str) -> None:
     assert _refusal(text) == (401, "malformed_key")
 
 
-def test_a_typo_is_told_from_an_unknown_key_without_asking_the_database(acme: Cast) -> None:
+def test_mistyped_key_is_rejected_without_a_query(acme: Cast) -> None:
     _, text = create_key(acme.tenant, "ci", [Scope.READ])
     at = len(text) - 20
     mistyped = text[:at] + ("a" if text[at] != "a" else "b") + text[at + 1 :]
@@ -72,7 +72,7 @@ def test_a_typo_is_told_from_an_unknown_key_without_asking_the_database(acme: Ca
     assert not queries.captured_queries
 
 
-def test_a_wrong_secret_an_unknown_key_and_an_unknown_tenant_look_alike(
+def test_wrong_secret_unknown_key_and_unknown_tenant_get_the_same_error(
     acme: Cast, globex: Cast
 ) -> None:
     _, text = create_key(acme.tenant, "ci", [Scope.READ])
@@ -86,7 +86,7 @@ def test_a_wrong_secret_an_unknown_key_and_an_unknown_tenant_look_alike(
         assert _refusal(_with_crc("_".join(("tt", *parts)))) == (401, "unknown_key")
 
 
-def test_a_revoked_key_is_refused_and_keeps_the_time_it_was_revoked(acme: Cast) -> None:
+def test_revoked_key_is_rejected_and_keeps_its_revocation_time(acme: Cast) -> None:
     key, text = create_key(acme.tenant, "ci", [Scope.READ])
     with tenant_scope(acme.tenant.id):
         revoke_key(key)
@@ -96,7 +96,7 @@ def test_a_revoked_key_is_refused_and_keeps_the_time_it_was_revoked(acme: Cast) 
     assert _refusal(text) == (401, "revoked_key")
 
 
-def test_a_key_ends_when_it_expires(acme: Cast) -> None:
+def test_expired_key_is_rejected(acme: Cast) -> None:
     soon = timezone.now() + datetime.timedelta(hours=1)
     key, text = create_key(acme.tenant, "ci", [Scope.READ], expires_at=soon)
     authenticate(text, Scope.READ)
@@ -105,12 +105,12 @@ def test_a_key_ends_when_it_expires(acme: Cast) -> None:
     assert _refusal(text) == (401, "expired_key")
 
 
-def test_a_key_does_not_open_another_scope(acme: Cast) -> None:
+def test_key_without_the_scope_is_rejected(acme: Cast) -> None:
     _, text = create_key(acme.tenant, "ci", [Scope.INGEST])
     assert _refusal(text, Scope.REGISTRY) == (403, "missing_scope")
 
 
-def test_a_key_needs_a_scope_and_a_future(acme: Cast) -> None:
+def test_key_needs_a_scope_and_a_future_expiry(acme: Cast) -> None:
     with pytest.raises(ValueError, match="scope"):
         create_key(acme.tenant, "ci", [])
     with pytest.raises(ValueError, match="in the past"):
@@ -136,7 +136,7 @@ def test_last_use_is_written_at_most_once_a_minute(acme: Cast) -> None:
     assert last_use() > earlier  # type: ignore[operator]  # it was used, so not None
 
 
-def test_sending_events_writes_its_last_use_when_the_key_is_looked_up(acme: Cast) -> None:
+def test_ingest_writes_last_use_only_on_a_cache_miss(acme: Cast) -> None:
     key, text = create_key(acme.tenant, "ci", [Scope.INGEST])
     authenticate(text, Scope.INGEST)
     with tenant_scope(acme.tenant.id):
@@ -146,7 +146,7 @@ def test_sending_events_writes_its_last_use_when_the_key_is_looked_up(acme: Cast
     assert not queries.captured_queries
 
 
-def test_a_rotated_key_works_beside_its_successor_until_the_chosen_moment(
+def test_rotated_key_works_beside_its_successor_until_the_overlap_ends(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, text = create_key(acme.tenant, "ci", [Scope.INGEST, Scope.READ])
@@ -168,7 +168,7 @@ def test_a_rotated_key_works_beside_its_successor_until_the_chosen_moment(
     assert authenticate(new_text, Scope.READ).api_key_pk == new.pk
 
 
-def test_rotating_never_makes_a_key_live_longer_and_revives_none(acme: Cast) -> None:
+def test_rotation_never_extends_or_revives_a_key(acme: Cast) -> None:
     soon = timezone.now() + datetime.timedelta(minutes=1)
     old, _ = create_key(acme.tenant, "ci", [Scope.READ], expires_at=soon)
     a_day = datetime.timedelta(days=1)
@@ -183,7 +183,7 @@ def test_rotating_never_makes_a_key_live_longer_and_revives_none(acme: Cast) -> 
 
 
 @pytest.mark.parametrize("scope", Scope)
-def test_a_suspended_tenants_keys_are_refused_and_told_why(acme: Cast, scope: Scope) -> None:
+def test_key_of_a_suspended_tenant_is_rejected_with_the_reason(acme: Cast, scope: Scope) -> None:
     _, text = create_key(acme.tenant, "ci", list(Scope))
     Tenant.objects.filter(pk=acme.tenant.pk).update(suspended_at=timezone.now())
     assert _refusal(text, scope) == (403, "tenant_suspended")
@@ -196,7 +196,7 @@ def _revoked_by_another_process(key: ApiKey) -> None:
         ApiKey.objects.filter(tenant_id=key.tenant_id, pk=key.pk).update(revoked_at=timezone.now())
 
 
-def test_a_key_that_sends_is_looked_up_again_after_seconds_and_is_closed_then(
+def test_cached_ingest_key_is_checked_again_after_seconds(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Mock(monotonic=lambda: 1000.0)
@@ -212,7 +212,7 @@ def test_a_key_that_sends_is_looked_up_again_after_seconds_and_is_closed_then(
     assert _refusal(text, Scope.INGEST) == (401, "revoked_key")
 
 
-def test_the_process_that_revokes_a_key_refuses_it_at_once(acme: Cast) -> None:
+def test_revocation_takes_effect_immediately_in_the_same_process(acme: Cast) -> None:
     key, text = create_key(acme.tenant, "ci", [Scope.INGEST])
     authenticate(text, Scope.INGEST)
     with tenant_scope(acme.tenant.id):
@@ -220,9 +220,7 @@ def test_the_process_that_revokes_a_key_refuses_it_at_once(acme: Cast) -> None:
     assert _refusal(text, Scope.INGEST) == (401, "revoked_key")
 
 
-def test_a_key_is_not_believed_beyond_its_expiry(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_key_is_not_cached_beyond_its_expiry(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Mock(monotonic=lambda: 1000.0)
     monkeypatch.setattr(keys, "time", clock)
     expires_at = timezone.now() + BELIEVED_FOR / 2
@@ -233,9 +231,7 @@ def test_a_key_is_not_believed_beyond_its_expiry(
     assert _refusal(text, Scope.INGEST) == (401, "revoked_key")
 
 
-def test_of_many_that_send_with_a_new_key_at_once_one_looks_it_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_concurrent_requests_with_a_new_key_query_once(monkeypatch: pytest.MonkeyPatch) -> None:
     identity = ApiKeyIdentity(uuid.uuid4(), "key", uuid.uuid4())
     together = threading.Barrier(8)
     loaded = []

@@ -31,7 +31,7 @@ def _existing(cast: Cast, user: User) -> Membership:
     return member
 
 
-def test_a_role_is_changed(acme: Cast, client: Client) -> None:
+def test_role_is_changed_to_a_valid_role_only(acme: Cast, client: Client) -> None:
     member = _existing(acme, acme.viewer)
     client.post(reverse("member_role", args=[member.pk]), {"role": "auditor"})
     assert _existing(acme, acme.viewer).role == "auditor"
@@ -39,14 +39,14 @@ def test_a_role_is_changed(acme: Cast, client: Client) -> None:
     assert _existing(acme, acme.viewer).role == "auditor"
 
 
-def test_a_member_is_removed_and_the_account_stays(acme: Cast, client: Client) -> None:
+def test_member_is_removed_and_the_account_is_kept(acme: Cast, client: Client) -> None:
     member = _existing(acme, acme.viewer)
     client.post(reverse("member_remove", args=[member.pk]))
     assert _member(acme, acme.viewer) is None
     assert User.objects.filter(pk=acme.viewer.pk).exists()
 
 
-def test_the_last_admin_neither_leaves_nor_steps_down(acme: Cast, client: Client) -> None:
+def test_last_admin_can_neither_leave_nor_change_role(acme: Cast, client: Client) -> None:
     member = _existing(acme, acme.admin)
     for name, data in (("member_remove", {}), ("member_role", {"role": "viewer"})):
         answer = client.post(reverse(name, args=[member.pk]), data, follow=True)
@@ -81,7 +81,7 @@ def test_two_admins_removing_each_other_leave_one(acme: Cast) -> None:
         assert Membership.objects.filter(role=Role.ADMIN).count() == 1
 
 
-def test_what_an_admin_does_with_members_is_on_record(acme: Cast, client: Client) -> None:
+def test_member_changes_by_an_admin_are_logged(acme: Cast, client: Client) -> None:
     member = _existing(acme, acme.viewer)
     client.post(reverse("member_role", args=[member.pk]), {"role": "editor"})
     client.post(reverse("member_remove", args=[member.pk]))
@@ -92,7 +92,7 @@ def test_what_an_admin_does_with_members_is_on_record(acme: Cast, client: Client
     assert done == [("member.role", name), ("member.remove", name), ("member.invite", "Nina")]
 
 
-def test_another_tenants_member_is_not_there(acme: Cast, globex: Cast, client: Client) -> None:
+def test_member_of_another_tenant_is_not_found(acme: Cast, globex: Cast, client: Client) -> None:
     member = _existing(globex, globex.viewer)
     for name in ("member_role", "member_remove"):
         answer = client.post(reverse(name, args=[member.pk]), {"role": "admin"})
@@ -101,7 +101,7 @@ def test_another_tenants_member_is_not_there(acme: Cast, globex: Cast, client: C
     assert _existing(globex, globex.viewer).role == "viewer"
 
 
-def test_of_somebody_in_both_tenants_only_this_membership_shows(
+def test_list_shows_only_the_membership_in_this_tenant(
     acme: Cast, globex: Cast, client: Client
 ) -> None:
     with tenant_scope(globex.tenant.id):
@@ -111,7 +111,7 @@ def test_of_somebody_in_both_tenants_only_this_membership_shows(
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])
-def test_only_an_admin_manages_members(acme: Cast, role: str) -> None:
+def test_only_admins_manage_members(acme: Cast, role: str) -> None:
     member = _existing(acme, acme.viewer)
     client = Client()
     client.force_login(getattr(acme, role))

@@ -19,7 +19,7 @@ def _run(*arguments: str) -> str:
     return out.getvalue()
 
 
-def test_ensuring_twice_changes_nothing() -> None:
+def test_ensure_is_idempotent() -> None:
     slug = f"demo-{secrets.token_hex(4)}"
     first, second = ensure_tenant(slug, "Demo"), ensure_tenant(slug, "Other")
     assert (first.pk, second.name) == (second.pk, "Demo")
@@ -33,12 +33,12 @@ def test_ensuring_twice_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("slug", ["", "A", "a b", "x" * 64, "ü"])
-def test_a_slug_is_plain(slug: str) -> None:
+def test_invalid_slug_is_rejected(slug: str) -> None:
     with pytest.raises(ValueError, match="slug"):
         ensure_tenant(slug, "X")
 
 
-def test_operators_make_and_list_tenants() -> None:
+def test_operator_creates_and_lists_tenants() -> None:
     name = f"Initech {secrets.token_hex(4)}"
     tenant_id = UUID(_run("create", name, "--admin", name.replace(" ", "-")).strip())
     tenant = Tenant.objects.get(pk=tenant_id)

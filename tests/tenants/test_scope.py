@@ -16,17 +16,17 @@ from tenants.scope import TenantScopeError, current_tenant_id, tenant_scope, use
 from tests.support.factories import Cast
 
 
-def test_a_scope_shows_its_own_tenants_rows_and_no_others(acme: Cast, globex: Cast) -> None:
+def test_scope_shows_only_rows_of_its_tenant(acme: Cast, globex: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         seen = set(Membership.objects.values_list("tenant_id", flat=True))
     assert seen == {acme.tenant.id}
 
 
-def test_outside_a_scope_nothing_is_seen(acme: Cast) -> None:
+def test_nothing_is_visible_outside_a_scope(acme: Cast) -> None:
     assert Membership.objects.filter(tenant=acme.tenant).count() == 0
 
 
-def test_leaving_a_scope_ends_it_on_the_same_connection(acme: Cast) -> None:
+def test_scope_ends_on_the_same_connection(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         assert Membership.objects.exists()
     assert not Membership.objects.exists()
@@ -35,19 +35,19 @@ def test_leaving_a_scope_ends_it_on_the_same_connection(acme: Cast) -> None:
         assert cursor.fetchone()[0] in (None, "")
 
 
-def test_another_tenants_row_cannot_be_written(acme: Cast, globex: Cast) -> None:
+def test_row_of_another_tenant_cannot_be_written(acme: Cast, globex: Cast) -> None:
     from django.db.utils import ProgrammingError
 
     with pytest.raises(ProgrammingError, match="row-level security"), tenant_scope(acme.tenant.id):
         Membership.objects.create(tenant=globex.tenant, user=acme.viewer, role="admin")
 
 
-def test_the_same_tenant_may_nest(acme: Cast) -> None:
+def test_scopes_of_the_same_tenant_can_be_nested(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id), tenant_scope(acme.tenant.id):
         assert current_tenant_id() == acme.tenant.id
 
 
-def test_another_tenant_may_not_nest(acme: Cast, globex: Cast) -> None:
+def test_scopes_of_different_tenants_cannot_be_nested(acme: Cast, globex: Cast) -> None:
     with (
         tenant_scope(acme.tenant.id),
         pytest.raises(TenantScopeError),
@@ -56,22 +56,22 @@ def test_another_tenant_may_not_nest(acme: Cast, globex: Cast) -> None:
         pass
 
 
-def test_a_scope_refuses_to_open_inside_a_transaction(acme: Cast) -> None:
+def test_scope_cannot_open_inside_a_transaction(acme: Cast) -> None:
     with transaction.atomic(), pytest.raises(TenantScopeError), tenant_scope(acme.tenant.id):
         pass
 
 
-def test_a_text_is_not_taken_for_a_tenant() -> None:
+def test_string_is_rejected_as_tenant_id() -> None:
     with pytest.raises(TypeError), tenant_scope("x'; RESET ALL; --"):  # type: ignore[arg-type]  # what mypy would refuse
         pass
 
 
-def test_without_a_scope_there_is_no_current_tenant() -> None:
+def test_current_tenant_requires_a_scope() -> None:
     with pytest.raises(TenantScopeError):
         current_tenant_id()
 
 
-def test_an_error_rolls_everything_back(acme: Cast) -> None:
+def test_exception_rolls_back_the_scope(acme: Cast) -> None:
     with pytest.raises(ZeroDivisionError), tenant_scope(acme.tenant.id):
         Membership.objects.filter(user=acme.viewer).delete()
         raise ZeroDivisionError
@@ -79,9 +79,7 @@ def test_an_error_rolls_everything_back(acme: Cast) -> None:
         assert Membership.objects.filter(user=acme.viewer).exists()
 
 
-def test_a_user_sees_own_memberships_of_every_tenant_and_nobody_elses(
-    acme: Cast, globex: Cast
-) -> None:
+def test_user_scope_shows_own_memberships_in_every_tenant(acme: Cast, globex: Cast) -> None:
     with tenant_scope(globex.tenant.id):
         Membership.objects.create(tenant=globex.tenant, user=acme.viewer, role="viewer")
     with user_scope(acme.viewer.pk):
@@ -89,13 +87,13 @@ def test_a_user_sees_own_memberships_of_every_tenant_and_nobody_elses(
     assert seen == {(acme.tenant.id, acme.viewer.pk), (globex.tenant.id, acme.viewer.pk)}
 
 
-def test_an_unknown_tenant_has_no_rows() -> None:
+def test_unknown_tenant_has_no_rows() -> None:
     with tenant_scope(uuid.uuid4()):
         assert not Membership.objects.exists()
 
 
 @pytest.mark.parametrize("is_good", [True, False])
-def test_a_pipeline_that_carries_many_megabytes_ends(acme: Cast, is_good: bool) -> None:
+def test_pipeline_with_many_megabytes_does_not_deadlock(acme: Cast, is_good: bool) -> None:
     """Commit and rollback only read while a part was still to be written: both sides waited."""
     connection.ensure_connection()
     raw = cast(psycopg.Connection[Any], connection.connection)

@@ -43,7 +43,7 @@ def _sign_in(cast: Cast, client: Client) -> Any:
     return client.post(reverse("login"), pair)
 
 
-def test_no_script_reads_the_session_and_no_other_site_sends_it(acme: Cast) -> None:
+def test_session_cookie_is_http_only_and_same_site(acme: Cast) -> None:
     cookie = _sign_in(acme, Client()).cookies[settings.SESSION_COOKIE_NAME]
     assert cookie["httponly"]
     assert cookie["samesite"] == "Lax"
@@ -59,7 +59,7 @@ def test_no_script_reads_the_session_and_no_other_site_sends_it(acme: Cast) -> N
         ({"TOOLTRAIL_HSTS_SECONDS": "60"}, "max-age=60"),
     ],
 )
-def test_behind_tls_cookies_and_answers_stay_there(
+def test_cookies_and_answers_are_secure_behind_tls(
     chosen: dict[str, str], sent: str, tmp_path: Path
 ) -> None:
     environment = {
@@ -86,7 +86,7 @@ def test_behind_tls_cookies_and_answers_stay_there(
     assert facts["plain"] == [301, "https://tools.example/login"]
 
 
-def test_a_session_somebody_planted_is_another_after_signing_in(acme: Cast) -> None:
+def test_session_id_changes_at_sign_in(acme: Cast) -> None:
     client = Client()
     client.session.save()
     planted = client.cookies[settings.SESSION_COOKIE_NAME].value
@@ -103,7 +103,7 @@ def _change(client: Client, new: str) -> Any:
     return client.post(reverse("password_change"), typed)
 
 
-def test_a_changed_password_ends_the_other_sessions(acme: Cast) -> None:
+def test_password_change_ends_other_sessions(acme: Cast) -> None:
     here, elsewhere = Client(), Client()
     for client in (here, elsewhere):
         _sign_in(acme, client)
@@ -112,7 +112,7 @@ def test_a_changed_password_ends_the_other_sessions(acme: Cast) -> None:
     assert elsewhere.get(reverse("trace_list")).status_code == 302
 
 
-def test_an_account_without_a_tenant_changes_its_password() -> None:
+def test_account_without_a_tenant_can_change_its_password() -> None:
     user = make_user("stray")
     client = Client()
     client.force_login(user)
@@ -129,9 +129,7 @@ def test_an_account_without_a_tenant_changes_its_password() -> None:
     assert Client().get(address).status_code == 302, "only who is signed in"
 
 
-def test_a_member_of_a_suspended_tenant_changes_the_password_and_it_is_recorded_there(
-    acme: Cast,
-) -> None:
+def test_password_change_in_a_suspended_tenant_is_recorded_there(acme: Cast) -> None:
     Tenant.objects.filter(pk=acme.tenant.pk).update(suspended_at=timezone.now())
     client = Client()
     client.force_login(acme.viewer)
@@ -151,7 +149,7 @@ def test_a_member_of_a_suspended_tenant_changes_the_password_and_it_is_recorded_
         ("{username}", "too similar to the username"),
     ],
 )
-def test_a_weak_password_is_refused_and_says_why(acme: Cast, weak: str, why: str) -> None:
+def test_weak_password_is_rejected_with_the_reason(acme: Cast, weak: str, why: str) -> None:
     client = Client()
     _sign_in(acme, client)
     answer = _change(client, weak.format(username=acme.viewer.username))

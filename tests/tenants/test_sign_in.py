@@ -26,7 +26,7 @@ def _sign_in(client: Client, name: str, password: str, address: str = "192.0.2.1
     return answer.status_code == 302
 
 
-def test_the_right_pair_signs_in_and_leads_where_one_was_going(acme: Cast) -> None:
+def test_valid_credentials_sign_in_and_redirect_to_the_requested_page(acme: Cast) -> None:
     client = Client()
     answer = client.post(
         reverse("login"),
@@ -36,7 +36,7 @@ def test_the_right_pair_signs_in_and_leads_where_one_was_going(acme: Cast) -> No
     assert client.get("/settings/keys").status_code == 200
 
 
-def test_nobody_is_led_to_another_site(acme: Cast) -> None:
+def test_sign_in_never_redirects_to_another_site(acme: Cast) -> None:
     answer = Client().post(
         reverse("login"),
         {"username": acme.admin.username, "password": PASSWORD, "next": "https://evil.example/"},
@@ -44,7 +44,7 @@ def test_nobody_is_led_to_another_site(acme: Cast) -> None:
     assert answer["Location"] == reverse("home")
 
 
-def test_signing_out_needs_a_post_and_ends_the_session(acme: Cast) -> None:
+def test_sign_out_requires_post_and_ends_the_session(acme: Cast) -> None:
     client = Client()
     client.force_login(acme.admin)
     assert client.get(reverse("logout")).status_code == 405
@@ -52,7 +52,7 @@ def test_signing_out_needs_a_post_and_ends_the_session(acme: Cast) -> None:
     assert client.get("/settings/keys").status_code == 302
 
 
-def test_a_wrong_name_and_a_wrong_password_look_alike(acme: Cast) -> None:
+def test_unknown_name_and_wrong_password_show_the_same_error(acme: Cast) -> None:
     answers = [
         Client().post(reverse("login"), {"username": name, "password": "x"})
         for name in (acme.viewer.username, "nobody-at-all")
@@ -62,7 +62,7 @@ def test_a_wrong_name_and_a_wrong_password_look_alike(acme: Cast) -> None:
     assert errors[0] == errors[1]
 
 
-def test_after_too_many_failures_even_the_right_password_waits(acme: Cast) -> None:
+def test_correct_password_is_rejected_after_too_many_failures(acme: Cast) -> None:
     client, name = Client(), acme.viewer.username
     for _ in range(FAILURES_ALLOWED):
         assert not _sign_in(client, name, "wrong")
@@ -78,7 +78,7 @@ def _sign_in_through_proxy(name: str, password: str, hops: str) -> bool:
     return answer.status_code == 302
 
 
-def test_nobody_is_locked_out_by_another_client_of_a_trusted_proxy(
+def test_clients_of_a_trusted_proxy_are_counted_separately(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "PROXIES", 1)
@@ -89,14 +89,14 @@ def test_nobody_is_locked_out_by_another_client_of_a_trusted_proxy(
     assert _sign_in_through_proxy(name, PASSWORD, "198.51.100.2")
 
 
-def test_without_a_trusted_proxy_the_header_is_not_believed(acme: Cast) -> None:
+def test_forwarded_header_is_ignored_without_a_trusted_proxy(acme: Cast) -> None:
     name = acme.viewer.username
     for number in range(FAILURES_ALLOWED):
         assert not _sign_in_through_proxy(name, "wrong", f"198.51.100.{number}")
     assert not _sign_in_through_proxy(name, PASSWORD, "198.51.100.99")
 
 
-def test_a_refusal_asks_as_much_of_the_database_for_a_name_that_nobody_has(acme: Cast) -> None:
+def test_throttled_sign_in_runs_the_same_statements_for_any_name(acme: Cast) -> None:
     """Else its time tells which names there are: once throttled, there is no password to check."""
     lonely = make_user("lonely")
     names = (acme.viewer.username, lonely.username, "nobody-at-all")
@@ -112,7 +112,7 @@ def test_a_refusal_asks_as_much_of_the_database_for_a_name_that_nobody_has(acme:
     assert statements[names[0]] == statements[names[1]] == statements[names[2]]
 
 
-def test_failures_are_forgotten(acme: Cast) -> None:
+def test_failures_expire(acme: Cast) -> None:
     client, name = Client(), acme.editor.username
     for _ in range(FAILURES_ALLOWED):
         _sign_in(client, name, "wrong")
@@ -125,11 +125,11 @@ def test_failures_are_forgotten(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "\x00", "x" * 5000, "名前"])
-def test_odd_names_are_refused_like_others(name: str) -> None:
+def test_unusual_names_are_rejected_normally(name: str) -> None:
     assert not _sign_in(Client(), name, "x")
 
 
-def test_a_password_can_be_changed(acme: Cast) -> None:
+def test_password_can_be_changed(acme: Cast) -> None:
     client, new = Client(), "a wholly different one 7"
     client.force_login(acme.viewer)
     answer = client.post(
@@ -141,7 +141,7 @@ def test_a_password_can_be_changed(acme: Cast) -> None:
     assert _sign_in(Client(), acme.viewer.username, new)
 
 
-def test_passwords_tried_at_once_are_counted_like_those_tried_in_turn(acme: Cast) -> None:
+def test_concurrent_password_attempts_are_limited_like_sequential_ones(acme: Cast) -> None:
     """Forty at once over real HTTP: no more are checked than may fail."""
     name = acme.viewer.username
     with running_server() as server, urllib3.PoolManager(maxsize=40) as http:
@@ -163,6 +163,6 @@ def test_passwords_tried_at_once_are_counted_like_those_tried_in_turn(acme: Cast
         assert all("Please enter a correct" in answer or "Too many" in answer for answer in answers)
 
 
-def test_who_signs_in_rightly_is_never_counted(acme: Cast) -> None:
+def test_successful_sign_ins_are_not_counted(acme: Cast) -> None:
     for _ in range(FAILURES_ALLOWED + 1):
         assert _sign_in(Client(), acme.viewer.username, PASSWORD)

@@ -80,7 +80,7 @@ def test_notes_are_edited_without_publishing(acme: Cast, client: Client) -> None
     assert len(_descriptions(acme, tool)) == 1
 
 
-def test_a_changed_contract_becomes_a_draft_and_is_published_by_its_review(
+def test_changed_contract_becomes_a_draft_and_is_published_by_review(
     acme: Cast, client: Client
 ) -> None:
     tool = _register(acme)
@@ -100,7 +100,7 @@ def test_a_changed_contract_becomes_a_draft_and_is_published_by_its_review(
     assert _descriptions(acme, tool) == ["Tells the weather.", "Better."]
 
 
-def test_a_draft_of_somebody_is_not_overwritten(acme: Cast, client: Client) -> None:
+def test_draft_of_another_user_is_not_overwritten(acme: Cast, client: Client) -> None:
     tool = _register(acme)
     assert client.post(_change(tool), _typed(description="Better.")).status_code == 302
     answer = client.post(_change(tool), _typed(description="Best."))
@@ -109,7 +109,7 @@ def test_a_draft_of_somebody_is_not_overwritten(acme: Cast, client: Client) -> N
         assert ToolDraft.objects.get().description == "Better."
 
 
-def test_a_tool_is_made_with_its_first_version(acme: Cast, client: Client) -> None:
+def test_tool_is_created_with_its_first_version(acme: Cast, client: Client) -> None:
     answer = client.post(reverse("admin:tools_registry_tool_add"), _typed(name="new one"))
     assert answer.status_code == 302
     with tenant_scope(acme.tenant.id):
@@ -118,7 +118,7 @@ def test_a_tool_is_made_with_its_first_version(acme: Cast, client: Client) -> No
         assert version.digest == make_contract(name="new one")["digest"]
 
 
-def test_labels_of_a_contract_are_not_those_of_the_tool(acme: Cast, client: Client) -> None:
+def test_contract_labels_are_separate_from_tool_labels(acme: Cast, client: Client) -> None:
     path = reverse("admin:tools_registry_tool_add")
     assert client.post(path, _typed(name="a", meta="")).status_code == 302
     assert client.post(path, _typed(name="b", meta={"team": "maps"})).status_code == 302
@@ -142,7 +142,7 @@ def test_labels_of_a_contract_are_not_those_of_the_tool(acme: Cast, client: Clie
         ({"description": ""}, "description", "required"),
     ],
 )
-def test_a_wrong_contract_is_not_published_and_says_why(
+def test_invalid_contract_is_not_published_and_shows_errors(
     acme: Cast, client: Client, wrong: dict[str, Any], field: str, reason: str
 ) -> None:
     answer = client.post(reverse("admin:tools_registry_tool_add"), _typed(**wrong))
@@ -154,7 +154,7 @@ def test_a_wrong_contract_is_not_published_and_says_why(
 
 @pytest.mark.parametrize("member", ["input_schema", "output_schema", "meta"])
 @pytest.mark.parametrize("text", ['{"a":"\\ud800"}', '{"\\ud800":1}'])
-def test_a_lone_surrogate_is_refused(acme: Cast, client: Client, member: str, text: str) -> None:
+def test_lone_surrogate_is_rejected(acme: Cast, client: Client, member: str, text: str) -> None:
     tool = _register(acme)
     answer = client.post(_change(tool), _typed(**{member: text}))
     assert answer.status_code == 200
@@ -162,7 +162,7 @@ def test_a_lone_surrogate_is_refused(acme: Cast, client: Client, member: str, te
     assert len(_descriptions(acme, tool)) == 1
 
 
-def test_a_taken_name_is_refused_within_the_tenant_only(
+def test_taken_name_is_rejected_only_within_the_tenant(
     acme: Cast, globex: Cast, client: Client
 ) -> None:
     _register(globex)
@@ -172,7 +172,7 @@ def test_a_taken_name_is_refused_within_the_tenant_only(
     assert answer.context["adminform"].form.errors["name"]
 
 
-def test_an_earlier_contract_is_not_published_again(acme: Cast, client: Client) -> None:
+def test_earlier_contract_is_not_published_again(acme: Cast, client: Client) -> None:
     tool = _register(acme)
     client.post(_change(tool), _typed(description="Better."))
     client.post(reverse("draft_publish", args=[tool.pk]), {"revision": 1})
@@ -183,7 +183,7 @@ def test_an_earlier_contract_is_not_published_again(acme: Cast, client: Client) 
     assert len(_descriptions(acme, tool)) == 2
 
 
-def test_a_name_once_given_stays(acme: Cast, client: Client) -> None:
+def test_name_of_a_tool_cannot_be_changed(acme: Cast, client: Client) -> None:
     tool = _register(acme)
     client.post(_change(tool), _typed(name="another"))
     with tenant_scope(acme.tenant.id):
@@ -202,7 +202,7 @@ def test_every_statement_names_the_tenant(acme: Cast, client: Client) -> None:
     assert [one for one in without if not one.startswith("INSERT")] == []
 
 
-def test_deeds_are_on_the_tenants_record(acme: Cast, client: Client) -> None:
+def test_changes_are_logged_in_the_tenant(acme: Cast, client: Client) -> None:
     tool = _register(acme)
     client.post(_change(tool), _typed(description="Better.", notes="Ask Ann."))
     with tenant_scope(acme.tenant.id):
@@ -215,12 +215,12 @@ def test_deeds_are_on_the_tenants_record(acme: Cast, client: Client) -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "auditor"])
-def test_the_role_in_the_sessions_tenant_decides(acme: Cast, role: str) -> None:
+def test_admin_site_requires_the_role_in_the_session_tenant(acme: Cast, role: str) -> None:
     client = _staff(getattr(acme, role))
     assert client.get(reverse("admin:index")).status_code == 403
 
 
-def test_who_is_no_staff_is_told_so(acme: Cast) -> None:
+def test_user_without_staff_status_gets_an_explanation(acme: Cast) -> None:
     client = Client()
     client.force_login(acme.editor)
     answer = client.get(reverse("admin:index"))
@@ -228,12 +228,12 @@ def test_who_is_no_staff_is_told_so(acme: Cast) -> None:
     assert "staff" in answer.content.decode()
 
 
-def test_anonymous_is_sent_to_our_sign_in() -> None:
+def test_anonymous_user_is_redirected_to_the_own_sign_in() -> None:
     answer = Client().get(reverse("admin:index"))
     assert answer["Location"] == "/login?next=/admin/"
 
 
-def test_another_tenants_tool_is_not_there(acme: Cast, globex: Cast, client: Client) -> None:
+def test_tool_of_another_tenant_is_not_found(acme: Cast, globex: Cast, client: Client) -> None:
     theirs = _register(globex, name="their secret tool")
     assert client.get(_change(theirs)).status_code == 404
     assert client.post(_change(theirs), _typed(notes="x")).status_code == 404
@@ -245,7 +245,7 @@ def test_another_tenants_tool_is_not_there(acme: Cast, globex: Cast, client: Cli
         assert Tool.objects.get().notes == ""
 
 
-def test_the_switcher_decides_whose_tools_are_edited(acme: Cast, globex: Cast) -> None:
+def test_switcher_decides_which_tools_can_be_edited(acme: Cast, globex: Cast) -> None:
     theirs = _register(globex)
     with tenant_scope(globex.tenant.id):
         Membership.objects.create(tenant=globex.tenant, user=acme.editor, role=Role.EDITOR)
@@ -256,7 +256,7 @@ def test_the_switcher_decides_whose_tools_are_edited(acme: Cast, globex: Cast) -
     assert client.get(_change(theirs)).status_code == 200
 
 
-def test_nothing_is_deleted(acme: Cast, client: Client) -> None:
+def test_tools_cannot_be_deleted(acme: Cast, client: Client) -> None:
     tool = _register(acme)
     assert (
         client.post(_change(tool).replace("/change/", "/delete/"), {"post": "yes"}).status_code

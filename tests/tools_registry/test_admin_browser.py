@@ -25,9 +25,7 @@ def _register(cast: Cast, name: str) -> Tool:
         return Tool.objects.get(name=name)
 
 
-def test_an_editor_publishes_the_next_version_and_reads_it(
-    page: Page, acme: Cast, globex: Cast
-) -> None:
+def test_editor_publishes_and_reads_the_next_version(page: Page, acme: Cast, globex: Cast) -> None:
     heard = complaints(page)
     _register(acme, "get_weather")
     _register(globex, "their_tool")
@@ -63,7 +61,7 @@ def test_an_editor_publishes_the_next_version_and_reads_it(
     assert heard == [], "the policy forbids something the admin does"
 
 
-def test_published_versions_cannot_be_typed_into(page: Page, acme: Cast) -> None:
+def test_published_versions_are_read_only(page: Page, acme: Cast) -> None:
     tool = _register(acme, "get_weather")
     acme.admin.is_staff = True
     acme.admin.save()
@@ -76,7 +74,7 @@ def test_published_versions_cannot_be_typed_into(page: Page, acme: Cast) -> None
     expect(page.get_by_role("link", name="Delete")).to_have_count(0)
 
 
-def test_an_editor_makes_a_tool_and_nothing_can_be_deleted(page: Page, acme: Cast) -> None:
+def test_editor_creates_a_tool_and_cannot_delete(page: Page, acme: Cast) -> None:
     heard = complaints(page)
     acme.editor.is_staff = True
     acme.editor.save()
@@ -114,7 +112,9 @@ def test_an_editor_makes_a_tool_and_nothing_can_be_deleted(page: Page, acme: Cas
         assert response.status == 404
 
 
-def test_another_tenants_tool_is_nowhere_in_the_admin(page: Page, acme: Cast, globex: Cast) -> None:
+def test_tool_of_another_tenant_is_invisible_until_switching(
+    page: Page, acme: Cast, globex: Cast
+) -> None:
     theirs = _register(globex, "their_tool")
     acme.admin.is_staff = True
     acme.admin.save()

@@ -34,7 +34,7 @@ def _versions(cast: Cast, name: str = "get_weather") -> list[tuple[int, str]]:
         return [(version.number, version.digest) for version in versions]
 
 
-def test_a_new_tool_becomes_version_one(acme: Cast) -> None:
+def test_new_tool_becomes_version_one(acme: Cast) -> None:
     contract = make_contract(meta={"team": "maps"})
     answer = _post(acme.tenant, contract)
     assert answer.status_code == 200
@@ -56,7 +56,7 @@ def test_a_new_tool_becomes_version_one(acme: Cast) -> None:
         assert version.created_by == ""
 
 
-def test_digests_first_what_is_unknown_then_whole(acme: Cast) -> None:
+def test_unknown_digests_are_requested_and_known_ones_confirmed(acme: Cast) -> None:
     known, unknown = make_contract(), make_contract(name="other")
     _post(acme.tenant, known)
     mentions = [{"digest": known["digest"]}, {"name": "other", "digest": unknown["digest"]}]
@@ -66,7 +66,7 @@ def test_digests_first_what_is_unknown_then_whole(acme: Cast) -> None:
     assert _versions(acme, "other") == []
 
 
-def test_a_known_contract_is_no_matter_and_locks_nothing(acme: Cast) -> None:
+def test_known_contract_changes_nothing_and_takes_no_lock(acme: Cast) -> None:
     contract = make_contract()
     _post(acme.tenant, contract)
     with CaptureQueriesContext(connection) as queries:
@@ -77,7 +77,7 @@ def test_a_known_contract_is_no_matter_and_locks_nothing(acme: Cast) -> None:
     assert len(_versions(acme)) == 1
 
 
-def test_replace_becomes_the_current_version(acme: Cast) -> None:
+def test_replace_policy_publishes_the_new_current_version(acme: Cast) -> None:
     first = make_contract()
     second = make_contract(description="Tells it better.", on_collision="replace")
     _post(acme.tenant, first)
@@ -88,7 +88,7 @@ def test_replace_becomes_the_current_version(acme: Cast) -> None:
         assert Tool.objects.get().latest_number == 2
 
 
-def test_keep_stays_out_and_throw_is_refused_when_the_tool_exists(acme: Cast) -> None:
+def test_keep_policy_is_skipped_and_throw_policy_rejected_for_an_existing_tool(acme: Cast) -> None:
     first = make_contract()
     kept = make_contract(description="b", on_collision="keep")
     refused = make_contract(description="c", on_collision="throw")
@@ -106,7 +106,7 @@ def test_any_policy_registers_a_new_name(acme: Cast, policy: str) -> None:
     assert [row["version"] for row in answer["registered"]] == [1]
 
 
-def test_a_wrong_digest_is_refused_with_the_right_one(acme: Cast) -> None:
+def test_wrong_digest_is_rejected_with_the_right_one(acme: Cast) -> None:
     right = make_contract()["digest"]
     wrong = make_contract(digest="sha256:" + "0" * 64)
     [refusal] = _post(acme.tenant, wrong).json()["refused"]
@@ -139,7 +139,7 @@ def test_a_wrong_digest_is_refused_with_the_right_one(acme: Cast) -> None:
         ({"on_collision": "explode"}, "on_collision"),
     ],
 )
-def test_one_bad_entry_costs_that_entry_and_says_why(
+def test_invalid_entries_are_rejected_individually(
     acme: Cast, broken: dict[str, Any], reason: str
 ) -> None:
     good = make_contract(name="good")
@@ -152,7 +152,7 @@ def test_one_bad_entry_costs_that_entry_and_says_why(
     assert [row["name"] for row in answer.json()["registered"]] == ["good"]
 
 
-def test_a_schema_too_deep_is_refused(acme: Cast) -> None:
+def test_schema_nested_too_deep_is_rejected(acme: Cast) -> None:
     schema: dict[str, Any] = {"type": "object"}
     for _ in range(64):
         schema = {"not": schema}
@@ -161,7 +161,7 @@ def test_a_schema_too_deep_is_refused(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("entry", [None, 1, "x", [], {}, {"digest": 1}, {"digest": "sha256:x\x00"}])
-def test_what_is_no_tool_is_refused(acme: Cast, entry: Any) -> None:
+def test_entry_that_is_not_a_tool_is_rejected(acme: Cast, entry: Any) -> None:
     [refusal] = _post(acme.tenant, entry).json()["refused"]
     assert refusal["code"] == "malformed"
 
@@ -182,14 +182,14 @@ def test_what_is_no_tool_is_refused(acme: Cast, entry: Any) -> None:
     ],
     ids=lambda value: repr(value)[:20],
 )
-def test_a_body_that_is_no_list_of_tools(acme: Cast, body: bytes, status: int) -> None:
+def test_body_without_a_list_of_tools_gets_a_problem(acme: Cast, body: bytes, status: int) -> None:
     answer = _post(acme.tenant, body=body)
     assert answer.status_code == status
     assert answer["Content-Type"] == "application/problem+json"
     assert answer.json()["status"] == status
 
 
-def test_schemas_are_kept_as_they_were_written(acme: Cast) -> None:
+def test_schemas_are_stored_as_written(acme: Cast) -> None:
     schema = {"type": "object", "properties": {"z": {"const": "\x00"}, "a": {"maximum": 1.0}}}
     _post(acme.tenant, make_contract(input_schema=schema))
     with tenant_scope(acme.tenant.id):
@@ -206,18 +206,18 @@ def test_each_tenant_has_its_own_registry(acme: Cast, globex: Cast) -> None:
 
 
 @pytest.mark.parametrize("scope", [Scope.INGEST, Scope.READ])
-def test_a_key_needs_the_scope(acme: Cast, scope: Scope) -> None:
+def test_key_needs_the_registry_scope(acme: Cast, scope: Scope) -> None:
     answer = _post(acme.tenant, make_contract(), scope=scope)
     assert (answer.status_code, answer.json()["code"]) == (403, "missing_scope")
 
 
-def test_no_key_no_registry() -> None:
+def test_registry_requires_a_key() -> None:
     answer = Client().post("/api/v1/tools", b"{}", content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (401, "missing_key")
     assert "Bearer" in answer["WWW-Authenticate"]
 
 
-def test_executors_starting_at_once_register_each_tool_once(acme: Cast) -> None:
+def test_executors_starting_concurrently_register_each_tool_once(acme: Cast) -> None:
     names = [f"tool_{i}" for i in range(6)]
     orders = [names, names[::-1], names[3:] + names[:3]]
     all_started = threading.Barrier(len(orders))
@@ -241,7 +241,7 @@ def test_executors_starting_at_once_register_each_tool_once(acme: Cast) -> None:
     assert all([number for number, _ in _versions(acme, name)] == [1] for name in names)
 
 
-def test_what_was_published_cannot_be_changed(acme: Cast) -> None:
+def test_published_version_cannot_be_changed(acme: Cast) -> None:
     from django.db.utils import ProgrammingError
 
     _post(acme.tenant, make_contract())

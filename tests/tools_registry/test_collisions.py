@@ -55,7 +55,7 @@ def executor(acme: Cast) -> Executor:
     return Executor(acme)
 
 
-def test_the_same_contract_is_no_matter(executor: Executor) -> None:
+def test_repeated_contract_is_not_logged_again(executor: Executor) -> None:
     for _ in range(3):
         executor.announce(make_contract())
     executor.announce({"digest": make_contract()["digest"]})
@@ -63,7 +63,7 @@ def test_the_same_contract_is_no_matter(executor: Executor) -> None:
     assert (change.kind, change.number, change.key_id) == ("published", 1, executor.key_id)
 
 
-def test_throw_is_refused_with_the_difference(executor: Executor) -> None:
+def test_throw_policy_is_rejected_with_the_diff(executor: Executor) -> None:
     executor.announce(make_contract())
     narrower = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}}
     answer = executor.announce(make_contract(input_schema=narrower), status=409)
@@ -81,14 +81,14 @@ def test_throw_is_refused_with_the_difference(executor: Executor) -> None:
     assert change["verdict"] == "breaking"
 
 
-def test_a_collision_among_others_does_not_cost_them(executor: Executor) -> None:
+def test_collision_does_not_affect_other_tools(executor: Executor) -> None:
     executor.announce(make_contract())
     answer = executor.announce(make_contract(description="b"), make_contract(name="other"))
     assert [row["name"] for row in answer["registered"]] == ["other"]
     assert answer["refused"][0]["diff"]["callers"] == "compatible"
 
 
-def test_long_values_are_cut_in_the_difference(executor: Executor) -> None:
+def test_long_values_are_truncated_in_the_diff(executor: Executor) -> None:
     executor.announce(make_contract())
     answer = executor.announce(make_contract(description="x" * 5_000), status=409)
     after = answer["refused"][0]["diff"]["changes"][0]["after"]
@@ -98,7 +98,7 @@ def test_long_values_are_cut_in_the_difference(executor: Executor) -> None:
 @pytest.mark.parametrize(
     ("policy", "kind", "status"), [("keep", "kept", 200), ("throw", "refused", 409)]
 )
-def test_an_attempt_is_on_record_with_its_contract_once_a_day(
+def test_attempt_is_recorded_with_its_contract_once_a_day(
     executor: Executor, policy: str, kind: str, status: int
 ) -> None:
     executor.announce(make_contract())
@@ -116,7 +116,9 @@ def test_an_attempt_is_on_record_with_its_contract_once_a_day(
     assert executor.kinds() == ["published", kind, kind]
 
 
-def test_no_executor_fills_the_record(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_attempts_are_limited_per_day(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(attempts, "PER_DAY", 3)
     executor.announce(make_contract())
     for number in range(6):
@@ -124,7 +126,7 @@ def test_no_executor_fills_the_record(executor: Executor, monkeypatch: pytest.Mo
     assert executor.kinds() == ["published", "kept", "kept", "kept"]
 
 
-def test_a_replacement_is_published_by_the_key(executor: Executor) -> None:
+def test_replacement_is_published_by_the_key(executor: Executor) -> None:
     executor.announce(make_contract())
     executor.announce(make_contract(description="b", on_collision="replace"))
     assert [(one.kind, one.number, one.key_id) for one in executor.changes()] == [
@@ -133,7 +135,7 @@ def test_a_replacement_is_published_by_the_key(executor: Executor) -> None:
     ]
 
 
-def test_an_earlier_version_is_known_and_does_not_come_back_by_itself(executor: Executor) -> None:
+def test_earlier_version_is_known_and_does_not_become_current_again(executor: Executor) -> None:
     first, second = make_contract(), make_contract(description="b", on_collision="replace")
     executor.announce(first)
     executor.announce(second)
@@ -157,7 +159,9 @@ def _state(cast: Cast, number: int = 1) -> State:
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_a_tool_of_a_turn_that_comes_back_is_restored(executor: Executor, is_whole: bool) -> None:
+def test_expired_ephemeral_tool_is_restored_on_registration(
+    executor: Executor, is_whole: bool
+) -> None:
     contract = make_contract(ephemeral=True)
     executor.announce(contract)
     _expire(executor.cast)
@@ -167,7 +171,7 @@ def test_a_tool_of_a_turn_that_comes_back_is_restored(executor: Executor, is_who
     assert _state(executor.cast) == State.PUBLISHED
 
 
-def test_the_name_of_a_tool_of_a_turn_is_free_again(executor: Executor) -> None:
+def test_name_of_an_expired_ephemeral_tool_is_free_again(executor: Executor) -> None:
     executor.announce(make_contract(ephemeral=True))
     executor.announce(make_contract(description="b", ephemeral=True), status=409)
     _expire(executor.cast)
@@ -175,7 +179,7 @@ def test_the_name_of_a_tool_of_a_turn_is_free_again(executor: Executor) -> None:
     assert [row["version"] for row in answer["registered"]] == [2]
 
 
-def test_what_a_person_retired_stays_retired(executor: Executor) -> None:
+def test_version_retired_by_a_user_stays_retired(executor: Executor) -> None:
     contract = make_contract(ephemeral=True)
     executor.announce(contract)
     with tenant_scope(executor.cast.tenant.id):
@@ -199,7 +203,7 @@ UNUSABLE: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("schema", "message"), UNUSABLE)
-def test_a_hostile_schema_is_refused_and_on_record_with_the_reason(
+def test_unusable_schema_is_rejected_and_recorded_with_the_reason(
     executor: Executor, schema: dict[str, Any], message: str
 ) -> None:
     for _ in range(2):
@@ -218,7 +222,7 @@ def test_a_hostile_schema_is_refused_and_on_record_with_the_reason(
 
 
 @pytest.mark.parametrize("name", ["\0", "\ud800", "a\udfff\0"])
-def test_a_name_no_database_can_hold_costs_its_tool_alone(executor: Executor, name: str) -> None:
+def test_unstorable_member_name_rejects_only_its_tool(executor: Executor, name: str) -> None:
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {name: 5}}
     for _ in range(2):
         answer = executor.announce(make_contract(output_schema=schema), make_contract(name="good"))
@@ -228,7 +232,7 @@ def test_a_name_no_database_can_hold_costs_its_tool_alone(executor: Executor, na
     assert len(executor.changes("good")) == 1
 
 
-def test_a_hostile_schema_is_refused_whatever_its_policy_and_the_current_one_stays(
+def test_unusable_schema_is_rejected_with_any_policy_and_the_current_version_stays(
     executor: Executor,
 ) -> None:
     executor.announce(make_contract())
@@ -238,7 +242,7 @@ def test_a_hostile_schema_is_refused_whatever_its_policy_and_the_current_one_sta
         assert Tool.objects.get().current_number == 1
 
 
-def test_a_schema_in_use_that_looks_ahead_may_be_described_anew(
+def test_existing_lookahead_schema_can_be_published_with_a_new_description(
     executor: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ahead = {"pattern": "^(?!x)"}
@@ -252,7 +256,7 @@ def test_a_schema_in_use_that_looks_ahead_may_be_described_anew(
     assert executor.kinds() == ["published", "published", "refused"]
 
 
-def test_what_the_recorded_guards_judge_by_can_be_registered() -> None:
+def test_schemas_usable_by_recorded_guards_can_be_registered() -> None:
     schemas = [
         schema
         for file in RECORDED.glob("output_guard_*.jsonl")

@@ -25,7 +25,7 @@ def check(examples: dict[str, str] | None = None, known: Any = (), **typed: Any)
     return check_typed("get_weather", TYPED | typed, examples or {}, known=known)
 
 
-def test_what_is_right_becomes_a_contract() -> None:
+def test_valid_input_becomes_a_contract() -> None:
     found = check(output_schema="  ", meta='{"team": "sky"}')
     assert found.problems == []
     assert found.contract is not None
@@ -48,7 +48,7 @@ def test_what_is_right_becomes_a_contract() -> None:
         ({"description": "x" * 20_001}, "description", "at most 20000"),
     ],
 )
-def test_what_is_wrong_is_said_of_its_member(
+def test_invalid_input_is_reported_for_its_member(
     typed: dict[str, Any], member: str, expected: str
 ) -> None:
     found = check(**typed)
@@ -58,7 +58,7 @@ def test_what_is_wrong_is_said_of_its_member(
     assert expected in problem.message
 
 
-def test_the_metaschema_says_where() -> None:
+def test_metaschema_errors_have_pointers_and_are_limited() -> None:
     schema = {"type": "objekt", "properties": {"a/b": {"minimum": "1"}}, "required": "x"}
     found = check(output_schema=json.dumps(schema))
     assert {(each.member, each.pointer) for each in found.problems} == {
@@ -86,7 +86,7 @@ def test_the_metaschema_says_where() -> None:
         ({"$schema": "https://example.com/mine"}, ""),
     ],
 )
-def test_a_hostile_schema_is_refused_with_a_line(schema: dict[str, Any], expected: str) -> None:
+def test_unusable_schema_is_rejected_with_one_line(schema: dict[str, Any], expected: str) -> None:
     found = check(output_schema=json.dumps(schema))
     assert found.contract is None
     (problem,) = found.problems
@@ -95,7 +95,7 @@ def test_a_hostile_schema_is_refused_with_a_line(schema: dict[str, Any], expecte
     assert "\n" not in problem.message
 
 
-def test_a_schema_in_use_that_guards_cannot_judge_by_is_only_warned_of() -> None:
+def test_existing_schema_unusable_for_guards_is_only_a_warning() -> None:
     lookahead = {"type": "object", "properties": {"mail": {"pattern": "^(?!\\.)"}}}
     text = json.dumps(lookahead)
     assert check(input_schema=text).contract is None
@@ -104,7 +104,7 @@ def test_a_schema_in_use_that_guards_cannot_judge_by_is_only_warned_of() -> None
     assert [each.is_warning for each in found.problems] == [True]
 
 
-def test_examples_fare_as_with_the_guard() -> None:
+def test_examples_are_validated_like_by_the_guard() -> None:
     texts = '{"celsius": 1}\n---\n{"kelvin": 1}\n ---- \n{oops\n---\n\n---\n'
     found = check({"output_schema": texts, "input_schema": "[]"})
     by_number = {each.number: each for each in found.examples if each.member == "output_schema"}
@@ -118,13 +118,13 @@ def test_examples_fare_as_with_the_guard() -> None:
     assert found.contract is not None, "examples are no part of the contract"
 
 
-def test_an_example_without_a_schema_is_not_judged() -> None:
+def test_example_without_a_usable_schema_is_not_validated() -> None:
     (example,) = check({"output_schema": "1"}, output_schema="{").examples
     assert not example.fits
     assert "no usable schema" in example.problem
 
 
-def test_examples_take_bounded_work() -> None:
+def test_validation_of_examples_is_bounded_in_work() -> None:
     """An example of 6 KB could take 2 s of processor time; twenty of them a minute."""
     options = [{"type": "object", "required": [f"r{n}"]} for n in range(300)]
     schema = {"type": "array", "items": {"anyOf": options}}

@@ -31,7 +31,7 @@ def diff(old: dict[str, Any], new: dict[str, Any]) -> ContractDiff:
         ({"title": "a"}, {"title": "b"}, COMPATIBLE, COMPATIBLE),
     ],
 )
-def test_callers_and_consumers_are_broken_by_the_opposite(
+def test_callers_and_consumers_are_broken_by_opposite_changes(
     old: Any, new: Any, for_callers: Verdict, for_consumers: Verdict
 ) -> None:
     for member, side, verdict in (
@@ -45,20 +45,20 @@ def test_callers_and_consumers_are_broken_by_the_opposite(
         assert found.verdict(side) == verdict
 
 
-def test_results_that_are_checked_no_longer_break_consumers() -> None:
+def test_removing_the_output_schema_breaks_consumers() -> None:
     checked, unchecked = {"output_schema": {"type": "object"}}, {"output_schema": None}
     assert diff(checked, unchecked).verdict(Side.OUTPUT) == BREAKING
     assert diff(unchecked, checked).verdict(Side.OUTPUT) == COMPATIBLE
     assert diff(unchecked, unchecked).changes == []
 
 
-def test_flags_and_labels_are_told_and_break_nobody() -> None:
+def test_flags_and_labels_are_listed_as_compatible() -> None:
     found = diff({}, {"trusted": True, "description": "Better.", "meta": {"a": 1}})
     assert [one.change.keyword for one in found.changes] == ["description", "trusted", "meta"]
     assert {one.verdict for one in found.changes} == {COMPATIBLE}
 
 
-def test_what_breaks_comes_first() -> None:
+def test_breaking_changes_come_first() -> None:
     found = diff(
         {"input_schema": {"minimum": 1, "maximum": 1}},
         {"input_schema": {"minimum": 0, "maximum": 0}},
@@ -66,7 +66,7 @@ def test_what_breaks_comes_first() -> None:
     assert [one.verdict for one in found.changes] == [BREAKING, COMPATIBLE]
 
 
-def test_the_raw_difference_is_of_the_whole_contract() -> None:
+def test_raw_diff_covers_the_whole_contract() -> None:
     found = diff({}, {"trusted": True, "input_schema": {"type": "object"}})
     assert [(one.pointer, one.kind) for one in found.raw] == [
         ("/input_schema/properties", "remove"),
@@ -86,7 +86,9 @@ def test_the_raw_difference_is_of_the_whole_contract() -> None:
         ({"a": []}, {"a": {}}, [("/a", "replace", [], {})]),
     ],
 )
-def test_two_documents(old: Any, new: Any, expected: list[Any]) -> None:
+def test_json_diff_lists_added_removed_and_replaced_values(
+    old: Any, new: Any, expected: list[Any]
+) -> None:
     found = [(one.pointer, one.kind, one.before, one.after) for one in json_diff(old, new)]
     assert found == expected
 
@@ -97,7 +99,7 @@ def test_long_lists_are_compared_item_by_item() -> None:
     assert (change.pointer, change.after) == ("/50000", "new")
 
 
-def test_there_is_a_difference_if_and_only_if_the_documents_differ() -> None:
+def test_diff_is_empty_if_and_only_if_the_documents_are_equal() -> None:
     chance = random.Random(7)
     for _ in range(3_000):
         old, new = some_value(chance), some_value(chance)

@@ -68,7 +68,7 @@ def field(page: str, name: str) -> str:
     return unescape(found[1])
 
 
-def test_a_draft_begins_as_the_current_version(acme: Cast, tool: Tool) -> None:
+def test_draft_begins_as_a_copy_of_the_current_version(acme: Cast, tool: Tool) -> None:
     editor = client(acme.editor)
     address = f"/tools/{tool.pk}/draft"
     assert "starts as a copy of version 1" in editor.get(address).content.decode()
@@ -80,7 +80,7 @@ def test_a_draft_begins_as_the_current_version(acme: Cast, tool: Tool) -> None:
     assert "This tool already has a draft" in again
 
 
-def test_a_draft_begins_as_an_old_version_or_as_nothing(acme: Cast, tool: Tool) -> None:
+def test_draft_begins_as_an_old_version_or_empty(acme: Cast, tool: Tool) -> None:
     by = Publisher(acme.editor)
     with tenant_scope(acme.tenant.id):
         publish_version(tool, contract(description="The second."), by)
@@ -97,7 +97,7 @@ def test_a_draft_begins_as_an_old_version_or_as_nothing(acme: Cast, tool: Tool) 
     assert (draft.base_number, draft.input_schema) == (0, {"type": "object", "properties": {}})
 
 
-def test_what_is_saved_is_what_was_typed(acme: Cast, drafted: Tool) -> None:
+def test_draft_is_saved_as_typed(acme: Cast, drafted: Tool) -> None:
     typed = TYPED | {
         "description": "Two\r\nlines.",
         "output_schema": "",
@@ -114,7 +114,7 @@ def test_what_is_saved_is_what_was_typed(acme: Cast, drafted: Tool) -> None:
     assert list(draft.meta) == ["b", "a"], "in the order they were written"
 
 
-def test_what_cannot_be_saved_is_shown_again_as_it_was(acme: Cast, drafted: Tool) -> None:
+def test_invalid_draft_is_shown_again_as_typed(acme: Cast, drafted: Tool) -> None:
     typed = TYPED | {"output_schema": '{"type": "objekt"}', "input_schema": "{<b>oops"}
     answer = client(acme.editor).post(f"/tools/{drafted.pk}/draft", typed)
     page = answer.content.decode()
@@ -128,7 +128,7 @@ def test_what_cannot_be_saved_is_shown_again_as_it_was(acme: Cast, drafted: Tool
     assert draft.revision == 1
 
 
-def test_who_saves_second_sees_both_texts_and_overwrites_nothing(acme: Cast, drafted: Tool) -> None:
+def test_second_save_shows_both_texts_and_overwrites_nothing(acme: Cast, drafted: Tool) -> None:
     editor, admin = client(acme.editor), client(acme.admin)
     address = f"/tools/{drafted.pk}/draft"
     admin.post(address, TYPED | {"description": "The admin's <i>words</i>.", "trusted": "on"})
@@ -153,7 +153,7 @@ def test_who_saves_second_sees_both_texts_and_overwrites_nothing(acme: Cast, dra
     assert (draft.revision, draft.description) == (3, "Both.")
 
 
-def test_a_draft_that_was_published_meanwhile_is_begun_anew(acme: Cast, drafted: Tool) -> None:
+def test_draft_published_meanwhile_is_started_again(acme: Cast, drafted: Tool) -> None:
     by = Publisher(acme.admin)
     with tenant_scope(acme.tenant.id):
         draft = find_draft(drafted)
@@ -175,7 +175,7 @@ def test_a_draft_that_was_published_meanwhile_is_begun_anew(acme: Cast, drafted:
     assert late.status_code == 409, "two begin at once: one of them has"
 
 
-def test_a_check_stores_nothing(acme: Cast, drafted: Tool) -> None:
+def test_check_stores_nothing(acme: Cast, drafted: Tool) -> None:
     editor = client(acme.editor)
     typed = TYPED | {"description": "Later.", "output_examples": '{"kelvin": 1}\n---\n{oops'}
     fragment = editor.post(f"/tools/{drafted.pk}/draft/check", typed).content.decode()
@@ -193,7 +193,7 @@ def test_a_check_stores_nothing(acme: Cast, drafted: Tool) -> None:
     assert (draft.revision, draft.description) == (1, "Tells the weather.")
 
 
-def test_a_draft_is_discarded_as_it_was_read(acme: Cast, drafted: Tool) -> None:
+def test_draft_is_discarded_only_in_the_displayed_revision(acme: Cast, drafted: Tool) -> None:
     editor = client(acme.editor)
     address = f"/tools/{drafted.pk}/draft/discard"
     answer = editor.post(address, {"revision": "7"}, follow=True)
@@ -204,7 +204,7 @@ def test_a_draft_is_discarded_as_it_was_read(acme: Cast, drafted: Tool) -> None:
     assert "the tool has no draft" in editor.post(address, follow=True).content.decode()
 
 
-def test_the_review_saves_what_was_typed_and_only_what_is_new(acme: Cast, drafted: Tool) -> None:
+def test_review_saves_typed_changes_only(acme: Cast, drafted: Tool) -> None:
     editor = client(acme.editor)
     address = f"/tools/{drafted.pk}/draft"
     answer = editor.post(address, TYPED | {"description": "New words.", "review": "1"})
@@ -223,7 +223,7 @@ def test_the_review_saves_what_was_typed_and_only_what_is_new(acme: Cast, drafte
     assert "data-unsaved" in broken.content.decode()
 
 
-def test_drafts_are_for_editors(acme: Cast, globex: Cast, drafted: Tool) -> None:
+def test_drafts_require_the_editor_role(acme: Cast, globex: Cast, drafted: Tool) -> None:
     for user, status in ((acme.viewer, 403), (acme.auditor, 403), (globex.admin, 404)):
         one = client(user)
         for action in ("", "/begin", "/check", "/discard"):

@@ -48,7 +48,7 @@ def applied(cast: Cast, document: Any, *, as_drafts: bool = False) -> list[Plann
 # The registry's own document
 
 
-def test_an_export_imported_again_changes_nothing(acme: Cast) -> None:
+def test_import_of_an_own_export_changes_nothing(acme: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     assert [tool["name"] for tool in document["tools"]] == ["get_weather", "other", "without"]
@@ -62,7 +62,7 @@ def test_an_export_imported_again_changes_nothing(acme: Cast) -> None:
     assert exported_registry(acme.tenant) == document
 
 
-def test_another_tenant_has_the_same_registry_after_an_import(acme: Cast, globex: Cast) -> None:
+def test_import_copies_the_registry_to_another_tenant(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     plan = applied(globex, document)
@@ -85,7 +85,7 @@ def test_another_tenant_has_the_same_registry_after_an_import(acme: Cast, globex
         assert Action.objects.filter(verb="tool.publish").count() == 4
 
 
-def test_an_import_adds_to_what_is_there_and_lets_the_rest_be(acme: Cast, globex: Cast) -> None:
+def test_import_adds_versions_and_keeps_existing_ones(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     register_tool(globex, description="their own")
     [changed, *_] = applied(globex, exported_registry(acme.tenant))
@@ -102,7 +102,7 @@ def test_an_import_adds_to_what_is_there_and_lets_the_rest_be(acme: Cast, globex
     assert {one.status for one in applied(globex, exported_registry(acme.tenant))} == {"unchanged"}
 
 
-def test_a_retired_version_is_made_current_as_the_document_has_it(acme: Cast) -> None:
+def test_retired_version_is_made_current_as_in_the_document(acme: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     document["tools"][0]["current_version"] = 1
@@ -111,7 +111,7 @@ def test_a_retired_version_is_made_current_as_the_document_has_it(acme: Cast) ->
     assert exported_registry(acme.tenant)["tools"][0] == document["tools"][0]
 
 
-def test_as_drafts_nothing_is_published(acme: Cast, globex: Cast) -> None:
+def test_import_as_drafts_publishes_nothing(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     register_tool(globex)
@@ -125,7 +125,7 @@ def test_as_drafts_nothing_is_published(acme: Cast, globex: Cast) -> None:
     assert {one.status for one in applied(globex, document, as_drafts=True)} == {"unchanged"}
 
 
-def test_a_draft_somebody_works_on_is_not_overwritten(acme: Cast) -> None:
+def test_existing_draft_is_not_overwritten(acme: Cast) -> None:
     tool = register_tool(acme)
     with tenant_scope(acme.tenant.id):
         create_draft(tool, weather_contract(description="Mine."), Publisher(acme.admin))
@@ -145,7 +145,7 @@ def test_a_draft_somebody_works_on_is_not_overwritten(acme: Cast) -> None:
         ({"versions": [7]}, "tools[0].versions[0]: is not a JSON object"),
     ],
 )
-def test_a_bad_tool_costs_that_tool_and_says_where(
+def test_invalid_tool_is_rejected_individually_with_its_position(
     acme: Cast, change: dict[str, Any], message: str
 ) -> None:
     fill_registry(acme)
@@ -168,7 +168,9 @@ def test_a_bad_tool_costs_that_tool_and_says_where(
         ({"version": 9}, "versions[1].version: must be greater than 9"),
     ],
 )
-def test_a_bad_version_says_where(acme: Cast, change: dict[str, Any], message: str) -> None:
+def test_invalid_version_is_reported_with_its_position(
+    acme: Cast, change: dict[str, Any], message: str
+) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     document["tools"][0]["versions"][0] |= change
@@ -176,7 +178,7 @@ def test_a_bad_version_says_where(acme: Cast, change: dict[str, Any], message: s
     assert any(problem.startswith(f"tools[0].{message}") for problem in first.problems)
 
 
-def test_a_plan_that_is_another_by_now_is_not_carried_out(acme: Cast) -> None:
+def test_outdated_plan_is_not_applied(acme: Cast) -> None:
     [entry] = open_document(json.dumps(DEFINITION)).entries
     [preview] = planned(acme, DEFINITION)
     tool = register_tool(acme)
@@ -190,7 +192,7 @@ def test_a_plan_that_is_another_by_now_is_not_carried_out(acme: Cast) -> None:
 # Definitions
 
 
-def test_a_definition_leaves_open_what_it_does_not_say(acme: Cast) -> None:
+def test_definition_keeps_members_not_specified(acme: Cast) -> None:
     register_tool(acme, trusted=True, meta={"team": "maps"})
     [one] = applied(acme, [DEFINITION | {"title": "Weather"}])
     assert one.status == "changed"
@@ -203,7 +205,7 @@ def test_a_definition_leaves_open_what_it_does_not_say(acme: Cast) -> None:
     assert {one.status for one in applied(acme, [DEFINITION])} == {"unchanged"}
 
 
-def test_a_definition_of_an_earlier_version_makes_it_current(acme: Cast) -> None:
+def test_definition_of_an_earlier_version_makes_that_version_current(acme: Cast) -> None:
     register_tool(acme)
     register_tool(acme, description="b", on_collision="replace")
     tool = register_tool(acme, description="c")
@@ -220,7 +222,7 @@ def test_a_definition_of_an_earlier_version_makes_it_current(acme: Cast) -> None
     assert "is already version 3" in one.problems[0]
 
 
-def test_a_hostile_definition_is_refused_with_its_place(acme: Cast) -> None:
+def test_unusable_definition_is_rejected_with_its_position(acme: Cast) -> None:
     hostile = {"type": "function", "function": {"name": "f", "parameters": {"pattern": "^(?!a)"}}}
     [one] = planned(acme, {"model": "m", "tools": [hostile]})
     assert one.status == "refused"
@@ -230,7 +232,7 @@ def test_a_hostile_definition_is_refused_with_its_place(acme: Cast) -> None:
 # Pages
 
 
-def test_a_file_is_looked_at_and_then_imported(acme: Cast) -> None:
+def test_file_is_previewed_and_imported(acme: Cast) -> None:
     register_tool(acme)
     register_tool(acme, name="same")
     same = make_contract()
@@ -268,7 +270,7 @@ def test_a_file_is_looked_at_and_then_imported(acme: Cast) -> None:
     assert client(acme.editor).get(address).status_code == 404
 
 
-def test_a_tool_that_has_changed_meanwhile_is_refused_and_looked_at_again(acme: Cast) -> None:
+def test_tool_changed_meanwhile_is_rejected_and_previewed_again(acme: Cast) -> None:
     other = {**DEFINITION, "name": "other"}
     address = upload_registry(acme.editor, [DEFINITION, other])
     register_tool(acme)
@@ -303,7 +305,7 @@ def test_a_tool_that_has_changed_meanwhile_is_refused_and_looked_at_again(acme: 
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_cannot_be_read_is_said_at_once(acme: Cast, text: str, message: str) -> None:
+def test_unreadable_document_is_rejected_immediately(acme: Cast, text: str, message: str) -> None:
     answer = client(acme.editor).post("/tools/import", {"text": text})
     assert answer.status_code == 422
     assert message in answer.content.decode()
@@ -311,7 +313,7 @@ def test_what_cannot_be_read_is_said_at_once(acme: Cast, text: str, message: str
         assert not ToolImport.objects.exists()
 
 
-def test_a_file_may_have_ten_megabytes(acme: Cast) -> None:
+def test_file_larger_than_ten_megabytes_is_rejected(acme: Cast) -> None:
     file = io.BytesIO(b" " * (10 * 1024 * 1024 + 1))
     file.name = "tools.json"
     answer = client(acme.editor).post("/tools/import", {"file": file})
@@ -319,7 +321,7 @@ def test_a_file_may_have_ten_megabytes(acme: Cast) -> None:
     assert "more than 10,485,760" in answer.content.decode()
 
 
-def test_hostile_texts_are_shown_as_texts(acme: Cast) -> None:
+def test_hostile_texts_are_escaped(acme: Cast) -> None:
     hostile = {"name": "<script>x</script>", "inputSchema": {"type": "<b>"}, "<i>": 1}
     page = client(acme.editor).get(upload_registry(acme.editor, [hostile])).content.decode()
     assert "<script>x" not in page
@@ -327,7 +329,9 @@ def test_hostile_texts_are_shown_as_texts(acme: Cast) -> None:
     assert "<i>" not in page
 
 
-def test_importing_is_for_editors_and_exporting_for_all(acme: Cast, globex: Cast) -> None:
+def test_import_requires_the_editor_role_and_export_is_open_to_members(
+    acme: Cast, globex: Cast
+) -> None:
     address = upload_registry(acme.editor, DEFINITION)
     assert client(acme.viewer).get("/tools/import").status_code == 403
     assert client(acme.viewer).get(address).status_code == 403
@@ -340,7 +344,7 @@ def test_importing_is_for_editors_and_exporting_for_all(acme: Cast, globex: Cast
 # API and command
 
 
-def test_the_api_exports_and_imports(acme: Cast, globex: Cast) -> None:
+def test_api_exports_and_imports(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     document = json.loads(client_with_key(acme).get("/api/v1/registry").getvalue())
     assert document == exported_registry(acme.tenant)
@@ -363,7 +367,7 @@ def test_the_api_exports_and_imports(acme: Cast, globex: Cast) -> None:
         assert {change.key_id == "" for change in ToolChange.objects.all()} == {False}
 
 
-def test_the_api_refuses_what_is_no_document(acme: Cast) -> None:
+def test_api_rejects_invalid_documents(acme: Cast) -> None:
     importer = client_with_key(acme)
     answer = importer.post("/api/v1/registry", b"{", "application/json")
     assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
@@ -372,7 +376,7 @@ def test_the_api_refuses_what_is_no_document(acme: Cast) -> None:
     assert client_with_key(acme, Scope.READ).get("/api/v1/registry").status_code == 403
 
 
-def test_an_operator_moves_a_registry(acme: Cast, globex: Cast, tmp_path: Path) -> None:
+def test_operator_exports_and_imports_a_registry(acme: Cast, globex: Cast, tmp_path: Path) -> None:
     fill_registry(acme)
     file = tmp_path / "registry.json"
     call_command("registry", "export", acme.tenant.slug, str(file))
@@ -400,7 +404,7 @@ def test_an_operator_moves_a_registry(acme: Cast, globex: Cast, tmp_path: Path) 
         '[{"type": "a"}, {"type": "\\u0000"}]',
     ],
 )
-def test_a_file_that_is_refused_is_quoted_whatever_it_holds(acme: Cast, sent: str) -> None:
+def test_rejected_document_with_lone_surrogates_is_reported(acme: Cast, sent: str) -> None:
     answer = client(acme.editor).post("/tools/import", {"text": sent})
     assert answer.status_code == 422
     assert any(
@@ -413,12 +417,12 @@ def test_a_file_that_is_refused_is_quoted_whatever_it_holds(acme: Cast, sent: st
     "document",
     [[0] * 5_001, {"format": "tooltrail-registry", "version": 1, "tools": [0] * 5_001}],
 )
-def test_more_tools_than_may_be_are_not_looked_at(document: Any) -> None:
+def test_documents_with_too_many_tools_are_rejected(document: Any) -> None:
     with pytest.raises(UnreadableError, match="more than 5,000 tools"):
         open_document(json.dumps(document))
 
 
-def test_who_published_is_text_that_can_be_kept(acme: Cast) -> None:
+def test_unstorable_publisher_name_is_rejected(acme: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     tool = next(each for each in document["tools"] if each["name"] == "other")

@@ -33,7 +33,7 @@ def work(cast: Cast, pk: UUID, chunks: int = 1_000) -> None:
             return
 
 
-def test_a_file_is_chosen_looked_at_and_published(page: Page, acme: Cast, tmp_path: Path) -> None:
+def test_file_is_selected_previewed_and_published(page: Page, acme: Cast, tmp_path: Path) -> None:
     heard = complaints(page)
     register_tool(acme)
     sign_in(page, acme.editor)
@@ -53,7 +53,7 @@ def test_a_file_is_chosen_looked_at_and_published(page: Page, acme: Cast, tmp_pa
     assert heard == [], "the policy forbids something the page does"
 
 
-def test_a_large_file_is_watched_and_cancelled(page: Page, acme: Cast, tmp_path: Path) -> None:
+def test_large_import_is_watched_and_cancelled(page: Page, acme: Cast, tmp_path: Path) -> None:
     heard = complaints(page)
     sign_in(page, acme.editor)
     tools = [{"name": f"tool_{n:02}", "inputSchema": {}} for n in range(job.AT_ONCE_TOOLS + 1)]
@@ -73,7 +73,7 @@ def test_a_large_file_is_watched_and_cancelled(page: Page, acme: Cast, tmp_path:
     assert heard == [], "the policy forbids something the page does"
 
 
-def test_the_server_is_told_to_check_what_a_tool_returns(page: Page, acme: Cast) -> None:
+def test_editor_toggles_validation_on_arrival(page: Page, acme: Cast) -> None:
     heard = complaints(page)
     tool = register_tool(acme)
     sign_in(page, acme.editor)

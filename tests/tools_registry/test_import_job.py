@@ -61,7 +61,7 @@ def confirm(cast: Cast, address: str) -> None:
     assert answer["Location"] == address
 
 
-def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> None:
+def test_large_file_is_imported_by_the_worker_with_progress(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     address = upload_registry(globex.editor, document)
@@ -89,7 +89,7 @@ def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> No
 
 
 @pytest.mark.parametrize("count", [4, 40])
-def test_a_tool_costs_the_same_however_many_versions_it_has(
+def test_statements_per_tool_do_not_grow_with_the_number_of_versions(
     acme: Cast, globex: Cast, count: int
 ) -> None:
     """Statements; with a few for each version, or for each all others, one tool took hours."""
@@ -123,7 +123,7 @@ class KilledError(Exception):
     """The worker is gone in the middle of a transaction."""
 
 
-def test_killed_at_any_statement_it_ends_as_if_undisturbed(acme: Cast, globex: Cast) -> None:
+def test_import_killed_at_any_statement_has_the_same_result(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     register_tool(globex, description="their own")
@@ -169,7 +169,7 @@ def test_killed_at_any_statement_it_ends_as_if_undisturbed(acme: Cast, globex: C
     assert "No changes" in page(globex, address)
 
 
-def test_cancelled_in_the_middle_it_says_what_was_done(acme: Cast) -> None:
+def test_cancelled_import_reports_the_completed_tools(acme: Cast) -> None:
     address = upload_registry(acme.editor, TOOLS)
     run(acme, address)
     confirm(acme, address)
@@ -190,7 +190,7 @@ def test_cancelled_in_the_middle_it_says_what_was_done(acme: Cast) -> None:
     assert exported_registry(acme.tenant)["count"] == 5
 
 
-def test_cancelled_while_it_is_looked_at_nothing_was_done(acme: Cast) -> None:
+def test_cancelled_preview_imports_nothing(acme: Cast) -> None:
     address = upload_registry(acme.editor, TOOLS)
     client(acme.editor).post(f"{address}/cancel")
     run(acme, address)
@@ -200,7 +200,7 @@ def test_cancelled_while_it_is_looked_at_nothing_was_done(acme: Cast) -> None:
         assert not ImportedTool.objects.exists()
 
 
-def test_what_another_changes_meanwhile_is_not_overwritten(acme: Cast, globex: Cast) -> None:
+def test_tool_changed_by_another_user_is_not_overwritten(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     tool = register_tool(globex)
@@ -219,7 +219,7 @@ def test_what_another_changes_meanwhile_is_not_overwritten(acme: Cast, globex: C
         assert (tool.owner, tool.latest_number) == ("Somebody else", 1)
 
 
-def test_what_somebody_else_looked_at_again_is_not_confirmed(acme: Cast) -> None:
+def test_outdated_preview_cannot_be_confirmed(acme: Cast) -> None:
     address = upload_registry(acme.editor, TOOLS)
     run(acme, address)
     seen = client(acme.editor).get(f"{address}?as=drafts").content.decode()
@@ -231,7 +231,7 @@ def test_what_somebody_else_looked_at_again_is_not_confirmed(acme: Cast) -> None
     assert "The preview has changed" in answer.content.decode()
 
 
-def test_the_api_answers_a_large_one_with_where_to_ask(acme: Cast, globex: Cast) -> None:
+def test_api_answers_a_large_import_with_a_status_url(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     api = client_with_key(globex)
     document, json_type = exported_registry(acme.tenant), "application/json"
@@ -266,7 +266,7 @@ def test_the_api_answers_a_large_one_with_where_to_ask(acme: Cast, globex: Cast)
     assert client_with_key(acme).delete(answer["Location"]).status_code == 404
 
 
-def test_an_operator_who_interrupts_it_goes_on_by_repeating(
+def test_interrupted_command_resumes_when_repeated(
     acme: Cast, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "tools.json"
@@ -292,7 +292,7 @@ def test_an_operator_who_interrupts_it_goes_on_by_repeating(
     assert [one["status"] for one in summary["tools"]] == ["unchanged"] * 3 + ["added"] * 2
 
 
-def test_a_file_of_no_tools_is_looked_at_at_once(acme: Cast) -> None:
+def test_document_without_tools_is_previewed_immediately(acme: Cast) -> None:
     empty = {"format": "tooltrail-registry", "version": 1, "tools": [], "count": 0}
     assert "No changes" in page(acme, upload_registry(acme.editor, empty))
     with tenant_scope(acme.tenant.id):

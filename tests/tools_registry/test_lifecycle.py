@@ -45,7 +45,7 @@ def kinds(tool: Tool) -> list[str]:
     return [change.kind for change in timeline(tool, size=99)][::-1]
 
 
-def test_a_draft_is_saved_published_and_gone(tool: Tool, by: Publisher) -> None:
+def test_draft_is_saved_published_and_removed(tool: Tool, by: Publisher) -> None:
     draft = drafts.create_draft(tool, contract(description="a"), by)
     drafts.save_draft(draft, contract(description="b"), by, expected_revision=1)
     assert (draft.base_number, draft.revision) == (1, 2)
@@ -63,9 +63,7 @@ def test_a_draft_is_saved_published_and_gone(tool: Tool, by: Publisher) -> None:
     assert last.digest == version.digest
 
 
-def test_what_people_keys_and_the_server_do_is_on_the_tenants_record(
-    tool: Tool, by: Publisher
-) -> None:
+def test_changes_by_users_keys_and_the_server_are_logged(tool: Tool, by: Publisher) -> None:
     version = publish_version(tool, contract(description="b"), Publisher(key_id="key"))
     states.retire(version, Publisher(), reason="Nobody called it.")
     done = [(action.verb, action.user_name) for action in Action.objects.order_by("id")]
@@ -78,7 +76,9 @@ def test_what_people_keys_and_the_server_do_is_on_the_tenants_record(
     assert timeline(tool, size=2)[1].key_id == "key"
 
 
-def test_nothing_another_has_saved_is_overwritten(tool: Tool, by: Publisher, acme: Cast) -> None:
+def test_changes_saved_by_another_user_are_not_overwritten(
+    tool: Tool, by: Publisher, acme: Cast
+) -> None:
     mine = drafts.create_draft(tool, contract(description="a"), by)
     theirs = drafts.find_draft(tool)
     assert theirs is not None
@@ -96,7 +96,7 @@ def test_nothing_another_has_saved_is_overwritten(tool: Tool, by: Publisher, acm
     assert ToolDraft.objects.get().description == "theirs"
 
 
-def test_a_draft_that_is_gone_can_be_neither_saved_nor_published(tool: Tool, by: Publisher) -> None:
+def test_discarded_draft_can_be_neither_saved_nor_published(tool: Tool, by: Publisher) -> None:
     draft = drafts.create_draft(tool, contract(description="a"), by)
     drafts.discard_draft(draft, by, expected_revision=1, reason="Not needed.")
     again = drafts.create_draft(tool, contract(description="b"), by)
@@ -113,7 +113,7 @@ def test_a_draft_that_is_gone_can_be_neither_saved_nor_published(tool: Tool, by:
     [({"input_schema": {"type": "object", "required": ["x"]}}, 0), ({"description": "b"}, 1)],
     ids=["its contract breaks callers", "a replay found new violations"],
 )
-def test_what_breaks_is_published_by_nobody_without_a_reason(
+def test_breaking_draft_needs_a_reason(
     tool: Tool, by: Publisher, members: dict[str, Any], newly_violating: int
 ) -> None:
     draft = drafts.create_draft(tool, contract(**members), by)
@@ -133,7 +133,7 @@ def test_what_breaks_is_published_by_nobody_without_a_reason(
     assert version.number == 2
 
 
-def test_a_tool_has_one_draft(tool: Tool, by: Publisher) -> None:
+def test_tool_has_at_most_one_draft(tool: Tool, by: Publisher) -> None:
     draft = drafts.create_draft(tool, contract(description="a"), by, base_number=0)
     with pytest.raises(drafts.DraftExistsError) as raised:
         drafts.create_draft(tool, contract(description="b"), by)
@@ -141,20 +141,20 @@ def test_a_tool_has_one_draft(tool: Tool, by: Publisher) -> None:
     assert draft.base_number == 0
 
 
-def test_a_draft_of_what_is_published_already_stays_a_draft(tool: Tool, by: Publisher) -> None:
+def test_draft_equal_to_a_published_version_is_not_published(tool: Tool, by: Publisher) -> None:
     draft = drafts.create_draft(tool, contract_of(version_of(tool)), by)
     with pytest.raises(AlreadyPublishedError, match="version 1"):
         drafts.publish(draft, by, expected_revision=1, newly_violating=0)
     assert drafts.find_draft(tool) == draft
 
 
-def test_a_name_is_taken_once(acme: Cast, tool: Tool, by: Publisher) -> None:
+def test_name_is_unique(acme: Cast, tool: Tool, by: Publisher) -> None:
     with pytest.raises(NameTakenError):
         create_tool(acme.tenant, tool.name, by)
     assert Tool.objects.count() == 1
 
 
-def test_what_people_say_about_a_tool_is_stored_and_the_same_is_no_change(
+def test_description_is_stored_and_an_unchanged_one_is_not_logged(
     tool: Tool, by: Publisher
 ) -> None:
     described = {"owner": "Ann", "tags": ["maps", "paid"], "link": "", "meta": {"tier": 1}}
@@ -168,7 +168,7 @@ def test_what_people_say_about_a_tool_is_stored_and_the_same_is_no_change(
     assert details["after"] == {"owner": "Ann", "tags": ["maps", "paid"], "meta": {"tier": 1}}
 
 
-def test_what_no_database_can_hold_is_put_on_record_all_the_same(tool: Tool, by: Publisher) -> None:
+def test_unstorable_characters_are_replaced_in_the_audit_log(tool: Tool, by: Publisher) -> None:
     describe_tool(tool, {"meta": {"a\0": ["\ud800"]}}, by, reason="It was so imported.")
     action = Action.objects.get(tenant=tool.tenant_id, verb="tool.describe")
     assert action.details["after"] == {"meta": {"a\ufffd": ["\ufffd"]}}
@@ -186,7 +186,7 @@ def test_what_no_database_can_hold_is_put_on_record_all_the_same(tool: Tool, by:
         ([states.retire, states.restore], State.PUBLISHED),
     ],
 )
-def test_a_version_is_what_was_last_said_of_it(
+def test_version_state_follows_from_the_last_change(
     tool: Tool, by: Publisher, path: list[Any], state: State
 ) -> None:
     version = version_of(tool)
@@ -207,7 +207,7 @@ def test_a_version_is_what_was_last_said_of_it(
         ([states.retire], states.retire),
     ],
 )
-def test_what_leads_nowhere_is_refused_and_leaves_no_trace(
+def test_invalid_transition_is_rejected_and_not_recorded(
     tool: Tool, by: Publisher, path: list[Any], refused: Any
 ) -> None:
     version = version_of(tool)
@@ -219,7 +219,7 @@ def test_what_leads_nowhere_is_refused_and_leaves_no_trace(
     assert kinds(tool) == before
 
 
-def test_an_earlier_version_is_made_current_unless_it_is_retired(tool: Tool, by: Publisher) -> None:
+def test_earlier_version_is_made_current_unless_retired(tool: Tool, by: Publisher) -> None:
     publish_version(tool, contract(description="b"), by)
     first = version_of(tool)
     states.set_current(first, by, reason="The second breaks callers.")
@@ -235,7 +235,7 @@ def test_an_earlier_version_is_made_current_unless_it_is_retired(tool: Tool, by:
     assert (stored.current_number, stored.latest_number) == (3, 3), "numbers are never given twice"
 
 
-def test_two_who_save_at_once_are_told_apart(acme: Cast, by: Publisher) -> None:
+def test_concurrent_saves_leave_one_stale(acme: Cast, by: Publisher) -> None:
     with tenant_scope(acme.tenant.id):
         tool = create_tool(acme.tenant, "get_weather", by)
         drafts.create_draft(tool, contract(), by)

@@ -44,7 +44,7 @@ def _get(client: Client, name: str, *args: Any, **query: Any) -> str:
     return answer.content.decode()
 
 
-def test_the_list_shows_each_tools_current_version(acme: Cast, client: Client) -> None:
+def test_list_shows_the_current_version_of_each_tool(acme: Cast, client: Client) -> None:
     _register(acme, description="The first.")
     _register(acme, description="The second.", on_collision="replace")
     page = _get(client, "tool_list")
@@ -52,11 +52,11 @@ def test_the_list_shows_each_tools_current_version(acme: Cast, client: Client) -
     assert "The first." not in page
 
 
-def test_a_registry_without_tools_says_how_they_come(acme: Cast, client: Client) -> None:
+def test_empty_registry_is_explained(acme: Cast, client: Client) -> None:
     assert "No tools registered" in _get(client, "tool_list")
 
 
-def test_the_list_continues_after_a_name(
+def test_list_continues_after_a_name(
     acme: Cast, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "PAGE_SIZE", 2)
@@ -69,7 +69,7 @@ def test_the_list_continues_after_a_name(
     assert "First page" in _get(client, "tool_list", after="\x00zzz")
 
 
-def test_the_list_takes_the_same_queries_for_one_tool_and_for_ten(
+def test_list_uses_the_same_number_of_queries_for_one_and_ten_tools(
     acme: Cast, client: Client
 ) -> None:
     counts = []
@@ -82,7 +82,7 @@ def test_the_list_takes_the_same_queries_for_one_tool_and_for_ten(
     assert counts[0] == counts[1]
 
 
-def test_a_tool_shows_its_contract(acme: Cast, client: Client) -> None:
+def test_tool_page_shows_the_contract(acme: Cast, client: Client) -> None:
     tool = _register(
         acme, output_schema={"required": ["celsius"]}, trusted=True, meta={"team": "maps"}
     )
@@ -98,7 +98,7 @@ def test_a_tool_shows_its_contract(acme: Cast, client: Client) -> None:
         assert shown in page
 
 
-def test_an_older_version_stays_to_be_read_and_says_so(acme: Cast, client: Client) -> None:
+def test_older_version_is_readable_and_marked(acme: Cast, client: Client) -> None:
     _register(acme, description="The first.")
     tool = _register(acme, description="The second.", on_collision="replace")
     page = _get(client, "tool_version", tool.pk, 1)
@@ -107,14 +107,12 @@ def test_an_older_version_stays_to_be_read_and_says_so(acme: Cast, client: Clien
     assert "The second." in _get(client, "tool_detail", tool.pk)
 
 
-def test_a_tool_without_output_schema_says_its_outputs_are_not_checked(
-    acme: Cast, client: Client
-) -> None:
+def test_tool_without_an_output_schema_is_marked_as_unchecked(acme: Cast, client: Client) -> None:
     tool = _register(acme, output_schema=None)
     assert "Outputs are not validated" in _get(client, "tool_detail", tool.pk)
 
 
-def test_only_who_may_edit_is_offered_to(acme: Cast) -> None:
+def test_edit_link_is_shown_only_to_editors(acme: Cast) -> None:
     tool = _register(acme)
     acme.editor.is_staff = acme.viewer.is_staff = True
     acme.editor.save()
@@ -124,7 +122,7 @@ def test_only_who_may_edit_is_offered_to(acme: Cast) -> None:
         assert "Edit in admin" not in _get(_client(user), "tool_detail", tool.pk)
 
 
-def test_what_an_executor_says_is_text_and_nothing_else(acme: Cast, client: Client) -> None:
+def test_hostile_text_is_escaped(acme: Cast, client: Client) -> None:
     hostile = "</pre><script>alert(1)</script>"
     tool = _register(
         acme,
@@ -137,7 +135,7 @@ def test_what_an_executor_says_is_text_and_nothing_else(acme: Cast, client: Clie
         assert "<script>alert" not in page
 
 
-def test_a_call_leads_to_its_tool_by_number_or_digest(acme: Cast, client: Client) -> None:
+def test_call_version_resolves_by_number_or_digest(acme: Cast, client: Client) -> None:
     first = make_contract(description="a")
     _register(acme, description="a")
     tool = _register(acme, description="b", on_collision="replace")
@@ -154,7 +152,7 @@ def test_a_call_leads_to_its_tool_by_number_or_digest(acme: Cast, client: Client
     assert "<script>alert" not in answer.content.decode()
 
 
-def test_what_is_not_there_is_a_404(acme: Cast, globex: Cast, client: Client) -> None:
+def test_missing_tool_or_version_gets_404(acme: Cast, globex: Cast, client: Client) -> None:
     theirs = _register(globex)
     ours = _register(acme, name="ours")
     for path in (
@@ -170,7 +168,7 @@ def test_what_is_not_there_is_a_404(acme: Cast, globex: Cast, client: Client) ->
     assert "get_weather" not in _get(client, "tool_list")
 
 
-def test_anonymous_is_sent_to_sign_in(acme: Cast) -> None:
+def test_anonymous_user_is_redirected_to_sign_in(acme: Cast) -> None:
     tool = _register(acme)
     for path in (reverse("tool_list"), reverse("tool_detail", args=[tool.pk])):
         assert Client().get(path).status_code == 302

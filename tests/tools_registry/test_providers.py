@@ -54,7 +54,7 @@ def tools_in(document: Any) -> list[ReadTool]:
         ({"jsonrpc": "2.0", "result": {"tools": [{"name": "f", "inputSchema": SCHEMA}]}}, "MCP"),
     ],
 )
-def test_the_form_is_detected(document: Any, form: str) -> None:
+def test_provider_format_is_detected(document: Any, form: str) -> None:
     [found] = open_document(json.dumps(document)).forms
     assert form in found
     [tool] = tools_in(document)
@@ -63,7 +63,7 @@ def test_the_form_is_detected(document: Any, form: str) -> None:
     assert tool.members["input_schema"]["type"] == "object"
 
 
-def test_what_is_not_taken_over_is_said() -> None:
+def test_ignored_members_are_reported() -> None:
     entry = {"name": "f", "input_schema": SCHEMA, "cache_control": {"type": "ephemeral"}}
     further = {"tools": [{"name": "g", "inputSchema": SCHEMA}], "nextCursor": "abc"}
     [tool] = tools_in([entry])
@@ -91,14 +91,14 @@ def test_what_is_not_taken_over_is_said() -> None:
         ({"function": {"name": "f", "parameters": 7}}, "$[0].function.parameters: Input should"),
     ],
 )
-def test_a_bad_definition_says_where(entry: Any, message: str) -> None:
+def test_invalid_definition_is_reported_with_its_position(entry: Any, message: str) -> None:
     good = {"name": "g", "input_schema": SCHEMA}
     bad, fine = tools_in([entry, good])
     assert any(message in problem for problem in bad.problems), bad.problems
     assert fine.problems == []
 
 
-def test_one_name_twice_is_refused_once() -> None:
+def test_duplicate_name_is_rejected_once() -> None:
     twins = [{"name": "f", "input_schema": SCHEMA}] * 2
     first, second = tools_in(twins)
     assert (first.problems, second.problems) == ([], ["$[1].name: is already the name of $[0]"])
@@ -107,7 +107,7 @@ def test_one_name_twice_is_refused_once() -> None:
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_what_is_written_is_read_again(name: str) -> None:
+def test_written_definition_is_parsed_again(name: str) -> None:
     meta = {"mcp": {"title": "F", "annotations": {"readOnlyHint": True}}}
     written = PROVIDERS[name].wrap([definition(name, input_schema=STRICT, meta=meta)])
     [tool] = tools_in(written)
@@ -120,7 +120,7 @@ def test_what_is_written_is_read_again(name: str) -> None:
     assert tool.members.get("meta", {}).get("mcp") == (meta["mcp"] if name == "mcp" else None)
 
 
-def test_a_definition_of_each_provider() -> None:
+def test_definition_matches_each_provider() -> None:
     shared = {"name": "get_weather", "description": "Tells the weather."}
     inner = {**shared, "parameters": SCHEMA}
     assert definition("openai") == {"type": "function", "function": inner}
@@ -130,7 +130,7 @@ def test_a_definition_of_each_provider() -> None:
     assert definition("mcp") == {**shared, "inputSchema": SCHEMA, "outputSchema": output}
 
 
-def test_strict_is_given_back_where_the_schema_allows_it() -> None:
+def test_strict_is_kept_if_the_schema_allows_strict_mode() -> None:
     meta = {"openai": {"strict": True}}
     assert definition("openai-responses", meta=meta, input_schema=STRICT)["strict"] is True
     assert definition("openai", meta=meta, input_schema=STRICT)["function"]["strict"] is True
@@ -153,12 +153,12 @@ def test_strict_is_given_back_where_the_schema_allows_it() -> None:
         ),
     ],
 )
-def test_what_strict_mode_does_not_take(schema: dict[str, Any], message: str) -> None:
+def test_schemas_outside_strict_mode_are_reported(schema: dict[str, Any], message: str) -> None:
     assert list(not_strict(STRICT)) == []
     assert any(message in problem for problem in not_strict(schema))
 
 
-def test_names_are_rewritten_each_to_another_and_it_is_said() -> None:
+def test_invalid_names_are_rewritten_uniquely_with_a_remark() -> None:
     contracts = [contract(name=name) for name in ("a.b", "a_b", "a/b", "x" * 70)]
     named = {
         provider: [(one.document.get("name"), one.remarks) for one in define(contracts, how)]
@@ -185,14 +185,12 @@ def test_names_are_rewritten_each_to_another_and_it_is_said() -> None:
         ("mcp", {"output_schema": {"type": "string"}}, "output schema does not have type object"),
     ],
 )
-def test_what_a_provider_will_not_take_is_said(
-    provider: str, change: dict[str, Any], message: str
-) -> None:
+def test_provider_limits_are_reported(provider: str, change: dict[str, Any], message: str) -> None:
     [one] = define([contract(**change)], PROVIDERS[provider])
     assert any(message in remark for remark in one.remarks)
 
 
-def test_definitions_are_downloaded_with_what_they_cannot_say(acme: Cast) -> None:
+def test_definitions_are_downloaded_with_remarks(acme: Cast) -> None:
     by = Publisher(key_id="key")
     with tenant_scope(acme.tenant.id):
         brought = [contract(), contract(name="a.b"), contract(name="gone")]

@@ -34,7 +34,7 @@ def effects(old: Any, new: Any) -> list[tuple[str, str, Effect]]:
 
 
 @pytest.mark.parametrize("part", range(SLICES))
-def test_what_is_called_compatible_never_turns_a_valid_sample_invalid(part: int) -> None:
+def test_compatible_change_never_invalidates_a_valid_sample(part: int) -> None:
     decided = distinguished = 0
     for seed in range(part, CASES, SLICES):
         chance = random.Random(seed)
@@ -132,11 +132,11 @@ PLAIN = [
 @pytest.mark.parametrize(
     ("old", "new", "expected"), PLAIN, ids=lambda value: json.dumps(value)[:60]
 )
-def test_each_keyword(old: Any, new: Any, expected: Effect) -> None:
+def test_each_keyword_has_the_expected_effect(old: Any, new: Any, expected: Effect) -> None:
     assert effect(old, new) == expected
 
 
-def test_references_are_followed_and_may_lead_in_circles() -> None:
+def test_references_and_cycles_are_followed() -> None:
     def tree(leaf: Any) -> Any:
         node = {"properties": {"leaf": leaf, "children": {"items": {"$ref": "#/$defs/Node"}}}}
         return {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
@@ -146,13 +146,13 @@ def test_references_are_followed_and_may_lead_in_circles() -> None:
     assert effect(tree({"maximum": 1}), inlined) == WIDER
 
 
-def test_what_is_written_elsewhere_is_the_same() -> None:
+def test_inlined_reference_is_no_change() -> None:
     city = {"type": "string", "minLength": 1}
     there = {"properties": {"city": {"$ref": "#/$defs/City"}}, "$defs": {"City": city}}
     assert effects(there, {"properties": {"city": city}}) == []
 
 
-def test_a_change_tells_where_and_what() -> None:
+def test_change_has_path_keyword_and_values() -> None:
     old = {"properties": {"rows": {"items": {"properties": {"the id": {"type": "string"}}}}}}
     new = {"properties": {"rows": {"items": {"properties": {"the id": {"type": "integer"}}}}}}
     [change] = compare_schemas(old, new)
@@ -160,13 +160,13 @@ def test_a_change_tells_where_and_what() -> None:
     assert (change.keyword, change.before, change.after) == ("type", "string", "integer")
 
 
-def test_a_property_that_came_to_an_open_object_says_why_it_may_break() -> None:
+def test_property_added_to_an_open_object_is_narrower_with_a_reason() -> None:
     [change] = compare_schemas({}, {"properties": {"city": {"type": "string"}}})
     assert (change.path, change.keyword, change.effect) == ("$.city", "property", NARROWER)
     assert "accepted before" in change.why
 
 
-def test_draft_7_is_read_as_it_was_meant() -> None:
+def test_draft_7_semantics_are_applied() -> None:
     dialect = {"$schema": "http://json-schema.org/draft-07/schema#"}
     old = {**dialect, "items": [{"type": "string"}], "additionalItems": False}
     new = {**dialect, "items": [{"type": "string"}, {}], "additionalItems": False}
@@ -191,12 +191,12 @@ def test_draft_7_is_read_as_it_was_meant() -> None:
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, {}, "dialect"),
     ],
 )
-def test_what_cannot_be_decided_is_said_to_be_so(old: Any, new: Any, why: str) -> None:
+def test_undecidable_changes_are_reported_with_a_reason(old: Any, new: Any, why: str) -> None:
     undecided = [one for one in compare_schemas(old, new) if one.effect == UNDECIDED]
     assert any(why in one.why for one in undecided)
 
 
-def test_hostile_schemas_come_to_an_end() -> None:
+def test_comparison_of_hostile_schemas_terminates() -> None:
     def nested(depth: int, limit: int) -> Any:
         if depth == 0:
             return {"maxLength": limit}

@@ -25,7 +25,7 @@ def get_weather(city: str) -> dict[str, float]:
     return {"celsius": 21.5}
 
 
-def test_a_decorated_function_is_in_the_registry(live_server: LiveServer, acme: Cast) -> None:
+def test_decorated_function_is_registered(live_server: LiveServer, acme: Cast) -> None:
     _, key = create_key(acme.tenant, "executor", [Scope.REGISTRY])
     transport = Transport(live_server.url, key, "test")
     announcement = Announcement(fn=get_weather, name="get_weather", meta={"team": "maps"})
@@ -42,7 +42,7 @@ def test_a_decorated_function_is_in_the_registry(live_server: LiveServer, acme: 
     assert version.meta == {"team": "maps"}
 
 
-def test_strict_raises_what_the_registry_says_of_another_contract(
+def test_strict_mode_raises_with_the_diff_from_the_registry(
     live_server: LiveServer, acme: Cast, tmp_path: Path
 ) -> None:
     _, key = create_key(acme.tenant, "executor", [Scope.REGISTRY, Scope.INGEST])

@@ -8,7 +8,7 @@ from tests.support.registered_tools import NARROW, register_tool, send_call
 from tests.support.sign_in import sign_in
 
 
-def test_an_editor_compares_and_goes_back(page: Page, acme: Cast) -> None:
+def test_editor_compares_and_restores_a_version(page: Page, acme: Cast) -> None:
     heard = complaints(page)
     register_tool(acme)
     register_tool(acme, description="Tells it.", input_schema=NARROW, on_collision="replace")

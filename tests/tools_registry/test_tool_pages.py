@@ -52,7 +52,7 @@ def state_of(cast: Cast, tool: Tool, number: int) -> State:
 # A tool's page
 
 
-def test_an_editor_changes_what_a_version_is_and_says_why(acme: Cast) -> None:
+def test_editor_changes_a_version_state_with_a_reason(acme: Cast) -> None:
     register_tool(acme)
     tool = register_tool(acme, description="b", on_collision="replace")
     answer = change_state(acme.editor, tool, 1, "deprecate", reason="Use version 2.")
@@ -69,7 +69,7 @@ def test_an_editor_changes_what_a_version_is_and_says_why(acme: Cast) -> None:
     assert verbs == ["tool.deprecate", "tool.make-current"]
 
 
-def test_a_deed_that_leads_nowhere_is_said_and_done_nothing(acme: Cast) -> None:
+def test_invalid_state_change_does_nothing(acme: Cast) -> None:
     tool = register_tool(acme)
     change_state(acme.editor, tool, 1, "restore")
     page = signed_in(acme.editor).get(reverse("tool_detail", args=[tool.pk]))
@@ -79,7 +79,7 @@ def test_a_deed_that_leads_nowhere_is_said_and_done_nothing(acme: Cast) -> None:
         assert ToolChange.objects.count() == 1
 
 
-def test_what_is_not_there_cannot_be_changed(acme: Cast, globex: Cast) -> None:
+def test_missing_or_foreign_versions_cannot_be_changed(acme: Cast, globex: Cast) -> None:
     tool, theirs = register_tool(acme), register_tool(globex)
     assert change_state(acme.editor, theirs, 1, "retire").status_code == 404
     assert change_state(acme.editor, tool, 9, "retire").status_code == 404
@@ -88,7 +88,7 @@ def test_what_is_not_there_cannot_be_changed(acme: Cast, globex: Cast) -> None:
     assert state_of(globex, theirs, 1) == State.PUBLISHED
 
 
-def test_who_may_not_edit_is_offered_no_button(acme: Cast) -> None:
+def test_edit_buttons_are_hidden_from_viewers_and_auditors(acme: Cast) -> None:
     tool = register_tool(acme)
     assert "/1/retire" in get(acme.editor, "tool_detail", tool.pk)
     for user in (acme.viewer, acme.auditor):
@@ -97,7 +97,7 @@ def test_who_may_not_edit_is_offered_no_button(acme: Cast) -> None:
         assert "describe" not in page
 
 
-def test_the_timeline_tells_the_newest_and_leads_to_what_was_earlier(
+def test_timeline_is_paged_from_newest_to_oldest(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tools, "CHANGES_SHOWN", 3)
@@ -115,7 +115,7 @@ def test_the_timeline_tells_the_newest_and_leads_to_what_was_earlier(
     get(acme.viewer, "tool_detail", tool.pk, before="x" * 20)
 
 
-def test_an_attempt_leads_to_what_it_would_have_changed(acme: Cast) -> None:
+def test_attempt_links_to_its_diff(acme: Cast) -> None:
     register_tool(acme)
     tool = register_tool(acme, input_schema=NARROW, on_collision="keep")
     with tenant_scope(acme.tenant.id):
@@ -128,7 +128,7 @@ def test_an_attempt_leads_to_what_it_would_have_changed(acme: Cast) -> None:
     assert "maxLength" in shown
 
 
-def test_an_editor_says_what_people_should_know(acme: Cast) -> None:
+def test_editor_describes_a_tool_and_invalid_input_changes_nothing(acme: Cast) -> None:
     tool = register_tool(acme)
     description = {
         "owner": "Ann",
@@ -156,7 +156,7 @@ def test_an_editor_says_what_people_should_know(acme: Cast) -> None:
         assert ToolChange.objects.filter(kind="described").count() == 1
 
 
-def test_a_tool_is_made_without_a_version(acme: Cast) -> None:
+def test_tool_is_created_without_a_version(acme: Cast) -> None:
     client = signed_in(acme.editor)
     made = client.post(reverse("tool_create"), {"name": "new_one"})
     page = client.get(made["Location"]).content.decode()
@@ -172,7 +172,7 @@ def test_a_tool_is_made_without_a_version(acme: Cast) -> None:
 # Two contracts
 
 
-def test_two_versions_are_compared_both_ways(acme: Cast) -> None:
+def test_two_versions_are_compared_in_both_directions(acme: Cast) -> None:
     register_tool(acme)
     tool = register_tool(acme, input_schema=NARROW, on_collision="replace")
     page = get(acme.viewer, "tool_diff", tool.pk)
@@ -184,7 +184,7 @@ def test_two_versions_are_compared_both_ways(acme: Cast) -> None:
     assert "No differences" in same
 
 
-def test_a_draft_is_compared_like_a_version(acme: Cast) -> None:
+def test_draft_is_compared_like_a_version(acme: Cast) -> None:
     tool = register_tool(acme)
     with tenant_scope(acme.tenant.id):
         drafts.create_draft(tool, weather_contract(input_schema=NARROW), Publisher(acme.editor))
@@ -193,7 +193,7 @@ def test_a_draft_is_compared_like_a_version(acme: Cast) -> None:
     assert "breaks callers" in page
 
 
-def test_what_is_not_there_is_not_compared(acme: Cast, globex: Cast) -> None:
+def test_missing_or_foreign_versions_are_not_compared(acme: Cast, globex: Cast) -> None:
     tool, theirs = register_tool(acme), register_tool(globex)
     client = signed_in(acme.viewer)
     for wrong in ("9", "9" * 30, "draft", "x", "¹", str(uuid.uuid4())):
@@ -202,7 +202,7 @@ def test_what_is_not_there_is_not_compared(acme: Cast, globex: Cast) -> None:
     assert client.get(reverse("tool_diff", args=[theirs.pk])).status_code == 404
 
 
-def test_what_schemas_say_is_text_and_nothing_else(acme: Cast) -> None:
+def test_hostile_schema_text_is_escaped(acme: Cast) -> None:
     hostile = "</td><script>alert(1)</script>"
     register_tool(acme)
     tool = register_tool(
@@ -214,7 +214,7 @@ def test_what_schemas_say_is_text_and_nothing_else(acme: Cast) -> None:
     assert "<script>alert" not in get(acme.viewer, "tool_diff", tool.pk)
 
 
-def test_the_api_tells_the_same(acme: Cast) -> None:
+def test_diff_api_matches_the_page(acme: Cast) -> None:
     register_tool(acme)
     tool = register_tool(acme, input_schema=NARROW, on_collision="replace")
     key = create_key(acme.tenant, "reader", [Scope.READ])[1]
@@ -232,7 +232,7 @@ def test_the_api_tells_the_same(acme: Cast) -> None:
 # The list
 
 
-def test_tools_that_were_only_called_are_observed(acme: Cast) -> None:
+def test_unregistered_called_tools_are_observed(acme: Cast) -> None:
     register_tool(acme)
     send_call(acme, "get_weather")
     send_call(acme, "nobody_registered_me", is_error=True)
@@ -245,7 +245,7 @@ def test_tools_that_were_only_called_are_observed(acme: Cast) -> None:
     assert "nobody_registered_me" not in get(acme.viewer, "tool_list", state="published")
 
 
-def test_what_was_called_long_ago_is_still_known(acme: Cast) -> None:
+def test_tool_called_long_ago_is_still_observed(acme: Cast) -> None:
     now = datetime.now(UTC)
     send_call(acme, "old_one", started_at=now - timedelta(days=9))
     with tenant_scope(acme.tenant.id):
@@ -262,7 +262,7 @@ def test_what_was_called_long_ago_is_still_known(acme: Cast) -> None:
     assert f"{now - timedelta(days=9):%Y-%m-%d}" in page
 
 
-def test_the_list_is_filtered_by_name_state_and_tag(acme: Cast, globex: Cast) -> None:
+def test_list_is_filtered_by_name_state_and_tag(acme: Cast, globex: Cast) -> None:
     for name in ("alpha", "beta", "gamma"):
         register_tool(acme, name=name)
     register_tool(globex, name="theirs")
@@ -295,7 +295,7 @@ def test_the_list_is_filtered_by_name_state_and_tag(acme: Cast, globex: Cast) ->
 # Tools of one turn
 
 
-def test_a_tool_of_one_turn_expires_when_nobody_calls_it(acme: Cast) -> None:
+def test_ephemeral_tool_expires_when_not_called(acme: Cast) -> None:
     tool = register_tool(acme, name="for_a_turn", ephemeral=True)
     stays = register_tool(acme, name="stays")
     called = register_tool(acme, name="called", ephemeral=True)

@@ -49,7 +49,7 @@ def leave_behind(server: Server, spool_dir: Path, key: str, count: int) -> None:
     spool.abandon()
 
 
-def test_status_says_what_waits_and_since_when(
+def test_status_lists_waiting_events_per_server_and_process(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["status"]) == 0
@@ -66,7 +66,7 @@ def test_status_says_what_waits_and_since_when(
     assert "secret" not in out
 
 
-def test_flush_sends_what_the_dead_left(
+def test_flush_sends_events_left_by_dead_processes(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leave_behind(server, tmp_path, KEY, 3)
@@ -77,7 +77,7 @@ def test_flush_sends_what_the_dead_left(
     assert main(["status"]) == 0
 
 
-def test_flush_without_a_server_keeps_everything(
+def test_flush_keeps_all_events_when_the_server_fails(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leave_behind(server, tmp_path, KEY, 3)
@@ -90,7 +90,7 @@ def test_flush_without_a_server_keeps_everything(
     assert len(server.events) == 3
 
 
-def test_send_brings_a_file_of_events(server: Server, tmp_path: Path) -> None:
+def test_send_uploads_a_file_of_events_in_batches(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "events.ndjson"
     file.write_text("".join(json.dumps(event(n)) + "\n\n" for n in range(1200)))
     assert main(["send", str(file)]) == 0
@@ -98,7 +98,7 @@ def test_send_brings_a_file_of_events(server: Server, tmp_path: Path) -> None:
     assert [len(request.events) for request in server.requests] == [500, 500, 200]
 
 
-def test_send_adopts_another_key_s_events_when_told(server: Server, tmp_path: Path) -> None:
+def test_adopt_option_sends_events_of_another_key(server: Server, tmp_path: Path) -> None:
     leave_behind(server, tmp_path, KEY.replace("key1", "old"), 2)
     leave_behind(server, tmp_path, KEY.replace("key1", "foreign"), 2)
     assert main(["flush"]) == 0
@@ -108,7 +108,7 @@ def test_send_adopts_another_key_s_events_when_told(server: Server, tmp_path: Pa
     assert main(["status"]) == 1, "the foreign key's still wait"
 
 
-def test_what_waits_for_the_server_s_old_address_is_named_and_can_be_sent(
+def test_events_for_an_old_server_address_are_reported_and_can_be_sent(
     server: Server,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -127,7 +127,7 @@ def test_what_waits_for_the_server_s_old_address_is_named_and_can_be_sent(
     assert main(["flush", "--url", new]) == 0
 
 
-def test_a_key_nobody_used_here_is_no_success(
+def test_adopt_fails_for_a_key_without_waiting_events(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leave_behind(server, tmp_path, KEY, 2)
@@ -135,7 +135,7 @@ def test_a_key_nobody_used_here_is_no_success(
     assert "no spool for key nobody" in capsys.readouterr().err
 
 
-def test_send_reads_no_faster_than_the_server_takes(server: Server, tmp_path: Path) -> None:
+def test_send_limits_its_read_ahead_to_the_server_pace(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "events.ndjson"
     count = 10 * READ_AHEAD_EVENTS
     file.write_text("".join(json.dumps(event(n)) + "\n" for n in range(count)))
@@ -151,7 +151,7 @@ def test_send_reads_no_faster_than_the_server_takes(server: Server, tmp_path: Pa
     assert max(waiting) <= READ_AHEAD_EVENTS / BATCH_EVENTS
 
 
-def test_what_the_server_does_not_take_in_time_waits_whole(
+def test_events_not_sent_before_the_timeout_stay_in_the_spool(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "events.ndjson"
@@ -166,7 +166,7 @@ def test_what_the_server_does_not_take_in_time_waits_whole(
     assert len(server.events) == count
 
 
-def test_a_file_is_read_as_people_s_editors_write_it(
+def test_send_accepts_a_byte_order_mark_and_crlf_line_endings(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [json.dumps(event(n), separators=(",\t", ":")).encode() for n in range(3)]
@@ -176,7 +176,7 @@ def test_a_file_is_read_as_people_s_editors_write_it(
     assert [each["args"]["n"] for each in server.events] == [0, 1, 2]
 
 
-def test_what_was_refused_can_be_sent_again(
+def test_rejected_events_can_be_sent_again(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leave_behind(server, tmp_path, KEY, 3)
@@ -191,7 +191,7 @@ def test_what_was_refused_can_be_sent_again(
     assert [each["args"]["n"] for each in server.events] == [0, 1, 2]
 
 
-def test_a_file_without_numbers_that_is_refused_is_not_passed_over(
+def test_rejected_events_without_sequence_numbers_are_counted_and_kept(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [json.dumps(event(n)) for n in range(3)]
@@ -208,7 +208,7 @@ def test_a_file_without_numbers_that_is_refused_is_not_passed_over(
     assert len(refused.read_text().splitlines()) == 5
 
 
-def test_an_interrupted_send_says_that_the_file_was_not_read_to_its_end(
+def test_interrupted_send_reports_that_the_file_was_not_fully_read(
     server: Server,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -229,7 +229,7 @@ def test_an_interrupted_send_says_that_the_file_was_not_read_to_its_end(
     assert "send it again" in capsys.readouterr().err
 
 
-def test_a_terminal_sees_a_bar(server: Server, tmp_path: Path) -> None:
+def test_flush_shows_a_progress_bar_on_a_terminal(server: Server, tmp_path: Path) -> None:
     import pty
 
     leave_behind(server, tmp_path, KEY, 700)
@@ -256,7 +256,7 @@ def test_a_terminal_sees_a_bar(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", [[], ["status"], ["flush"], ["send"]])
-def test_help_tells_the_exit_codes(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_exit_codes(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([*verb, "--help"])
     assert end.value.code == 0
@@ -266,21 +266,19 @@ def test_help_tells_the_exit_codes(verb: list[str], capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     "arguments", [["send"], ["send", "nowhere.ndjson"], ["send", "x", "--adopt", "y"]]
 )
-def test_wrong_usage_is_one_clear_line(
+def test_wrong_usage_prints_one_error_line(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_spool_nobody_can_write_is_one_clear_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_unwritable_spool_prints_one_error_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["flush", "--spool-dir", "/proc/nowhere"]) == 2
     assert capsys.readouterr().err == "tooltrail: /proc/nowhere: No such file or directory\n"
 
 
-def test_a_missing_key_is_one_clear_line(
+def test_missing_api_key_prints_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("TOOLTRAIL_API_KEY")
@@ -288,7 +286,7 @@ def test_a_missing_key_is_one_clear_line(
     assert "TOOLTRAIL_API_KEY" in capsys.readouterr().err
 
 
-def test_it_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_option_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0

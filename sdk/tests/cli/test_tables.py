@@ -27,7 +27,7 @@ def _row(tool: str = "search", calls: int = 3) -> dict[str, Any]:
     return {"at": "2026-11-20 10:15:00", "tool": tool, "calls": calls}
 
 
-def test_columns_line_up() -> None:
+def test_columns_are_aligned() -> None:
     table = Table(_columns(), None)
     assert list(table.lines([_row(), _row("get_weather", 12)])) == [
         "WHEN                 TOOL         CALLS",
@@ -46,18 +46,18 @@ def test_no_line_is_wider_than_the_terminal(width: int, tool: str) -> None:
     assert all(line.isprintable() or "\u0301" in line for line in lines)
 
 
-def test_what_matters_less_goes_first() -> None:
+def test_least_important_columns_are_dropped_first() -> None:
     head, line = Table(_columns(), 24).lines([_row("x" * 30)])
     assert head.split() == ["TOOL", "CALLS"]
     assert line == "x" * 16 + "…      3"
 
 
-def test_nothing_is_cut_where_no_terminal_is() -> None:
+def test_nothing_is_truncated_without_a_terminal() -> None:
     *_, line = Table(_columns(), None).lines([_row("x" * 300)])
     assert "x" * 300 in line
 
 
-def test_a_terminal_obeys_no_text() -> None:
+def test_control_characters_are_escaped_for_the_terminal() -> None:
     shown = tame(HOSTILE)
     assert shown.isprintable()
     assert "\\x1b[2J" in shown
@@ -67,7 +67,7 @@ def test_a_terminal_obeys_no_text() -> None:
 
 
 @pytest.mark.parametrize(("text", "width", "kept"), [("abcd", 4, "abcd"), ("日本語", 4, "日…")])
-def test_texts_are_cut_by_cells(text: str, width: int, kept: str) -> None:
+def test_texts_are_truncated_by_display_cells(text: str, width: int, kept: str) -> None:
     assert cut(text, width) == kept
 
 
@@ -82,5 +82,5 @@ def test_texts_are_cut_by_cells(text: str, width: int, kept: str) -> None:
         (9e6, "2.5 h"),
     ],
 )
-def test_durations(milliseconds: float | None, text: str) -> None:
+def test_durations_are_formatted_with_units(milliseconds: float | None, text: str) -> None:
     assert duration(milliseconds) == text

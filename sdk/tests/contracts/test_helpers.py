@@ -49,7 +49,7 @@ class Answer(BaseModel):
 # --- context
 
 
-def test_a_context_travels_through_an_event_without_its_secrets() -> None:
+def test_context_survives_an_event_without_its_secrets() -> None:
     context = ToolContext(
         tenant_id=TENANT,
         trace_id="trace-123",
@@ -83,7 +83,7 @@ def test_a_context_travels_through_an_event_without_its_secrets() -> None:
     assert back == context.model_copy(update={"auth": None})
 
 
-def test_an_adk_event_lends_its_turn_as_trace() -> None:
+def test_turn_id_of_an_adk_event_becomes_the_trace_id() -> None:
     event = EVENT.validate_python(
         {
             "type": "toolExecutionStart",
@@ -172,7 +172,7 @@ DETAILS = [ValidationDetail("bad", ("a", 0), "type")]
     ],
     ids=repr,
 )
-def test_an_exception_names_its_type(error: Exception, kind: str) -> None:
+def test_exception_maps_to_its_error_type(error: Exception, kind: str) -> None:
     assert describe_failure(error).type == kind
 
 
@@ -188,7 +188,7 @@ def test_an_exception_names_its_type(error: Exception, kind: str) -> None:
     ],
     ids=repr,
 )
-def test_what_is_stopped_from_outside_is_no_fatal_failure(error: BaseException, code: str) -> None:
+def test_cancellation_is_a_retryable_error(error: BaseException, code: str) -> None:
     detail = describe_failure(error)
     assert (detail.type, detail.code) == ("RETRYABLE", code)
     assert detail.cause == type(error).__name__
@@ -208,14 +208,14 @@ def test_what_is_stopped_from_outside_is_no_fatal_failure(error: BaseException, 
         ("", None),
     ],
 )
-def test_retry_after_becomes_milliseconds(value: str, expected: int | None) -> None:
+def test_retry_after_is_converted_to_milliseconds(value: str, expected: int | None) -> None:
     for error in (http_error(429, retry_after=value), HTTPStatusError(429, {"Retry-After": value})):
         detail = describe_failure(error, now=NOW)
         assert (detail.upstream_status, detail.retry_after_ms) == (429, expected)
 
 
 @pytest.mark.parametrize("retries", [False, 1])
-def test_a_refused_connection_is_worth_another_try(retries: int | bool) -> None:
+def test_refused_connection_is_retryable(retries: int | bool) -> None:
     """By a real client, whose classes say otherwise."""
     with socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))  # nobody listens
@@ -226,7 +226,7 @@ def test_a_refused_connection_is_worth_another_try(retries: int | bool) -> None:
     assert describe_failure(raised.value).type == "RETRYABLE"
 
 
-def test_details_say_where_and_never_what() -> None:
+def test_error_details_contain_locations_and_no_values() -> None:
     assert describe_failure(caused(InvalidToolArgs(), ValidationException(DETAILS))).details == {
         "errors": [{"loc": ["a", 0], "type": "type"}]
     }
@@ -235,7 +235,7 @@ def test_details_say_where_and_never_what() -> None:
     assert (detail.endpoint, detail.attempt, detail.cause) == ("search", 2, "ValidationError")
 
 
-def test_an_error_envelope_is_typed_by_its_input() -> None:
+def test_error_envelope_is_typed_by_its_input() -> None:
     envelope = tool_error(TimeoutError(), Question(query="q"), took_ms=3)
     assert type(envelope) is ToolError[Question]
     assert envelope.error.message == "TimeoutError"
@@ -260,7 +260,7 @@ async def ask_async(question: Question) -> Answer:
     return Answer(answer=question.query)
 
 
-def test_a_function_answers_with_an_envelope() -> None:
+def test_decorated_function_returns_an_envelope() -> None:
     result = ask(Question(query="hi"), shout=True)
     assert type(result) is ToolResult[Question, Answer]
     assert result.data == Answer(answer="HI")
@@ -274,7 +274,7 @@ def test_a_function_answers_with_an_envelope() -> None:
     assert adapter.validate_json(failed.model_dump_json()) == failed
 
 
-def test_a_mapping_is_read_and_echoed_when_it_cannot_be() -> None:
+def test_mapping_input_is_parsed_and_invalid_input_is_echoed() -> None:
     ask_anything: Any = ask
     assert ask_anything({"query": "hi"}).input == Question(query="hi")
     for given, echoed in (({"quer": "hi"}, {"quer": "hi"}), (5, {})):
@@ -295,7 +295,7 @@ async def _answer(query: str) -> Any:
     return await ask_async(Question(query=query))
 
 
-def test_an_envelope_made_inside_is_returned_as_it_is() -> None:
+def test_envelope_built_by_the_function_is_returned_unchanged() -> None:
     made = ToolResult[Question, Answer](
         input=Question(query="q"),
         data=Answer(answer="a"),
@@ -309,12 +309,12 @@ def test_an_envelope_made_inside_is_returned_as_it_is() -> None:
     assert prepared(Question(query="q")) is made
 
 
-def test_the_input_needs_a_model() -> None:
+def test_input_parameter_without_a_model_raises_type_error() -> None:
     with pytest.raises(TypeError, match="pydantic model"):
         returns_tool_output(lambda question: question)
 
 
-def test_subclasses_keep_their_members_when_dumped() -> None:
+def test_subclass_fields_are_kept_in_the_dump() -> None:
     class Precise(Answer):
         source: str
 

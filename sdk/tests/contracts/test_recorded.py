@@ -55,7 +55,7 @@ def contract_exempt(row: dict[str, Any]) -> str | None:
 
 
 @cases("contracts_models.jsonl", "contract.validate", exempt=contract_exempt)
-def test_validate(row: dict[str, Any]) -> None:
+def test_recorded_validation_rows(row: dict[str, Any]) -> None:
     adapter = TypeAdapter(MODELS[row["model"]])
     text = row["payload_json"] if "payload_json" in row else json.dumps(row["payload"])
     if not row["valid"]:
@@ -131,7 +131,7 @@ EXPECTED: dict[str, Any] = {
 
 
 @cases("contracts_models.jsonl", "contract.behaviour")
-def test_behaviour(row: dict[str, Any]) -> None:
+def test_recorded_behaviour_rows(row: dict[str, Any]) -> None:
     outcome = row["outcome"]
     if isinstance(outcome, dict):
         outcome = {key: value for key, value in outcome.items() if key != "message"}
@@ -152,25 +152,25 @@ def without_texts(schema: Any) -> Any:
 
 
 @cases("contracts_models.jsonl", "contract.json_schema")
-def test_json_schema(row: dict[str, Any]) -> None:
+def test_recorded_json_schema_rows(row: dict[str, Any]) -> None:
     assert without_texts(MODELS[row["model"]].model_json_schema()) == row["schema"]
 
 
 @pytest.mark.parametrize(
     "name", ["ToolContext", "ToolResult", "ToolResultMeta", "ToolError", "ToolErrorMeta"]
 )
-def test_exported_schemas_carry_valid_examples(name: str) -> None:
+def test_examples_in_exported_schemas_are_valid(name: str) -> None:
     examples = MODELS[name].model_json_schema()["examples"]
     assert examples
     for example in examples:
         MODELS[name].model_validate(example)
 
 
-def test_examples_do_not_speak_for_other_types() -> None:
+def test_schema_of_a_parametrized_result_has_no_examples_of_other_types() -> None:
     schema = ToolResult[SearchInput, SearchOutput].model_json_schema()
     assert "examples" not in schema
     assert schema["$defs"]["ToolResultMeta"]["examples"]
 
 
-def test_instants_are_kept_in_utc() -> None:
+def test_timestamps_are_converted_to_utc() -> None:
     assert at("2024-05-03T12:00:00+02:00").now_iso.tzinfo is UTC

@@ -60,7 +60,7 @@ def with_entry(bundle: Bundle, index: int, line: EntryLine, raw: bytes) -> Bundl
     return bundle.but(found=found)
 
 
-def test_every_range_of_a_small_log_leads_to_every_root() -> None:
+def test_frontier_of_every_range_yields_every_root() -> None:
     for size in range(1, 34):
         for begin in range(size + 1):
             for end in range(begin, size + 1):
@@ -71,7 +71,7 @@ def test_every_range_of_a_small_log_leads_to_every_root() -> None:
                 assert tree.root == LOG.root(size), (begin, end, size)
 
 
-def test_an_honest_bundle_is_genuine(tmp_path: Path) -> None:
+def test_unaltered_bundle_is_genuine(tmp_path: Path) -> None:
     verdict = judged(HONEST, tmp_path)
     assert set(results(verdict).values()) == {"verified"}
     assert verdict.is_genuine
@@ -81,7 +81,7 @@ def test_an_honest_bundle_is_genuine(tmp_path: Path) -> None:
     assert len(verdict.limits) == 3
 
 
-def test_keys_from_the_bundle_are_said_to_be_no_proof_of_origin(tmp_path: Path) -> None:
+def test_keys_from_the_bundle_are_reported_as_no_proof_of_origin(tmp_path: Path) -> None:
     verdict = judged(HONEST.but(report=b"{}"), tmp_path, trusted=())
     assert verdict.is_genuine
     assert "are from the bundle itself" in verdict.limits[0]
@@ -89,12 +89,12 @@ def test_keys_from_the_bundle_are_said_to_be_no_proof_of_origin(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("begin", "end"), [(0, 300), (0, 1), (150, 151), (299, 300)])
-def test_any_range_can_be_a_bundle(begin: int, end: int, tmp_path: Path) -> None:
+def test_bundle_of_any_range_is_genuine(begin: int, end: int, tmp_path: Path) -> None:
     assert judged(Bundle.of(LOG, begin, end), tmp_path).is_genuine
 
 
 @pytest.mark.parametrize("at_index", [0, 150, 300])
-def test_a_bundle_without_entries_shows_nothing_of_a_range(at_index: int, tmp_path: Path) -> None:
+def test_bundle_without_entries_fails_the_range_check(at_index: int, tmp_path: Path) -> None:
     bundle = Bundle.of(LOG, at_index, at_index)
     verdict = judged(bundle, tmp_path)
     assert failed(verdict).keys() == {"range"}
@@ -106,7 +106,7 @@ def test_a_bundle_without_entries_shows_nothing_of_a_range(at_index: int, tmp_pa
 
 
 @pytest.mark.parametrize("begin_end", [(12, 40), (5, 15), (12, 15)])
-def test_a_range_that_begins_or_ends_at_an_erased_entry_is_left_undecided(
+def test_range_next_to_an_erased_entry_is_undecided(
     begin_end: tuple[int, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log, index = erased_log()
@@ -123,7 +123,7 @@ def test_a_range_that_begins_or_ends_at_an_erased_entry_is_left_undecided(
 
 
 @pytest.mark.parametrize("size", [0, 20, 30, 40, 77, 100, 199, 200, 250, 300])
-def test_a_previous_checkpoint_it_goes_on_from(size: int, tmp_path: Path) -> None:
+def test_earlier_checkpoint_of_the_same_ledger_is_verified(size: int, tmp_path: Path) -> None:
     bundle = HONEST
     if size in (77, 199):  # within the range no proof is needed
         bundle = Bundle.of(LOG, 40, 200)
@@ -131,7 +131,7 @@ def test_a_previous_checkpoint_it_goes_on_from(size: int, tmp_path: Path) -> Non
     assert results(verdict)["previous"] == "verified", failed(verdict)
 
 
-def test_a_previous_checkpoint_out_of_reach_leaves_it_undecided(tmp_path: Path) -> None:
+def test_previous_checkpoint_outside_the_bundle_is_undecided(tmp_path: Path) -> None:
     verdict = judged(HONEST, tmp_path, previous=(LOG.checkpoint(251),))
     assert results(verdict)["previous"] == "not checked"
     assert verdict.is_genuine
@@ -139,7 +139,7 @@ def test_a_previous_checkpoint_out_of_reach_leaves_it_undecided(tmp_path: Path) 
     assert "previous=251" in "\n".join(verdict.lines())
 
 
-def test_a_previous_checkpoint_it_does_not_go_on_from(tmp_path: Path) -> None:
+def test_inconsistent_previous_checkpoint_fails(tmp_path: Path) -> None:
     other = Log.of(310)
     other.lines[7] = LOG.lines[8]
     for size in (30, 100, 300):
@@ -151,7 +151,7 @@ def test_a_previous_checkpoint_it_does_not_go_on_from(tmp_path: Path) -> None:
     assert "signature" in failed(verdict)["previous"] or "unknown" in failed(verdict)["previous"]
 
 
-def test_a_previous_checkpoint_of_another_ledger_is_refused(tmp_path: Path) -> None:
+def test_previous_checkpoint_of_another_ledger_is_rejected(tmp_path: Path) -> None:
     foreign = Checkpoint("elsewhere.example/log", 30, LOG.root(30)).sign([KEY])
     with pytest.raises(FormatError, match="elsewhere"):
         judged(HONEST, tmp_path, previous=(foreign,))
@@ -289,7 +289,7 @@ def _swapped(bundle: Bundle, one: int, other: int) -> Bundle:
 
 
 @pytest.mark.parametrize("name", ALTERED)
-def test_what_is_altered_fails_and_is_named(name: str, tmp_path: Path) -> None:
+def test_alteration_fails_the_expected_check(name: str, tmp_path: Path) -> None:
     alter, expected = ALTERED[name]
     found = failed(judged(alter(HONEST), tmp_path))
     assert found.keys() == expected.keys()
@@ -307,7 +307,9 @@ def erased_log() -> tuple[Log, int]:
     return log, index
 
 
-def test_a_missing_payload_that_an_entry_covers(tmp_path: Path) -> None:
+def test_missing_payload_is_accepted_only_if_an_erasure_entry_covers_the_call(
+    tmp_path: Path,
+) -> None:
     log, index = erased_log()
     verdict = judged(Bundle.of(log, 5, 40, declared=[index]), tmp_path)
     assert verdict.is_genuine, failed(verdict)
@@ -321,7 +323,7 @@ def test_a_missing_payload_that_an_entry_covers(tmp_path: Path) -> None:
     ]
 
 
-def test_what_covers_nothing(tmp_path: Path) -> None:
+def test_invalid_erasure_entry_covers_nothing(tmp_path: Path) -> None:
     log, index = erased_log()
     bundle = Bundle.of(log, 5, 40, declared=[index])
     line = bundle.erasures[0]
@@ -344,7 +346,7 @@ def test_what_covers_nothing(tmp_path: Path) -> None:
         assert words in found["erasures"], found
 
 
-def test_an_entry_covers_nothing_that_came_after_it(tmp_path: Path) -> None:
+def test_erasure_entry_covers_no_later_entries(tmp_path: Path) -> None:
     log = Log.of(10)
     index = log.declare((5, 100))
     for number in range(20):
@@ -354,14 +356,14 @@ def test_an_entry_covers_nothing_that_came_after_it(tmp_path: Path) -> None:
     assert "entry 15 is missing" in found["erasures"]
 
 
-def test_a_bundle_of_several_chunks_has_every_event(tmp_path: Path) -> None:
+def test_bundle_of_several_chunks_contains_every_event(tmp_path: Path) -> None:
     log = Log.of(9_000)
     verdict = judged(Bundle.of(log, 3, 8_999, sizes=[4_100, 9_000]), tmp_path)
     assert verdict.is_genuine, failed(verdict)
     assert verdict.events == 8_996
 
 
-def test_the_command_says_it_in_words_and_in_json(
+def test_verify_command_prints_text_and_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, key = HONEST.write(tmp_path / "e.zip"), tmp_path / "key.txt"
@@ -387,7 +389,7 @@ def test_the_command_says_it_in_words_and_in_json(
     assert "NOT GENUINE" in capsys.readouterr().out
 
 
-def test_the_command_refuses_what_it_cannot_read(
+def test_verify_command_rejects_unreadable_input(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = HONEST.write(tmp_path / "e.zip")
@@ -403,7 +405,7 @@ def test_the_command_refuses_what_it_cannot_read(
     assert json.loads(capsys.readouterr().out)["genuine"] is None
 
 
-def test_an_unknown_format_is_not_guessed_at(tmp_path: Path) -> None:
+def test_unknown_bundle_format_is_rejected(tmp_path: Path) -> None:
     manifest = msgspec.structs.replace(HONEST.manifest, format="tooltrail-evidence/9")
     with pytest.raises(UnreadableError, match="evidence/9"):
         judged(HONEST.but(manifest=manifest), tmp_path)

@@ -52,7 +52,7 @@ def kept(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_ledger_that_grows_is_followed(tmp_path: Path) -> None:
+def test_growing_ledger_is_followed(tmp_path: Path) -> None:
     watch, server = Watch(tmp_path), Server(size=0)
     outcomes = []
     for size in (0, 1, 1, 255, 256, 257, 512, 513, 700, 700):
@@ -67,7 +67,7 @@ def test_a_ledger_that_grows_is_followed(tmp_path: Path) -> None:
     assert (tmp_path / "checkpoints/000000000700.txt").read_bytes() == LOG.checkpoint(700)
 
 
-def test_a_ledger_that_shrank_is_shouted_and_kept(tmp_path: Path) -> None:
+def test_shrunken_ledger_raises_an_alarm_and_its_checkpoint_is_kept(tmp_path: Path) -> None:
     watch = Watch(tmp_path)
     watch.observe(Server(size=300), NOW)
     for _ in range(2):  # and it is not forgotten
@@ -81,7 +81,7 @@ def test_a_ledger_that_shrank_is_shouted_and_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [300, 301, 512, 700])
-def test_a_ledger_that_was_forked_is_shouted(size: int, tmp_path: Path) -> None:
+def test_forked_ledger_raises_an_alarm(size: int, tmp_path: Path) -> None:
     watch, other = Watch(tmp_path), Log.of(700)
     other.lines[123] = other.lines[124]
     watch.observe(Server(size=300), NOW)
@@ -90,7 +90,7 @@ def test_a_ledger_that_was_forked_is_shouted(size: int, tmp_path: Path) -> None:
     assert "FORKED" in observation.message
 
 
-def test_tiles_that_prove_nothing_are_shouted_too(tmp_path: Path) -> None:
+def test_tiles_without_a_consistency_proof_raise_an_alarm(tmp_path: Path) -> None:
     watch, server = Watch(tmp_path), Server(size=300)
     watch.observe(server, NOW)
     other = Log.of(700)
@@ -102,7 +102,7 @@ def test_tiles_that_prove_nothing_are_shouted_too(tmp_path: Path) -> None:
     assert "cannot prove that it only grew" in observation.message
 
 
-def test_a_new_key_is_taken_from_a_trusted_one_alone(tmp_path: Path) -> None:
+def test_new_key_is_accepted_only_with_a_signature_of_a_trusted_key(tmp_path: Path) -> None:
     watch = Watch(tmp_path)
     assert watch.observe(Server(LOG, 10, KEY), NOW).outcome == "first"
     assert watch.observe(Server(LOG, 20, OTHER_KEY), NOW).outcome == "altered"
@@ -114,14 +114,14 @@ def test_a_new_key_is_taken_from_a_trusted_one_alone(tmp_path: Path) -> None:
     assert watch.observe(Server(LOG, 30, OTHER_KEY), NOW).outcome == "grown"
 
 
-def test_with_a_key_of_ones_own_the_servers_word_is_not_taken(tmp_path: Path) -> None:
+def test_server_key_is_ignored_when_a_key_is_configured(tmp_path: Path) -> None:
     watch, server = Watch(tmp_path, [KEY.verifier]), Server(LOG, 10, OTHER_KEY)
     assert watch.observe(server, NOW).outcome == "altered"
     assert watch.observe(Server(LOG, 10, KEY, OTHER_KEY), NOW).outcome == "first"
     assert watch.observe(Server(LOG, 20, OTHER_KEY), NOW).outcome == "altered"
 
 
-def test_a_ledger_begun_anew_is_another_one(tmp_path: Path) -> None:
+def test_restarted_ledger_raises_an_alarm(tmp_path: Path) -> None:
     watch, server = Watch(tmp_path), Server(size=300)
     watch.observe(server, NOW)
     other = SigningKey(f"{ORIGIN}/1", KEY.private)
@@ -165,7 +165,7 @@ def published() -> Iterator[tuple[Server, str]]:
         server.shutdown()
 
 
-def test_the_command(
+def test_watch_command_follows_a_ledger_and_reports_alterations(
     published: tuple[Server, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -192,7 +192,7 @@ def test_the_command(
     assert "Kept as evidence: " in out
 
 
-def test_the_command_without_an_answer(
+def test_watch_command_reports_an_unreachable_server(
     published: tuple[Server, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

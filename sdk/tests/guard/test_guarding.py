@@ -92,7 +92,7 @@ def paths(violations: list[Any]) -> list[tuple[str, str]]:
         ),
     ],
 )
-def test_enforce_says_what_came_of_it(
+def test_enforce_returns_outcome_data_and_violations(
     output: Any, options: dict[str, Any], outcome: str, data: Any, violations: list[Any]
 ) -> None:
     result = enforce(output, WEATHER, options | QUIET)
@@ -104,7 +104,7 @@ def test_enforce_says_what_came_of_it(
 
 
 @pytest.mark.parametrize("strategy", ["throw", "coerce-and-warn", "strip-extra"])
-def test_enforce_hands_over_the_error_instead_of_raising_it(strategy: Any) -> None:
+def test_enforce_returns_the_error_and_does_not_raise(strategy: Any) -> None:
     result = enforce(5, WEATHER, on_invalid=strategy, tool_name="weather")
     assert result.outcome == "failed"
     assert isinstance(result.error, ValidationError)
@@ -112,14 +112,14 @@ def test_enforce_hands_over_the_error_instead_of_raising_it(strategy: Any) -> No
     assert result.error.violations == result.violations
 
 
-def test_a_missing_fallback_value_is_no_validation_error() -> None:
+def test_missing_fallback_value_is_not_a_validation_error() -> None:
     result = enforce(5, WEATHER, on_invalid="fallback")
     assert isinstance(result.error, ValueError)
     assert not isinstance(result.error, ValidationError)
     assert result.outcome == "failed"
 
 
-def test_repairs_carry_their_values() -> None:
+def test_coercion_warnings_carry_both_values() -> None:
     (coerced,) = enforce("7", {"type": "integer"}, on_invalid="coerce-and-warn", **QUIET).violations
     assert coerced.severity == "warning"
     assert (coerced.received_value, coerced.coerced_value) == ("7", 7)
@@ -157,7 +157,9 @@ def test_repairs_carry_their_values() -> None:
         ({"type": "boolean"}, "K", None),
     ],
 )
-def test_coercion_reaches(schema: dict[str, Any], output: Any, coerced: Any) -> None:
+def test_coercion_converts_supported_values(
+    schema: dict[str, Any], output: Any, coerced: Any
+) -> None:
     result = enforce(output, schema, on_invalid="coerce-and-warn", **QUIET)
     assert result.data == coerced
     assert type(result.data) is type(coerced)
@@ -175,7 +177,7 @@ SLIPS: dict[str, tuple[Any, dict[str, Any], Any]] = {
 
 @pytest.mark.parametrize("toggle", SLIPS)
 @pytest.mark.parametrize("slip", SLIPS)
-def test_each_toggle_allows_its_own_conversion_only(toggle: str, slip: str) -> None:
+def test_each_toggle_enables_only_its_own_conversion(toggle: str, slip: str) -> None:
     output, schema, coerced = SLIPS[slip]
     for coercion in ({toggle: True}, CoercionConfig(**{toggle: True})):
         options = {"on_invalid": "coerce-and-warn", "coercion": coercion} | QUIET
@@ -185,7 +187,7 @@ def test_each_toggle_allows_its_own_conversion_only(toggle: str, slip: str) -> N
             assert result.data == coerced
 
 
-def test_toggles_are_read_in_camel_case_and_act_under_coerce_and_warn_only() -> None:
+def test_toggles_accept_camel_case_and_apply_only_to_coerce_and_warn() -> None:
     options = {"coercion": {"stringToNumber": True}} | QUIET
     assert enforce("1", {"type": "number"}, options).outcome == "failed"
     assert enforce("1", {"type": "number"}, options, on_invalid="coerce-and-warn").data == 1
@@ -193,7 +195,7 @@ def test_toggles_are_read_in_camel_case_and_act_under_coerce_and_warn_only() -> 
         create_guard(WEATHER, coercion={"stringToDate": True})
 
 
-def test_without_toggles_null_stays_null() -> None:
+def test_null_stays_null_without_toggles() -> None:
     schema = {"type": "string", "default": "d"}
     assert enforce(None, schema, on_invalid="coerce-and-warn").outcome == "failed"
     nullable = {
@@ -204,7 +206,7 @@ def test_without_toggles_null_stays_null() -> None:
     assert enforce({"a": None}, nullable, options).violations[0].path == "$.b"
 
 
-def test_a_default_is_copied() -> None:
+def test_default_value_is_copied() -> None:
     schema: dict[str, Any] = {"type": "array", "default": []}
     options = {"on_invalid": "coerce-and-warn", "coercion": {"null_to_default": True}} | QUIET
     made = create_guard(schema, options)
@@ -215,7 +217,7 @@ def test_a_default_is_copied() -> None:
 # The custom validator (decision 2) ---------------------------------------------------------
 
 
-def test_a_custom_validator_decides() -> None:
+def test_custom_validator_decides_validity() -> None:
     seen: list[Any] = []
 
     def is_valid(schema: Any, data: Any) -> bool:
@@ -229,7 +231,7 @@ def test_a_custom_validator_decides() -> None:
     assert seen == [(schema, "yes"), (schema, "no")]
 
 
-def test_a_custom_validator_judges_what_coercion_made() -> None:
+def test_custom_validator_receives_the_coerced_value() -> None:
     options = {"json_schema_validator": lambda _, data: data == 5, "on_invalid": "coerce-and-warn"}
     assert enforce("5", {"type": "number"}, options | QUIET).outcome == "coerced"
 
@@ -237,7 +239,7 @@ def test_a_custom_validator_judges_what_coercion_made() -> None:
 # Single fields (decision 3) ----------------------------------------------------------------
 
 
-def test_fields_are_repaired_before_on_invalid_takes_the_rest() -> None:
+def test_field_strategies_run_before_on_invalid() -> None:
     calls: list[Any] = []
     output = {"temperature": "21", "unit": "kelvin", "raw": 1, "days": [{"high": "9"}, {"high": 8}]}
     result = enforce(
@@ -265,7 +267,7 @@ def test_fields_are_repaired_before_on_invalid_takes_the_rest() -> None:
     assert output["raw"] == 1
 
 
-def test_what_the_fields_leave_is_for_on_invalid() -> None:
+def test_on_invalid_handles_violations_left_by_field_strategies() -> None:
     result = enforce(
         {"temperature": "x", "unit": "kelvin"},
         WEATHER,
@@ -278,7 +280,9 @@ def test_what_the_fields_leave_is_for_on_invalid() -> None:
 
 
 @pytest.mark.parametrize(("strategy", "outcome"), [("throw", "failed"), ("error-result",) * 2])
-def test_throw_and_error_result_on_a_field_are_for_the_whole(strategy: Any, outcome: str) -> None:
+def test_throw_and_error_result_on_a_field_apply_to_the_whole_output(
+    strategy: Any, outcome: str
+) -> None:
     result = enforce(
         {"temperature": "x", "unit": "kelvin"},
         WEATHER,
@@ -290,7 +294,7 @@ def test_throw_and_error_result_on_a_field_are_for_the_whole(strategy: Any, outc
     assert len(result.violations) == 2
 
 
-def test_a_missing_field_falls_back() -> None:
+def test_missing_field_uses_its_fallback() -> None:
     options: dict[str, Any] = {"field_strategies": {"$.unit": "fallback"}}
     fallbacks = {"field_fallbacks": {"$.unit": "celsius"}}
     result = enforce({"temperature": 1}, WEATHER, options | fallbacks | QUIET)
@@ -300,7 +304,7 @@ def test_a_missing_field_falls_back() -> None:
     assert not isinstance(without.error, ValidationError)
 
 
-def test_names_in_paths_may_hold_anything() -> None:
+def test_field_paths_support_names_with_dots_and_brackets() -> None:
     schema = {"properties": {"a.b": {"properties": {"c[0]": {"type": "string"}}}}}
     result = enforce(
         {"a": 1, "a.b": {"c[0]": 1}},
@@ -312,7 +316,7 @@ def test_names_in_paths_may_hold_anything() -> None:
     assert result.data == {"a": 1, "a.b": {"c[0]": "ok"}}
 
 
-def test_elements_can_be_removed() -> None:
+def test_field_strategy_removes_invalid_elements() -> None:
     schema = {"items": {"type": "string"}}
     options = {"field_strategies": {"$[*]": "strip-extra"}} | QUIET
     result = enforce(["a", 1, 2, "b", 3], schema, options)
@@ -322,7 +326,7 @@ def test_elements_can_be_removed() -> None:
 # validate (decision 4) ---------------------------------------------------------------------
 
 
-def test_validate_repairs_and_reports_but_never_raises() -> None:
+def test_validate_repairs_and_reports_without_raising() -> None:
     passed: list[Any] = []
     failed: list[Any] = []
     hooks = {"on_validation_pass": passed.append, "on_validation_fail": failed.append} | QUIET
@@ -371,14 +375,16 @@ def test_validate_repairs_and_reports_but_never_raises() -> None:
         ({"properties": {"a": {"type": "object"}}}, {"a": {"free": 1}, "b": 1}, {"a": {"free": 1}}),
     ],
 )
-def test_strip_extra(schema: dict[str, Any], output: Any, stripped: Any) -> None:
+def test_strip_extra_removes_undeclared_members(
+    schema: dict[str, Any], output: Any, stripped: Any
+) -> None:
     assert enforce(output, schema, on_invalid="strip-extra").data == stripped
 
 
 # Wrapping ----------------------------------------------------------------------------------
 
 
-def test_sync_tools_stay_sync_and_async_ones_async() -> None:
+def test_sync_tools_stay_sync_and_async_tools_stay_async() -> None:
     def sync_tool(a: int, *, b: int) -> int:
         """Adds."""
         return a + b
@@ -397,12 +403,12 @@ def test_sync_tools_stay_sync_and_async_ones_async() -> None:
 
 
 @pytest.mark.parametrize("schema", [None, True, 5, "string", [], {}, {"description": "x"}, object])
-def test_what_is_no_schema_raises_before_the_tool_runs(schema: Any) -> None:
+def test_invalid_schema_type_raises_before_the_tool_runs(schema: Any) -> None:
     with pytest.raises(TypeError, match="Cannot detect schema type"):
         guard(lambda: pytest.fail("the tool ran"), schema)
 
 
-def test_guard_tools_names_the_tool_whose_schema_is_bad() -> None:
+def test_guard_tools_names_the_tool_with_the_invalid_schema() -> None:
     tools = {"good": lambda: 1, "bad": lambda: 1}
     with pytest.raises(SchemaError, match='tool "bad"'):
         guard_tools(tools, {"good": {"type": "integer"}, "bad": {"type": "integr"}})
@@ -426,7 +432,7 @@ def test_guard_tools_merges_options_and_passes_tools_without_schema_through() ->
     assert guarded["c"] is tools["c"]
 
 
-def test_options_that_do_not_exist_are_refused() -> None:
+def test_unknown_options_and_strategies_are_rejected() -> None:
     with pytest.raises(TypeError, match="onInvald"):
         create_guard(WEATHER, {"onInvald": "throw"})
     with pytest.raises(ValueError, match="unknown strategy 'retry'"):
@@ -435,13 +441,13 @@ def test_options_that_do_not_exist_are_refused() -> None:
         create_guard(WEATHER, field_strategies={"$.unit": "retry"})
 
 
-def test_none_for_an_option_means_not_given() -> None:
+def test_none_for_an_option_means_default() -> None:
     made = create_guard(WEATHER, {"on_invalid": None, "coercion": None, "toolName": None})
     assert made.options == GuardOptions()
     assert enforce(5, WEATHER, on_invalid="fallback", fallback_value=None).data is None
 
 
-def test_what_the_hooks_raise_comes_through() -> None:
+def test_exceptions_from_hooks_propagate() -> None:
     def broken(_: Any) -> None:
         raise RuntimeError("hook")
 
@@ -449,7 +455,7 @@ def test_what_the_hooks_raise_comes_through() -> None:
         enforce(1, {"type": "integer"}, on_validation_pass=broken)
 
 
-def test_the_error_survives_pickling() -> None:
+def test_validation_error_survives_pickling() -> None:
     error = enforce(5, WEATHER, tool_name="weather").error
     copied = pickle.loads(pickle.dumps(error))
     assert isinstance(copied, ValidationError)
@@ -457,7 +463,7 @@ def test_the_error_survives_pickling() -> None:
     assert copied.tool_name == "weather"
 
 
-def test_what_a_violation_received_has_the_documents_name_and_ours() -> None:
+def test_violation_accepts_actual_or_received_as_keyword() -> None:
     violations = [
         build_violation("WRONG_TYPE", "$.x", "m", "string", "number"),
         build_violation("WRONG_TYPE", "$.x", "m", actual="string", expected="number"),
@@ -470,7 +476,7 @@ def test_what_a_violation_received_has_the_documents_name_and_ours() -> None:
 
 
 @pytest.mark.parametrize("deep", [1, 2])
-def test_coercion_repairs_within_all_of_and_reports_what_it_could_not(deep: int) -> None:
+def test_coercion_repairs_within_all_of_and_reports_the_rest(deep: int) -> None:
     schema: dict[str, Any] = {
         "allOf": [
             {"type": "object", "properties": {"n": {"type": "number"}, "m": {"type": "number"}}},

@@ -70,7 +70,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("schema", REFUSED.values(), ids=REFUSED)
-def test_refused_before_the_tool_runs(schema: dict[str, Any]) -> None:
+def test_unsafe_schemas_are_rejected_before_the_tool_runs(schema: dict[str, Any]) -> None:
     with pytest.raises(SchemaError):
         guard(lambda: pytest.fail("the tool ran"), schema)
 
@@ -109,14 +109,14 @@ def test_recursion_through_two_branches_takes_polynomial_time(combinator: str) -
         assert enforce(value, schema, on_invalid=strategy).violations
 
 
-def test_unevaluated_members_of_a_doubling_schema() -> None:
+def test_unevaluated_members_are_detected_in_a_doubling_schema() -> None:
     schema = doubling("allOf")
     schema["$defs"]["40"] = {"properties": {"a": True}}
     schema["unevaluatedProperties"] = False
     assert [each.path for each in validate({"a": 1, "b": 2}, schema).violations] == ["$.b"]
 
 
-def test_values_nested_beyond_the_stack() -> None:
+def test_values_nested_beyond_the_stack_fail_with_a_violation() -> None:
     schema = {"type": ["array", "integer"], "items": {"$ref": "#"}}
     value: Any = "leaf"
     for _ in range(10_000):
@@ -126,7 +126,7 @@ def test_values_nested_beyond_the_stack() -> None:
     assert enforce(value, schema, on_invalid="coerce-and-warn").outcome == "failed"
 
 
-def test_cyclic_values_end() -> None:
+def test_validation_of_cyclic_values_terminates() -> None:
     value: list[Any] = []
     value.append(value)
     schema = {"type": "array", "items": {"$ref": "#"}, "maxItems": 0}
@@ -135,7 +135,7 @@ def test_cyclic_values_end() -> None:
     assert not validate(value, {"enum": [1]}).success
 
 
-def test_a_million_violations_are_not_collected() -> None:
+def test_violations_are_limited_to_10000() -> None:
     result = validate(dict.fromkeys(map(str, range(50_000)), 1), {"additionalProperties": False})
     assert len(result.violations) == 10_000
 
@@ -176,7 +176,7 @@ COSTLY: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 @pytest.mark.parametrize(("schema", "value"), COSTLY.values(), ids=COSTLY)
-def test_what_judging_takes_is_bounded_by_work(schema: dict[str, Any], value: Any) -> None:
+def test_validation_work_is_bounded_by_steps(schema: dict[str, Any], value: Any) -> None:
     judged = compile_schema(schema).judge(value, EXPLAINED_STEPS)
     assert judged.is_valid is not True, "or it would be no example"
     if judged.is_valid is False:
@@ -195,21 +195,21 @@ def test_what_judging_takes_is_bounded_by_work(schema: dict[str, Any], value: An
         ({"type": "object"}, [1] * 20_000),
     ],
 )
-def test_a_verdict_alone_counts_each_element(items: dict[str, Any], value: Any) -> None:
+def test_verdict_counts_at_least_one_step_per_element(items: dict[str, Any], value: Any) -> None:
     """What walks over a value here took four times as long as the steps that it was charged."""
     judged = compile_schema({"items": items}).verdict(value, NATIVE_STEPS)
     assert judged.is_valid is False
     assert judged.steps >= len(value)
 
 
-def test_finding_what_is_repeated_is_counted_for_each_element() -> None:
+def test_uniqueness_check_counts_steps_per_element() -> None:
     objects = [{"a": number % 7_000} for number in range(20_000)]
     compiled = compile_schema({"uniqueItems": True})
     assert compiled.verdict(objects, NATIVE_STEPS).steps >= 4 * len(objects)
     assert compiled.judge(objects, 2 * EXPLAINED_STEPS).steps >= 8 * len(objects)
 
 
-def test_unevaluated_members_are_counted_for_each_schema_that_may_look() -> None:
+def test_unevaluated_members_count_steps_per_subschema() -> None:
     schema = {
         "anyOf": [{"properties": {f"p{number}": {}}} for number in range(100)],
         "unevaluatedProperties": False,
@@ -217,14 +217,14 @@ def test_unevaluated_members_are_counted_for_each_schema_that_may_look() -> None
     assert compile_schema(schema).judge({"z": 1}, EXPLAINED_STEPS).steps >= 8 * 100
 
 
-def test_a_guard_is_sure_of_large_unions_all_the_same() -> None:
+def test_guard_validates_large_unions_completely() -> None:
     for schema, last, wrong in ((NESTED, [2_999], [-1]), (CONSTANTS, 1_499, -1)):
         assert validate([last] * 10_000, schema).success
         violations = validate([last] * 10_000 + [wrong] + [last], schema).violations
         assert "$[10000]" in [each.path for each in violations]
 
 
-def test_more_stands_last_where_explaining_stopped() -> None:
+def test_truncation_notice_is_the_last_violation() -> None:
     found = validate([[-1]] * 40_000, NESTED).violations
     assert [each.path for each in found[:2]] == ["$[0]", "$[1]"]
     assert "More was not explained" in found[-1].message
@@ -249,7 +249,9 @@ def test_more_stands_last_where_explaining_stopped() -> None:
         ([], [[], ()], [{}, "", None, [[]]]),
     ],
 )
-def test_members_are_equal_as_json_is(option: Any, equal: list[Any], unequal: list[Any]) -> None:
+def test_enum_and_const_compare_values_as_json(
+    option: Any, equal: list[Any], unequal: list[Any]
+) -> None:
     others = [[9, 9, 9], {"z": [9]}, "z", 99]
     for schema in (
         {"enum": [option, *others]},
@@ -273,7 +275,7 @@ def walked(schema: dict[str, Any], value: Any) -> list[Violation]:
     return explain(compile_schema(schema).root, value, remember=False, formats=False)
 
 
-def test_patterns_are_weighed_by_what_a_match_may_take() -> None:
+def test_patterns_are_weighted_by_their_match_cost() -> None:
     light = [
         r"^[0-9a-f]{8}-[0-9a-f]{4}$",
         r"^.{1,255}$",
@@ -294,7 +296,7 @@ def test_patterns_are_weighed_by_what_a_match_may_take() -> None:
     [{1: 2}, {1, 2}, b"x", object(), 10**5_000, float("nan"), ["\ud83d"], {"\ud83d": 1}, 1j],
     ids=lambda value: type(value).__name__,
 )
-def test_values_json_does_not_know_are_just_invalid(value: object) -> None:
+def test_values_without_json_form_are_invalid(value: object) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     for strategy in ("throw", "coerce-and-warn", "strip-extra"):
         assert enforce(value, schema, on_invalid=strategy).outcome == "failed"

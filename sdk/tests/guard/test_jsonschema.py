@@ -47,7 +47,7 @@ def violations(value: Any, schema: dict[str, Any], **options: Any) -> list[tuple
         ("dependentSchemas", {"dependentSchemas": {"a": False}}, {"a": 1}, "$"),
     ],
 )
-def test_keywords_beyond_the_19_name_themselves(
+def test_other_keywords_name_themselves_in_the_message(
     keyword: str, schema: dict[str, Any], value: Any, path: str
 ) -> None:
     (violation,) = validate(value, schema).violations
@@ -55,7 +55,7 @@ def test_keywords_beyond_the_19_name_themselves(
     assert f"({keyword})" in violation.message
 
 
-def test_they_come_after_the_19_at_the_same_place_in_schema_order() -> None:
+def test_other_keywords_follow_the_19_main_keywords_in_schema_order() -> None:
     schema = {
         "uniqueItems": True,
         "not": {"type": "array"},
@@ -72,7 +72,7 @@ def test_they_come_after_the_19_at_the_same_place_in_schema_order() -> None:
     ]
 
 
-def test_formats_are_remarks_unless_asked_for() -> None:
+def test_formats_are_ignored_unless_assert_formats_is_set() -> None:
     schema = {"type": "string", "format": "ipv4"}
     assert validate("nope", schema).success
     assert violations("nope", schema, assert_formats=True) == [
@@ -82,7 +82,7 @@ def test_formats_are_remarks_unless_asked_for() -> None:
     assert not violations("x", {"format": "no-such-format"}, assert_formats=True)
 
 
-def test_a_list_of_items_means_draft_07_where_no_draft_is_named() -> None:
+def test_list_of_items_selects_draft_07_without_a_declared_draft() -> None:
     schema = {"items": [{"type": "string"}], "additionalItems": {"type": "number"}}
     assert violations([1, "x"], schema) == [
         ("$[0]", "Expected type string, got integer"),
@@ -93,7 +93,7 @@ def test_a_list_of_items_means_draft_07_where_no_draft_is_named() -> None:
         validate([], named)
 
 
-def test_the_neighbours_of_a_reference_count_since_2019_only() -> None:
+def test_siblings_of_a_reference_apply_since_draft_2019() -> None:
     schema = {"$ref": "#/$defs/x", "minimum": 5, "$defs": {"x": {"type": "number"}}}
     assert violations(1, schema) == [("$", "Value 1 is less than minimum 5")]
     assert validate(1, {**schema, **DRAFT_07}).success
@@ -103,7 +103,7 @@ def test_the_neighbours_of_a_reference_count_since_2019_only() -> None:
     "reference",
     ["#/$defs/a~1b%20c", "#named", "https://example.com/root#named", "inner", "inner#in"],
 )
-def test_references_within_the_schema(reference: str) -> None:
+def test_references_within_the_schema_are_resolved(reference: str) -> None:
     schema = {
         "$id": "https://example.com/root",
         "items": {"$ref": reference},
@@ -116,7 +116,7 @@ def test_references_within_the_schema(reference: str) -> None:
     assert violations([1], schema) == [("$[0]", "Expected type string, got integer")]
 
 
-def test_dynamic_references_go_by_the_way_that_led_to_them() -> None:
+def test_dynamic_references_resolve_through_the_dynamic_scope() -> None:
     tree = {
         "$id": "https://example.com/tree",
         "$dynamicAnchor": "node",
@@ -137,7 +137,7 @@ def test_dynamic_references_go_by_the_way_that_led_to_them() -> None:
     ]
 
 
-def test_recursive_schemas() -> None:
+def test_recursive_schemas_are_validated() -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -152,7 +152,7 @@ def test_recursive_schemas() -> None:
 
 
 @pytest.mark.parametrize("name", ["small", "medium", "large_1000"])
-def test_ordinary_schemas_take_the_fast_way(name: str) -> None:
+def test_ordinary_schemas_use_the_native_validator(name: str) -> None:
     case = json.loads((TIMING / f"{name}.json").read_text())
     compiled = compile_schema(case["schema"])
     assert compiled.native is not None
@@ -185,14 +185,16 @@ def test_ordinary_schemas_take_the_fast_way(name: str) -> None:
         ({"type": "array", "items": {"type": "integer"}}, (1, 2), True),
     ],
 )
-def test_values_are_read_as_javascript_does(schema: Any, value: Any, is_valid: bool) -> None:
+def test_strings_and_numbers_are_measured_as_in_javascript(
+    schema: Any, value: Any, is_valid: bool
+) -> None:
     assert validate(value, schema).success is is_valid
 
 
 # The cache ---------------------------------------------------------------------------------
 
 
-def test_a_changed_schema_is_noticed_at_once() -> None:
+def test_changed_schema_takes_effect_immediately() -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"a": {"const": 1}}}
     assert validate({"a": 1}, schema).success
     schema["properties"]["a"]["const"] = True  # equal to 1 in Python, not in JSON
@@ -206,7 +208,7 @@ def test_a_changed_schema_is_noticed_at_once() -> None:
         validate({}, schema)
 
 
-def test_a_made_guard_keeps_the_schema_it_was_made_of() -> None:
+def test_guard_keeps_the_schema_of_its_creation() -> None:
     schema = {"type": "string"}
     made = create_guard(schema)
     schema["type"] = "number"
@@ -214,7 +216,7 @@ def test_a_made_guard_keeps_the_schema_it_was_made_of() -> None:
     assert not create_guard(schema).validate("x").success
 
 
-def test_a_collected_schema_cannot_lend_its_identity_to_another() -> None:
+def test_collected_schema_cannot_pass_its_identity_to_another() -> None:
     for number in range(2_000):  # more than the cache holds
         schema = {"const": number}
         assert validate(number, schema).success
@@ -224,14 +226,14 @@ def test_a_collected_schema_cannot_lend_its_identity_to_another() -> None:
             gc.collect()
 
 
-def test_known_schemas_are_compiled_once() -> None:
+def test_equal_schemas_are_compiled_once() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^once$"}}}
     assert compile_schema(schema) is compile_schema(schema)
     assert compile_schema(copy.deepcopy(schema)) is compile_schema(schema)
     assert compile_schema(schema, assert_formats=True) is not compile_schema(schema)
 
 
-def test_any_mapping_is_a_schema() -> None:
+def test_any_mapping_is_accepted_as_schema() -> None:
     for schema in (
         OrderedDict(type="string"),
         types.MappingProxyType({"type": "string"}),
@@ -241,7 +243,7 @@ def test_any_mapping_is_a_schema() -> None:
         assert not validate(1, schema).success
 
 
-def test_threads_share_the_cache() -> None:
+def test_threads_share_the_schema_cache() -> None:
     schemas = [{"const": number} for number in range(600)]
     wrong: list[int] = []
 
@@ -258,7 +260,7 @@ def test_threads_share_the_cache() -> None:
     assert wrong == []
 
 
-def test_lone_surrogates_in_schemas_and_values() -> None:
+def test_lone_surrogates_are_accepted_in_schemas_and_values() -> None:
     schema = {"properties": {"\ud83d": {"const": "\ude00"}}, "additionalProperties": False}
     assert validate({"\ud83d": "\ude00"}, schema).success
     assert enforce({"\ud83d": "x", "y": 1}, schema).outcome == "failed"

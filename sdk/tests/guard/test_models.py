@@ -83,7 +83,7 @@ def found(value: Any, schema: Any) -> list[tuple[str, str]]:
         (TypeAdapter(Unit), "celsius"),
     ],
 )
-def test_valid_data_comes_back_as_it_was(schema: Any, value: Any) -> None:
+def test_valid_data_is_returned_unchanged(schema: Any, value: Any) -> None:
     assert validate(value, schema).data is value
     assert enforce(value, schema).data is value
 
@@ -134,13 +134,13 @@ def test_valid_data_comes_back_as_it_was(schema: Any, value: Any) -> None:
         (TypeAdapter(int), True, [("$", "WRONG_TYPE")]),
     ],
 )
-def test_errors_become_violations(schema: Any, value: Any, expected: Any) -> None:
+def test_pydantic_errors_become_violations(schema: Any, value: Any, expected: Any) -> None:
     assert found(value, schema) == expected
     result = enforce(value, schema, tool_name="t")
     assert isinstance(result.error, ValidationError)
 
 
-def test_texts_are_the_guards_where_it_has_some() -> None:
+def test_violation_messages_use_guard_texts_where_available() -> None:
     bad = {"temperature": "21", "unit": 1, "place": {"name": "bonn", "x": 1}}
     assert [each.message for each in validate(bad, Weather).violations] == [
         "Expected type number, got string",
@@ -150,7 +150,7 @@ def test_texts_are_the_guards_where_it_has_some() -> None:
     ]
 
 
-def test_a_types_own_configuration_may_loosen_it() -> None:
+def test_model_configuration_can_allow_lax_types() -> None:
     class Lax(BaseModel):
         model_config = ConfigDict(strict=False)
         n: int
@@ -162,7 +162,7 @@ def test_a_types_own_configuration_may_loosen_it() -> None:
     assert found({"n": "1"}, Default) == [("$.n", "WRONG_TYPE")]
 
 
-def test_coercing_and_stripping_go_by_the_json_schema() -> None:
+def test_coercion_and_stripping_follow_the_json_schema_of_a_model() -> None:
     class Loose(BaseModel):
         n: int
         maybe: float | None = None
@@ -180,7 +180,7 @@ def test_coercing_and_stripping_go_by_the_json_schema() -> None:
     assert (fallen.outcome, fallen.data) == ("fallback", {"n": 0})
 
 
-def test_what_counts_as_a_model() -> None:
+def test_model_schemas_are_detected() -> None:
     for schema in (Weather, Point, Row, TypeAdapter(int)):
         assert is_model_schema(schema)
         assert detect_schema(schema).type == "model"
@@ -287,7 +287,7 @@ def zod_exempt(row: dict[str, Any]) -> str | None:
 
 
 @cases(ZOD, exempt=zod_exempt)
-def test_zod_rows_with_a_counterpart(row: dict[str, Any]) -> None:
+def test_recorded_zod_rows_with_a_counterpart(row: dict[str, Any]) -> None:
     schema = TypeAdapter(COUNTERPARTS[row["schema_source"]])
     value, recorded = row.get("input", row.get("tool_output")), row["outcome"]
     strategy = row.get("options", {}).get("onInvalid", "throw")
@@ -311,6 +311,6 @@ def code_of(violation: dict[str, Any]) -> str:
     return "MISSING_REQUIRED" if is_missing else str(violation["code"])
 
 
-def test_bound_zod_rows_are_counted() -> None:
+def test_tested_zod_rows_are_counted() -> None:
     """Of 166 rows; those without a counterpart and the others fall under decision 8."""
     assert [zod_exempt(row) for row in rows(ZOD)].count(None) == 79

@@ -39,7 +39,7 @@ SCHEMAS: st.SearchStrategy[dict[str, Any]] = st.recursive(
 
 @given(SCHEMAS, VALUES)
 @settings(max_examples=300, deadline=None)
-def test_coercing_again_changes_nothing(schema: dict[str, Any], value: Any) -> None:
+def test_second_coercion_changes_nothing(schema: dict[str, Any], value: Any) -> None:
     guard = create_guard(schema, on_invalid="coerce-and-warn", on_coercion=lambda *_: None)
     before = copy.deepcopy(value)
     once = guard.validate(value)
@@ -92,7 +92,7 @@ def declared_paths(schema: Any, value: Any, path: str = "$") -> set[str]:
 
 @given(SCHEMAS, VALUES)
 @settings(max_examples=200, deadline=None)
-def test_valid_data_comes_back_as_the_same_object(schema: dict[str, Any], value: Any) -> None:
+def test_valid_data_is_returned_as_the_same_object(schema: dict[str, Any], value: Any) -> None:
     result = validate(value, schema)
     if result.success:
         assert result.data is value

@@ -94,12 +94,12 @@ def recorder(names: list[str], calls: list[Any], throwing: str | None = None) ->
 
 
 @cases("output_guard_validate.jsonl", exempt=reason)
-def test_validate(row: dict[str, Any]) -> None:
+def test_recorded_validate_rows(row: dict[str, Any]) -> None:
     check_validate(row)
 
 
 @cases("output_guard_typebox.jsonl", "validate", exempt=reason)
-def test_typebox_validate(row: dict[str, Any]) -> None:
+def test_recorded_typebox_validate_rows(row: dict[str, Any]) -> None:
     check_validate(row)
 
 
@@ -119,12 +119,12 @@ def check_validate(row: dict[str, Any]) -> None:
 
 
 @cases("output_guard_guard.jsonl", exempt=reason)
-def test_guard(row: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_recorded_guard_rows(row: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     check_guard(row, caplog)
 
 
 @cases("output_guard_typebox.jsonl", "guard", exempt=reason)
-def test_typebox_guard(row: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_recorded_typebox_guard_rows(row: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     check_guard(row, caplog)
 
 
@@ -177,7 +177,7 @@ def check_outcome(expected: dict[str, Any], run: Callable[[], Any], output: Any)
 
 
 @cases("output_guard_guard_tools.jsonl", exempt=reason)
-def test_guard_tools(row: dict[str, Any]) -> None:
+def test_recorded_guard_tools_rows(row: dict[str, Any]) -> None:
     calls: dict[str, list[Any]] = {name: [] for name in row["tools"]}
     tools = {name: lambda output=output: output for name, output in row["tools"].items()}
     options = options_of(row)
@@ -202,7 +202,7 @@ HOOKS = ("onValidationPass", "onValidationFail", "onCoercion")
     "createGuard.validate",
     exempt=reason,
 )
-def test_create_guard_validate(row: dict[str, Any]) -> None:
+def test_recorded_create_guard_validate_rows(row: dict[str, Any]) -> None:
     schema, options = decoded(row["schema"]), options_of(row)
     if "throws" in row["outcome"]:
         with pytest.raises(TypeError):
@@ -233,7 +233,7 @@ def test_arguments_reach_the_tool(row: dict[str, Any]) -> None:
 
 
 @cases("output_guard_detect.jsonl", exempt=reason)
-def test_detect(row: dict[str, Any]) -> None:
+def test_recorded_detect_rows(row: dict[str, Any]) -> None:
     schema, expected = decoded(row["schema"]), row["outcome"]
     assert is_json_schema(schema) is expected["is_json_schema"]
     assert is_model_schema(schema) is False
@@ -248,7 +248,7 @@ def test_detect(row: dict[str, Any]) -> None:
 
 
 @cases("output_guard_format.jsonl", exempt=reason)
-def test_format(row: dict[str, Any]) -> None:
+def test_recorded_format_rows(row: dict[str, Any]) -> None:
     expected = row["outcome"].get("returns")
     match row["api"]:
         case "buildPath":

@@ -55,7 +55,7 @@ TEXT = "one\n\ntwo\n"
 SIGNED = "text\n\n— name AAAAAAA=\n"
 
 
-def test_the_published_example_is_opened() -> None:
+def test_published_example_note_is_opened() -> None:
     key = VerifierKey.parse(EXAMPLE_KEY)
     assert str(key) == EXAMPLE_KEY
     assert key.key_id.hex() == "530d903a"
@@ -67,7 +67,7 @@ def test_the_published_example_is_opened() -> None:
     assert opened.unknown == ()
 
 
-def test_a_checkpoint_that_another_log_published_is_opened() -> None:
+def test_published_checkpoint_of_another_log_is_opened() -> None:
     key = VerifierKey.parse(GO_KEY)
     checkpoint = open_checkpoint(GO_TREE.encode(), "go.sum database tree", [key])
     assert checkpoint.size == 31_700_353
@@ -76,7 +76,7 @@ def test_a_checkpoint_that_another_log_published_is_opened() -> None:
         open_checkpoint(GO_TREE.replace("317", "318").encode(), "go.sum database tree", [key])
 
 
-def test_the_text_of_the_published_checkpoint_is_read_and_written() -> None:
+def test_published_checkpoint_text_round_trips() -> None:
     text, (signature,) = parse_note(SOFA.encode())
     checkpoint = Checkpoint.parse(text)
     assert (checkpoint.origin, checkpoint.size) == ("example.com/behind-the-sofa", 20_852_163)
@@ -84,7 +84,7 @@ def test_the_text_of_the_published_checkpoint_is_read_and_written() -> None:
     assert f"{text}\n{signature}" == SOFA
 
 
-def test_rfc_8032s_first_key_and_signature() -> None:
+def test_first_key_and_signature_of_rfc_8032_match() -> None:
     """Section 7.1, test 2: the message is one byte, 0x72, and so is no note."""
     key = SigningKey(
         "rfc",
@@ -101,7 +101,7 @@ def test_rfc_8032s_first_key_and_signature() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n")))
-def test_what_was_signed_is_what_is_opened(text: str) -> None:
+def test_signed_notes_open_with_any_known_key(text: str) -> None:
     note = sign_note(text + "\n", [LOG, OTHER])
     opened = open_note(note, [OTHER.verifier])
     assert opened.text == text + "\n"
@@ -110,21 +110,21 @@ def test_what_was_signed_is_what_is_opened(text: str) -> None:
 
 
 @given(st.binary() | st.text().map(str.encode))
-def test_whatever_comes_is_refused_in_our_words(note: bytes) -> None:
+def test_arbitrary_notes_raise_ledger_errors_only(note: bytes) -> None:
     with pytest.raises(LedgerError):
         open_note(note, [LOG.verifier])
     with pytest.raises(LedgerError):
         open_note(b"text\n\n" + note, [LOG.verifier])
 
 
-def test_while_keys_rotate_either_will_do() -> None:
+def test_notes_open_with_either_key_during_rotation() -> None:
     note = sign_note(TEXT, [LOG, NEXT])
     for known in ([LOG], [NEXT], [LOG, NEXT, OTHER]):
         keys = [key.verifier for key in known]
         assert set(open_note(note, keys).signers) == set(keys) - {OTHER.verifier}
 
 
-def test_a_wrong_signature_of_a_known_key_spoils_the_note_an_unknown_ones_does_not() -> None:
+def test_wrong_signature_invalidates_a_note_only_for_a_known_key() -> None:
     good, bad = sign_note(TEXT, [LOG]).decode(), sign_note("other\n", [OTHER]).decode()
     note = (good + bad.rpartition("\n\n")[2]).encode()
 
@@ -133,7 +133,7 @@ def test_a_wrong_signature_of_a_known_key_spoils_the_note_an_unknown_ones_does_n
         open_note(note, [LOG.verifier, OTHER.verifier])
 
 
-def test_a_key_is_known_by_name_and_id_together() -> None:
+def test_key_is_identified_by_name_and_id_together() -> None:
     note = sign_note(TEXT, [LOG])
     renamed = VerifierKey("audit.example/log/other", LOG.verifier.public)
     for unknown in (NEXT.verifier, renamed):
@@ -143,7 +143,7 @@ def test_a_key_is_known_by_name_and_id_together() -> None:
         open_note(note, [])
 
 
-def test_two_known_keys_of_one_name_and_id_are_refused() -> None:
+def test_two_known_keys_with_the_same_name_and_id_are_rejected() -> None:
     """A key id has 32 bits: some 100,000 keys are enough to find two that share one."""
     seen: dict[bytes, VerifierKey] = {}
     for number in range(1_000_000):
@@ -157,14 +157,14 @@ def test_two_known_keys_of_one_name_and_id_are_refused() -> None:
     assert open_note(sign_note(TEXT, [LOG]), [LOG.verifier, LOG.verifier]).text == TEXT
 
 
-def test_no_bit_of_a_signed_note_can_change() -> None:
+def test_flipped_bit_invalidates_a_signed_note() -> None:
     note = sign_note("text\n", [LOG])
     for changed in flips(note):
         with pytest.raises(LedgerError):
             open_note(changed, [LOG.verifier])
 
 
-def test_sixteen_signatures_are_read_and_a_hundred_and_one_are_not() -> None:
+def test_more_than_100_signatures_are_rejected() -> None:
     keys = [SigningKey(f"key{number}", bytes([number] * 32)) for number in range(16)]
     opened = open_note(sign_note(TEXT, keys), [keys[-1].verifier])
     assert len(opened.unknown) == 15
@@ -199,7 +199,7 @@ def test_sixteen_signatures_are_read_and_a_hundred_and_one_are_not() -> None:
         pytest.param(b"x" * 1_000_001, "up to 1,000,000 bytes", id="long"),
     ],
 )
-def test_a_malformed_note_is_refused_with_its_reason(note: bytes, why: str) -> None:
+def test_malformed_note_is_rejected_with_its_reason(note: bytes, why: str) -> None:
     with pytest.raises(FormatError, match=why):
         parse_note(note)
 
@@ -208,7 +208,7 @@ def test_a_malformed_note_is_refused_with_its_reason(note: bytes, why: str) -> N
     ("text", "why"),
     [("", "newline"), ("text", "newline"), ("a\tb\n", "control"), ("\ud800\n", "surrogates")],
 )
-def test_what_cannot_be_a_note_is_not_signed(text: str, why: str) -> None:
+def test_invalid_note_text_is_not_signed(text: str, why: str) -> None:
     with pytest.raises(FormatError, match=why):
         sign_note(text, [LOG])
 
@@ -228,7 +228,7 @@ def test_what_cannot_be_a_note_is_not_signed(text: str, why: str) -> None:
         ("\ud800" + EXAMPLE_KEY, "the name of a key"),
     ],
 )
-def test_a_malformed_public_key_is_refused_with_its_reason(vkey: str, why: str) -> None:
+def test_malformed_public_key_is_rejected_with_its_reason(vkey: str, why: str) -> None:
     with pytest.raises(FormatError, match=why):
         VerifierKey.parse(vkey)
 
@@ -250,13 +250,13 @@ def test_a_malformed_public_key_is_refused_with_its_reason(vkey: str, why: str) 
         ("log\n5\n{root} \n", "not base64"),
     ],
 )
-def test_a_malformed_checkpoint_is_refused_with_its_reason(text: str, why: str) -> None:
+def test_malformed_checkpoint_is_rejected_with_its_reason(text: str, why: str) -> None:
     root = str(Checkpoint("log", 0, EMPTY_ROOT)).split("\n")[2]
     with pytest.raises(FormatError, match=why):
         Checkpoint.parse(text.replace("{root}", root))
 
 
-def test_a_checkpoint_is_opened_for_its_own_log_only() -> None:
+def test_checkpoint_opens_only_for_its_own_log() -> None:
     checkpoint = Checkpoint(LOG.name, 0, EMPTY_ROOT, ("extension",))
     note = checkpoint.sign([LOG])
     assert open_checkpoint(note, LOG.name, [LOG.verifier]) == checkpoint
@@ -266,9 +266,7 @@ def test_a_checkpoint_is_opened_for_its_own_log_only() -> None:
         Checkpoint(LOG.name, 1 << 63, EMPTY_ROOT)
 
 
-def test_without_the_extra_keys_are_read_and_signatures_say_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_missing_cryptography_extra_is_reported_on_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
     key = VerifierKey.parse(EXAMPLE_KEY)
     with pytest.raises(ImportError, match=r"pip install 'tooltrail\[verify\]'"):

@@ -40,7 +40,7 @@ def proved(index: int, size: int, extra: bytes | None = None) -> ProofFile:
     return ProofFile(index, tuple(proof), checkpoint.sign([LOG]), extra)
 
 
-def test_the_published_example_is_read_and_written() -> None:
+def test_published_example_proof_file_round_trips() -> None:
     file = ProofFile.parse(EXAMPLE.encode() + b"checkpoint")
     assert file.index == 73_894
     assert len(file.proof) == 5
@@ -52,7 +52,7 @@ def test_the_published_example_is_read_and_written() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 300])
 @pytest.mark.parametrize("extra", [None, b"", b"what leads to the leaf"])
-def test_a_written_file_is_read_and_proves_its_entry(size: int, extra: bytes | None) -> None:
+def test_written_file_proves_its_entry(size: int, extra: bytes | None) -> None:
     for index in {0, size // 2, size - 1}:
         file = proved(index, size, extra)
         assert ProofFile.parse(file.to_bytes()) == file
@@ -63,20 +63,20 @@ def test_a_written_file_is_read_and_proves_its_entry(size: int, extra: bytes | N
 
 
 @pytest.mark.parametrize(("index", "size"), [(0, 1), (0, 3), (5, 7)])
-def test_no_bit_of_a_file_can_change(index: int, size: int) -> None:
+def test_flipped_bit_invalidates_a_proof_file(index: int, size: int) -> None:
     for changed in flips(proved(index, size).to_bytes()):
         with pytest.raises(LedgerError):
             ProofFile.parse(changed).verify(LEAVES[index], LOG.name, KEYS)
 
 
-def test_no_bit_of_the_leaf_can_change() -> None:
+def test_flipped_bit_of_the_leaf_is_rejected() -> None:
     file = proved(5, 7)
     for changed in flips(LEAVES[5]):
         with pytest.raises(ProofError, match="does not match index 5 of this log of 7 entries"):
             file.verify(changed, LOG.name, KEYS)
 
 
-def test_another_size_with_the_same_path_is_not_what_the_log_signed() -> None:
+def test_forged_size_with_the_same_path_fails_the_signature() -> None:
     file = proved(0, 3)
     forged = file.checkpoint.replace(b"\n3\n", b"\n4\n")
     assert forged != file.checkpoint
@@ -103,19 +103,19 @@ def test_another_size_with_the_same_path_is_not_what_the_log_signed() -> None:
         ("\n\n", "\n" + "gSKyXoYZUgZ6jduWYrkDOARinOMGJveXjgMkBTcdPlQ=\n" * 59 + "\n", "up to 63"),
     ],
 )
-def test_a_malformed_file_is_refused_with_its_reason(old: str, new: str, why: str) -> None:
+def test_malformed_file_is_rejected_with_its_reason(old: str, new: str, why: str) -> None:
     assert old in EXAMPLE
     with pytest.raises(FormatError, match=why):
         ProofFile.parse(EXAMPLE.replace(old, new).encode())
 
 
-def test_a_file_too_long_to_be_a_proof_is_refused_unread() -> None:
+def test_oversized_file_is_rejected_before_parsing() -> None:
     with pytest.raises(FormatError, match="up to 2,000,000 bytes, not 2,000,001"):
         ProofFile.parse(b"x" * 2_000_001)
 
 
 @given(st.binary(), st.binary())
-def test_whatever_comes_is_refused_in_our_words(head: bytes, checkpoint: bytes) -> None:
+def test_arbitrary_files_raise_ledger_errors_only(head: bytes, checkpoint: bytes) -> None:
     with pytest.raises(LedgerError):
         ProofFile.parse(head)
     with pytest.raises(LedgerError):

@@ -64,7 +64,7 @@ class Kept:
         (Tile(0, (1 << 55) - 1), "tile/0/x036/x028/x797/x018/x963/967"),
     ],
 )
-def test_a_tile_has_one_path_and_a_path_one_tile(tile: Tile, path: str) -> None:
+def test_tile_and_path_convert_both_ways(tile: Tile, path: str) -> None:
     assert tile.path == path
     assert Tile.from_path(path) == tile
 
@@ -79,12 +79,12 @@ def test_a_tile_has_one_path_and_a_path_one_tile(tile: Tile, path: str) -> None:
         pytest.param("tile/0/" + "x999/" * 5_000 + "999", id="long"),
     ],
 )
-def test_any_other_path_is_refused(path: str) -> None:
+def test_invalid_tile_path_is_rejected(path: str) -> None:
     with pytest.raises(FormatError, match="not a tile path"):
         Tile.from_path(path)
 
 
-def test_a_tree_has_the_tiles_of_the_specification() -> None:
+def test_tree_has_the_tiles_of_the_specification() -> None:
     tiles = list(tiles_between(0, 70_000))
     assert Counter((tile.level, tile.width) for tile in tiles) == {
         (0, 256): 273,
@@ -97,7 +97,7 @@ def test_a_tree_has_the_tiles_of_the_specification() -> None:
     assert list(tiles_between(0, 0)) == list(tiles_between(300, 300)) == []
 
 
-def test_the_new_tiles_of_a_log_that_grew_are_those_it_did_not_have() -> None:
+def test_tiles_between_sizes_are_the_newly_added_tiles() -> None:
     some = random.Random(0)
     sizes = sorted({0, 1, 255, 256, 257, 65_535, 65_536, 65_537, *some.sample(range(70_000), 40)})
     for old, new in pairwise(sizes):
@@ -105,7 +105,7 @@ def test_the_new_tiles_of_a_log_that_grew_are_those_it_did_not_have() -> None:
         assert list(tiles_between(old, new)) == sorted(added)
 
 
-def test_a_tile_of_another_length_is_refused() -> None:
+def test_tile_of_wrong_length_is_rejected() -> None:
     tile = Tile(0, 3, 2)
     assert tile.hashes(b"a" * 32 + b"b" * 32) == [b"a" * 32, b"b" * 32]
     for length in (0, 32, 63, 65, 96):
@@ -113,7 +113,7 @@ def test_a_tile_of_another_length_is_refused() -> None:
             tile.hashes(bytes(length))
 
 
-def test_proofs_from_tiles_are_the_books_and_read_the_tiles_they_name() -> None:
+def test_proofs_from_tiles_match_rfc_6962_and_read_only_the_listed_tiles() -> None:
     some, kept = random.Random(0), Kept()
     for size in (1, 2, 255, 256, 257, 300, 511, 512, 5_000, 65_535, 65_536, 65_537, 70_000):
         old = kept.size
@@ -135,7 +135,7 @@ def test_proofs_from_tiles_are_the_books_and_read_the_tiles_they_name() -> None:
             assert set(kept.read) == tiles_of_consistency(index + 1, size)
 
 
-def test_at_100_million_a_proof_takes_few_tiles() -> None:
+def test_proof_in_a_log_of_100_million_needs_at_most_7_tiles() -> None:
     size, some = 100_000_000, random.Random(0)
     for index in (0, size - 1, *(some.randrange(size) for _ in range(300))):
         assert len(tiles_of_inclusion(index, size)) <= 7

@@ -65,7 +65,7 @@ def ct_subtree(level: int, index: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", range(9))
-def test_the_known_roots(size: int) -> None:
+def test_known_roots_match(size: int) -> None:
     assert root_of(CT_LEAVES[:size]).hex() == CT_ROOTS[size]
     assert tree_root(size, ct_subtree).hex() == CT_ROOTS[size]
 
@@ -80,7 +80,7 @@ def test_the_known_roots(size: int) -> None:
         (1, 5, [CT_ROOTS[1], CD, E]),
     ],
 )
-def test_the_known_inclusion_proofs(index: int, size: int, proof: list[str]) -> None:
+def test_known_inclusion_proofs_match(index: int, size: int, proof: list[str]) -> None:
     made = inclusion_proof(index, size, ct_subtree)
 
     assert [each.hex() for each in made] == proof
@@ -97,7 +97,7 @@ def test_the_known_inclusion_proofs(index: int, size: int, proof: list[str]) -> 
         (6, 7, [EF, G, ABCD]),
     ],
 )
-def test_the_known_consistency_proofs(old: int, new: int, proof: list[str]) -> None:
+def test_known_consistency_proofs_match(old: int, new: int, proof: list[str]) -> None:
     made = consistency_proof(old, new, ct_subtree)
     roots = bytes.fromhex(CT_ROOTS[old]), bytes.fromhex(CT_ROOTS[new])
 
@@ -105,7 +105,7 @@ def test_the_known_consistency_proofs(old: int, new: int, proof: list[str]) -> N
     verify_consistency(old, roots[0], new, roots[1], made)
 
 
-def test_every_leaf_of_every_size_to_300_is_proved_as_the_book_does_it() -> None:
+def test_inclusion_proofs_up_to_size_300_match_rfc_6962() -> None:
     for size in range(1, 301):
         root = tree_root(size, subtree)
         assert root == mth(0, size) == root_of(LEAVES[:size])
@@ -115,7 +115,7 @@ def test_every_leaf_of_every_size_to_300_is_proved_as_the_book_does_it() -> None
             verify_inclusion(LEAVES[index], index, size, proof, root)
 
 
-def test_every_pair_of_sizes_to_300_is_proved_as_the_book_does_it() -> None:
+def test_consistency_proofs_up_to_size_300_match_rfc_6962() -> None:
     for new in range(1, 301):
         for old in range(1, new + 1):
             proof = consistency_proof(old, new, subtree)
@@ -123,7 +123,7 @@ def test_every_pair_of_sizes_to_300_is_proved_as_the_book_does_it() -> None:
             verify_consistency(old, mth(0, old), new, mth(0, new), proof)
 
 
-def test_any_log_is_consistent_with_the_empty_one_and_with_no_other_of_no_entries() -> None:
+def test_every_log_is_consistent_only_with_the_true_empty_log() -> None:
     verify_consistency(0, EMPTY_ROOT, 0, EMPTY_ROOT, [])
     verify_consistency(0, EMPTY_ROOT, 7, mth(0, 7), consistency_proof(0, 7, subtree))
     for arguments in ((0, LEAVES[0], 7, mth(0, 7)), (0, LEAVES[0], 0, LEAVES[0])):
@@ -131,7 +131,7 @@ def test_any_log_is_consistent_with_the_empty_one_and_with_no_other_of_no_entrie
     assert not consistent(0, EMPTY_ROOT, 7, mth(0, 7), [LEAVES[0]])
 
 
-def test_at_100_million_27_hashes_are_enough_for_inclusion_and_28_for_consistency() -> None:
+def test_proofs_in_a_log_of_100_million_have_at_most_27_and_28_hashes() -> None:
     subtrees = alike(LEAVES[0])
     reads = 0
 
@@ -160,7 +160,7 @@ def test_at_100_million_27_hashes_are_enough_for_inclusion_and_28_for_consistenc
     assert max(lengths["consistency"]) == 28  # RFC 6962, section 2.1.2: ⌈log2(n)⌉ + 1
 
 
-def test_no_bit_of_an_inclusion_proof_its_leaf_or_its_root_can_change() -> None:
+def test_flipped_bit_invalidates_an_inclusion_proof() -> None:
     for size in range(1, 10):
         for index in range(size):
             proof, root, leaf = path(index, 0, size), mth(0, size), LEAVES[index]
@@ -170,7 +170,7 @@ def test_no_bit_of_an_inclusion_proof_its_leaf_or_its_root_can_change() -> None:
             assert not any(included(leaf, index, size, each, root) for each in changed(proof))
 
 
-def test_no_bit_of_a_consistency_proof_or_of_its_roots_can_change() -> None:
+def test_flipped_bit_invalidates_a_consistency_proof() -> None:
     for new in range(1, 10):
         for old in range(1, new + 1):
             proof, before, after = subproof(old, 0, new, True), mth(0, old), mth(0, new)
@@ -180,7 +180,7 @@ def test_no_bit_of_a_consistency_proof_or_of_its_roots_can_change() -> None:
             assert not any(consistent(old, before, new, after, each) for each in changed(proof))
 
 
-def test_no_other_place_in_the_log_and_no_other_older_size_will_do() -> None:
+def test_proof_fails_for_any_other_index_or_older_size() -> None:
     for size in range(1, 33):
         for index in range(size):
             proof = path(index, 0, size)
@@ -195,14 +195,14 @@ def test_no_other_place_in_the_log_and_no_other_older_size_will_do() -> None:
             )
 
 
-def test_a_path_alone_does_not_tell_sizes_apart_which_is_why_checkpoints_sign_them() -> None:
+def test_inclusion_path_alone_accepts_more_than_one_size() -> None:
     """Not a wish, but what RFC 6962 gives; `test_proof_file` shows that no file can use it."""
     proof, root = path(0, 0, 3), mth(0, 3)
     accepted = [size for size in range(1, 70) if included(LEAVES[0], 0, size, proof, root)]
     assert accepted == [3, 4]
 
 
-def test_a_log_that_shrank_or_lacks_the_entry_is_refused_in_words() -> None:
+def test_impossible_proof_requests_are_rejected_with_a_message() -> None:
     with pytest.raises(ProofError, match="shrank from 8 to 7"):
         consistency_proof(8, 7, subtree)
     with pytest.raises(ProofError, match="has no entry 7"):

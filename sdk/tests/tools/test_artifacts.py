@@ -37,7 +37,7 @@ TEXT = "eins\nzwei\r\ndrei ü😀\n"
 
 
 @pytest.mark.parametrize("reader", [InMemorySpoolReader, AsyncReader])
-def test_parts_of_a_text(reader: type[InMemorySpoolReader]) -> None:
+def test_artifact_reads_lines_ranges_and_matches(reader: type[InMemorySpoolReader]) -> None:
     async def scenario() -> None:
         artifact = SpooledArtifact(reader(TEXT))
         assert await artifact.line_count() == 4
@@ -64,12 +64,12 @@ def test_empty_text_has_no_lines() -> None:
     assert InMemorySpoolReader("a").line(-1) is None
 
 
-def test_what_is_no_reader_is_refused() -> None:
+def test_non_reader_is_rejected() -> None:
     with pytest.raises(NotASpoolReader):
         SpooledArtifact("text")  # type: ignore[arg-type]  # what mypy would refuse
 
 
-def test_a_models_pattern_runs_in_linear_time() -> None:
+def test_model_supplied_patterns_run_in_linear_time() -> None:
     artifact = SpooledArtifact(InMemorySpoolReader("a" * 50_000 + "!"))
     assert asyncio.run(artifact.grep("^(a+)+$")) == []
     with pytest.raises(ValueError, match="look-around"):
@@ -88,7 +88,7 @@ def test_a_models_pattern_runs_in_linear_time() -> None:
         (r"\x41", "a", True),
     ],
 )
-def test_upper_and_lower_case_may_be_the_same(pattern: str, text: str, found: bool) -> None:
+def test_grep_ignores_case_when_requested(pattern: str, text: str, found: bool) -> None:
     artifact = SpooledArtifact(InMemorySpoolReader(text))
     assert asyncio.run(artifact.grep(pattern, ignore_case=True)) == [text] * found
 
@@ -103,7 +103,7 @@ def json_artifact(text: str, format: Any = None) -> SpooledJsonArtifact:
     return SpooledJsonArtifact(InMemorySpoolReader(text), format)
 
 
-def test_one_json_value() -> None:
+def test_json_artifact_with_one_value_reports_type_length_and_keys() -> None:
     async def scenario() -> None:
         artifact = json_artifact(ONE)
         assert await artifact.json_type() == "json"
@@ -115,7 +115,7 @@ def test_one_json_value() -> None:
     asyncio.run(scenario())
 
 
-def test_json_by_line() -> None:
+def test_json_lines_artifact_is_sliced_filtered_and_plucked() -> None:
     async def scenario() -> None:
         artifact = json_artifact(RECORDS)
         assert await artifact.json_type() == "jsonl"
@@ -153,12 +153,12 @@ def test_json_by_line() -> None:
         ("$.name.x[0]", []),
     ],
 )
-def test_json_paths(path: str, expected: list[Any]) -> None:
+def test_json_paths_select_the_expected_values(path: str, expected: list[Any]) -> None:
     assert asyncio.run(json_artifact(ONE).json_get(path)) == expected
 
 
 @pytest.mark.parametrize("path", ["", "name", "$.", "$name", "$.a b", "$[?@.x > 1]", "$[", "$..."])
-def test_other_paths_are_refused(path: str) -> None:
+def test_unsupported_json_paths_are_rejected(path: str) -> None:
     with pytest.raises(ValueError, match="path"):
         asyncio.run(json_artifact(ONE).json_get(path))
 
@@ -189,7 +189,7 @@ never closed
 """
 
 
-def test_markdown_structure() -> None:
+def test_markdown_structure_is_parsed() -> None:
     async def scenario() -> None:
         artifact = SpooledMarkdownArtifact(InMemorySpoolReader(MARKDOWN))
         assert await artifact.md_frontmatter() == "title: hello"
@@ -223,7 +223,7 @@ def test_markdown_structure() -> None:
 
 
 @pytest.mark.parametrize("hostile", ["# " + " " * 50_000 + "x", "`" * 50_000 + "x`", "[" * 50_000])
-def test_long_lines_take_linear_time(hostile: str) -> None:
+def test_long_markdown_lines_take_linear_time(hostile: str) -> None:
     async def scenario() -> None:
         artifact = SpooledMarkdownArtifact(InMemorySpoolReader(hostile))
         assert await artifact.md_text()
@@ -232,7 +232,7 @@ def test_long_lines_take_linear_time(hostile: str) -> None:
     asyncio.run(scenario())
 
 
-def test_no_front_matter() -> None:
+def test_markdown_without_front_matter_is_parsed() -> None:
     artifact = SpooledMarkdownArtifact(InMemorySpoolReader("plain\n=====\n"))
     assert asyncio.run(artifact.md_frontmatter()) is None
     assert asyncio.run(artifact.md_headings())[0].depth == 1

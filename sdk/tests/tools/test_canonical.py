@@ -39,14 +39,14 @@ JSON_VALUES = st.recursive(
 
 
 @cases("tool_call_id.jsonl")
-def test_recorded_call_ids(row: dict[str, Any]) -> None:
+def test_recorded_call_ids_match(row: dict[str, Any]) -> None:
     args = json.loads(row["args_json"])
     assert canonical_stringify({"tool": row["tool"], "args": args}) == row["canonical"]
     assert compute_call_id(row["tool"], args) == row["call_id"]
 
 
 @given(JSON_VALUES)
-def test_the_fast_way_writes_what_the_exact_way_writes(value: Any) -> None:
+def test_fast_and_exact_writers_agree(value: Any) -> None:
     assert canonical_stringify(value) == _escape_lone_surrogates(_write_exactly(value))
 
 
@@ -66,14 +66,14 @@ def test_call_ids_do_not_depend_on_key_order(value: Any, data: st.DataObject) ->
 
 
 @given(JSON_VALUES)
-def test_canonical_text_is_json_of_the_same_value(value: Any) -> None:
+def test_canonical_text_parses_to_the_same_value(value: Any) -> None:
     # Reading the text back and writing it again changes nothing.
     text = canonical_stringify(value)
     text.encode()
     assert canonical_stringify(json.loads(text)) == text
 
 
-def test_numbers_print_as_doubles_do_in_javascript() -> None:
+def test_numbers_are_formatted_as_javascript_doubles() -> None:
     assert canonical_stringify([1.0, -0.0, 1e20, 1e21, 1e-5, 1e-7]) == (
         "[1,0,100000000000000000000,1e+21,0.00001,1e-7]"
     )
@@ -82,7 +82,7 @@ def test_numbers_print_as_doubles_do_in_javascript() -> None:
     )
 
 
-def test_subclasses_of_plain_types_count_as_those() -> None:
+def test_subclasses_of_plain_types_are_written_as_those_types() -> None:
     class Colour(StrEnum):
         RED = "red"
 
@@ -93,19 +93,19 @@ def test_subclasses_of_plain_types_count_as_those() -> None:
     assert canonical_stringify(value) == '{"a":{},"b":["red",4]}'
 
 
-def test_a_pair_of_surrogates_is_one_character() -> None:
+def test_surrogate_pair_is_one_character() -> None:
     assert canonical_stringify("\ud83d\ude00") == '"😀"'
     assert canonical_stringify("\ude00\ud83d") == '"\\ude00\\ud83d"'
 
 
-def test_nesting_may_be_deeper_than_the_stack() -> None:
+def test_values_nested_beyond_the_stack_are_written() -> None:
     value: Any = []
     for _ in range(50_000):
         value = [value]
     assert canonical_stringify(value) == "[" * 50_001 + "]" * 50_001
 
 
-def test_one_object_in_two_places_is_no_cycle() -> None:
+def test_shared_object_is_not_a_cycle() -> None:
     shared = {"x": 1.0}
     assert canonical_stringify([shared, shared]) == '[{"x":1},{"x":1}]'
 
@@ -115,19 +115,19 @@ def test_one_object_in_two_places_is_no_cycle() -> None:
     [object(), {1, 2}, b"bytes", 1j, {"a": {1: "x"}}, {None: 1}, [[{True: 1}]]],
     ids=["object", "set", "bytes", "complex", "number as key", "none as key", "bool as key"],
 )
-def test_what_json_cannot_say_is_refused(value: Any) -> None:
+def test_values_without_json_form_are_rejected(value: Any) -> None:
     with pytest.raises(TypeError):
         compute_call_id("t", value)
 
 
-def test_cycles_are_refused() -> None:
+def test_cycles_are_rejected() -> None:
     loop: dict[str, Any] = {}
     loop["again"] = [loop]
     with pytest.raises(TypeError, match="contains itself"):
         compute_call_id("t", loop)
 
 
-def test_everyday_arguments_take_the_fast_way() -> None:
+def test_ordinary_arguments_use_the_fast_writer() -> None:
     args = {"query": "größer 😀", "limit": 10.0, "min": 0.5, "tags": ["a", None, True], "f": {}}
 
     assert _ordered(args) == args

@@ -34,7 +34,7 @@ def construct_exempt(row: dict[str, Any]) -> str | None:
 
 
 @cases("tool_construct.jsonl", exempt=construct_exempt)
-def test_construct(row: dict[str, Any]) -> None:
+def test_recorded_construct_rows(row: dict[str, Any]) -> None:
     placeholders = {
         "<callable>": lambda *_: "",
         "<schema of type object>": ANY_OBJECT,
@@ -99,7 +99,7 @@ class RecordingContext:
 
 
 @cases("tool_executor.jsonl")
-def test_executor(row: dict[str, Any]) -> None:
+def test_recorded_executor_rows(row: dict[str, Any]) -> None:
     ctx = RecordingContext(row["turn_id"], row.get("emit_failure"))
     how = row["handler"]
     handler_calls: list[dict[str, Any]] = []
@@ -179,7 +179,7 @@ def state(registry: ToolRegistry) -> dict[str, Any]:
 
 
 @cases("tool_registry.jsonl", "registry.merge")
-def test_merge(row: dict[str, Any]) -> None:
+def test_recorded_merge_rows(row: dict[str, Any]) -> None:
     sources = []
     for spec in row["registries"]:
         source = ToolRegistry(make_tool(tool) for tool in spec["tools"])
@@ -216,7 +216,7 @@ def sequence_exempt(row: dict[str, Any]) -> str | None:
 
 
 @cases("tool_registry.jsonl", "registry.sequence", exempt=sequence_exempt)
-def test_sequence(row: dict[str, Any]) -> None:
+def test_recorded_sequence_rows(row: dict[str, Any]) -> None:
     registry = ToolRegistry()
     for step in row["steps"]:
         operation = getattr(registry, OPERATIONS.get(step["op"], step["op"]))
@@ -244,7 +244,7 @@ def js_quirk(row: dict[str, Any]) -> str | None:
 
 
 @cases("tool_meta_registry.jsonl", exempt=js_quirk)
-def test_meta_registry(row: dict[str, Any]) -> None:
+def test_recorded_meta_registry_rows(row: dict[str, Any]) -> None:
     expected = row["outcome"]
     if row["api"] == "meta.construct":
         with pytest.raises(TooltrailError) as caught:
@@ -268,7 +268,7 @@ def test_meta_registry(row: dict[str, Any]) -> None:
         assert registry.keys() == expected["keys"]
 
 
-def test_acknowledging_prunes() -> None:
+def test_acknowledgement_prunes_ephemeral_tools() -> None:
     handlers: list[Any] = []
 
     def on_ack(handler: Any) -> Any:

@@ -71,7 +71,7 @@ def refused(tool: Tool, args: Any) -> list[tuple[tuple[str | int, ...], str]]:
 # --- construction
 
 
-def test_every_problem_is_reported_at_once() -> None:
+def test_all_problems_of_a_tool_are_reported_together() -> None:
     with pytest.raises(InvalidInitialToolValue) as caught:
         Tool(name="", trusted="yes", colour="red", meta=[])  # type: ignore[arg-type]  # what mypy would refuse
     assert {path[0] for path, _ in faults(caught.value)} == {
@@ -80,14 +80,14 @@ def test_every_problem_is_reported_at_once() -> None:
     assert '"description" is required and ' in str(caught.value.__cause__)
 
 
-def test_errors_print_their_code() -> None:
+def test_error_text_contains_its_code() -> None:
     error = InvalidToolArgs()
     assert str(error) == f"E_INVALID_TOOL_ARGS [E_INVALID_TOOL_ARGS]: {error.message}"
     assert error.help is None
     assert isinstance(error, TooltrailError)
 
 
-def test_a_tool_is_read_only() -> None:
+def test_tool_is_read_only() -> None:
     tool = make_tool()
     for member in ("name", "meta", "trusted", "handler", "anything"):
         with pytest.raises(AttributeError):
@@ -95,7 +95,7 @@ def test_a_tool_is_read_only() -> None:
     assert not hasattr(tool, "handler")
 
 
-def test_only_tools_are_tools() -> None:
+def test_non_tools_are_rejected() -> None:
     assert Tool.is_tool(make_tool())
     assert not Tool.is_tool({"name": "search"})
     with pytest.raises(TypeError):
@@ -120,7 +120,7 @@ class Lookalike:
         ("x", False),
     ],
 )
-def test_the_artifact_resolver_is_asked_once(resolver: Any, accepted: bool) -> None:
+def test_artifact_resolver_is_called_once(resolver: Any, accepted: bool) -> None:
     if callable(resolver):
         resolver = Mock(wraps=resolver)
     if accepted:
@@ -165,7 +165,7 @@ def shared(levels: int) -> dict[str, Any]:
         "object",
     ],
 )
-def test_unusable_schemas_are_refused_at_once(schema: Any) -> None:
+def test_unusable_input_schemas_are_rejected_on_construction(schema: Any) -> None:
     with pytest.raises(InvalidInitialToolValue):
         make_tool(input_schema=schema)
 
@@ -173,7 +173,7 @@ def test_unusable_schemas_are_refused_at_once(schema: Any) -> None:
 # --- arguments against JSON Schema
 
 
-def test_all_faults_of_the_arguments_are_listed() -> None:
+def test_all_violations_of_the_arguments_are_listed() -> None:
     tool = make_tool(
         input_schema={
             "type": "object",
@@ -206,7 +206,7 @@ def test_all_faults_of_the_arguments_are_listed() -> None:
         ({"allOf": [{"properties": {"other": {}}}]}, False),
     ],
 )
-def test_undeclared_arguments_are_refused_unless_the_schema_speaks(
+def test_undeclared_arguments_are_rejected_unless_the_schema_allows_extras(
     schema: dict[str, Any], accepts: bool
 ) -> None:
     tool = make_tool(input_schema={"type": "object", "properties": {"q": {}}, **schema})
@@ -216,7 +216,7 @@ def test_undeclared_arguments_are_refused_unless_the_schema_speaks(
         assert refused(tool, {"q": 1, "extra": 1})
 
 
-def test_defaults_are_filled_in_below_what_is_there() -> None:
+def test_defaults_fill_missing_arguments() -> None:
     tool = make_tool(
         input_schema={
             "type": "object",
@@ -241,7 +241,7 @@ def test_defaults_are_filled_in_below_what_is_there() -> None:
     assert run(tool, given) == filled
 
 
-def test_references_that_multiply_do_not_hang() -> None:
+def test_exponential_references_are_resolved_quickly() -> None:
     definitions: dict[str, Any] = {"d15": {"properties": {"x": {"default": 1}}}}
     for level in range(15):
         deeper = {"$ref": f"#/$defs/d{level + 1}"}
@@ -250,19 +250,19 @@ def test_references_that_multiply_do_not_hang() -> None:
     assert run(make_tool(input_schema=schema), {}) == {"x": 1}
 
 
-def test_complete_arguments_are_handed_over_as_they_are() -> None:
+def test_complete_arguments_are_passed_unchanged() -> None:
     args = {"q": {"deep": [1]}}
     assert run(make_tool(), args) is args
 
 
 @pytest.mark.parametrize("args", [None, [], "x", 5, {"n": True}, {"n": "5"}, {"n": 1.5}])
-def test_nothing_is_converted(args: Any) -> None:
+def test_arguments_are_not_converted(args: Any) -> None:
     assert refused(
         make_tool(input_schema={"type": "object", "properties": {"n": {"type": "integer"}}}), args
     )
 
 
-def test_values_json_has_no_word_for_fail_before_any_event() -> None:
+def test_values_without_json_form_fail_before_any_event() -> None:
     ctx = Context()
     with pytest.raises(TypeError):
         run(make_tool(), {"x": object()}, ctx)
@@ -291,7 +291,7 @@ class FilterDict(TypedDict):
 CASE = "5aa31da6-9278-4da0-9f1a-61b8d3edc5cc"
 
 
-def test_a_model_hands_the_handler_an_instance_and_the_event_its_json() -> None:
+def test_handler_receives_the_model_and_the_event_has_its_json() -> None:
     ctx = Context()
     result = run(make_tool(input_schema=Filter), {"case": CASE}, ctx)
     assert result == Filter(case=UUID(CASE))
@@ -309,7 +309,7 @@ def test_typed_arguments_are_strict_and_closed(model: Any) -> None:
     assert refused(tool, {"case": "\ud800"})
 
 
-def test_a_models_own_config_decides_where_it_speaks() -> None:
+def test_model_configuration_overrides_strict_and_closed() -> None:
     class Loose(BaseModel):
         model_config = ConfigDict(extra="allow", strict=False)
         limit: int
@@ -326,7 +326,7 @@ def test_a_models_own_config_decides_where_it_speaks() -> None:
 # --- execution
 
 
-def test_a_handlers_error_is_the_cause() -> None:
+def test_handler_exception_is_the_cause_of_the_downstream_error() -> None:
     ctx = Context()
 
     async def fail(args: Any, given: Any, meta: Any) -> str:
@@ -338,7 +338,7 @@ def test_a_handlers_error_is_the_cause() -> None:
     assert [end.is_error for end in ctx.ends] == [True]
 
 
-def test_cancellation_ends_the_call_and_is_passed_on() -> None:
+def test_cancellation_ends_the_call_and_propagates() -> None:
     ctx = Context()
 
     async def scenario() -> None:
@@ -358,7 +358,7 @@ def test_cancellation_ends_the_call_and_is_passed_on() -> None:
     assert [end.is_error for end in ctx.ends] == [True]
 
 
-def test_events_dump_as_the_adk_serialises_them() -> None:
+def test_events_are_dumped_in_adk_form() -> None:
     ctx = Context()
     run(make_tool(), {"q": 1}, ctx)
     start = json.loads(ctx.starts[0].model_dump_json(by_alias=True))
@@ -424,7 +424,7 @@ def sphinx(city: str, days: int = 3) -> str:
 
 
 @pytest.mark.parametrize("fn", [google, numpy, sphinx])
-def test_a_function_describes_itself(fn: Callable[..., str]) -> None:
+def test_function_signature_and_docstring_describe_the_tool(fn: Callable[..., str]) -> None:
     tool = Tool.from_function(fn, name="forecast")
     described = tool.describe()
     assert described["description"] == "Forecast the weather.\n\nCovers Europe only."
@@ -440,7 +440,7 @@ def test_a_function_describes_itself(fn: Callable[..., str]) -> None:
     assert ctx.starts[0].args == {"city": "Rom", "days": 3}
 
 
-def test_any_ordinary_signature_will_do() -> None:
+def test_unusual_signatures_are_supported() -> None:
     async def odd(  # type: ignore[no-untyped-def]  # what mypy would refuse
         positional: int,
         /,
@@ -482,7 +482,7 @@ class Adder:
         (partial(Adder(), 1), "Adder", set(), {}, 2),
     ],
 )
-def test_a_partial_or_an_object_is_described_as_the_function_inside(
+def test_partials_and_callable_objects_use_the_inner_description(
     fn: Callable[..., int], name: str, members: set[str], args: dict[str, int], result: int
 ) -> None:
     tool = Tool.from_function(fn)
@@ -505,7 +505,7 @@ def unresolved(x: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F82
 
 
 @pytest.mark.parametrize("fn", [undescribed, starred, unresolved])
-def test_functions_that_cannot_be_described_are_refused(fn: Callable[..., Any]) -> None:
+def test_functions_without_usable_description_are_rejected(fn: Callable[..., Any]) -> None:
     with pytest.raises(InvalidInitialToolValue):
         Tool.from_function(fn)
 
@@ -513,7 +513,7 @@ def test_functions_that_cannot_be_described_are_refused(fn: Callable[..., Any]) 
 # --- definitions
 
 
-def test_definitions_for_providers() -> None:
+def test_tool_definitions_match_each_provider_format() -> None:
     schema = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
     tool = make_tool(input_schema=schema)
     common = {"name": "search", "description": "Searches."}

@@ -65,7 +65,7 @@ def faults(**changes: Any) -> list[tuple[str | int, ...]]:
     return [detail.path for detail in cause.details]
 
 
-def test_a_record_keeps_what_it_is_given_and_cannot_be_changed() -> None:
+def test_tool_call_copies_its_values_and_is_read_only() -> None:
     args = {"query": ["hats"]}
     call = ToolCall(**members(args=args, payload={"sig": 1}, replay_compatibility="gemini"))
     args["query"].append("coats")
@@ -80,7 +80,7 @@ def test_a_record_keeps_what_it_is_given_and_cannot_be_changed() -> None:
         call.tool = "other"  # type: ignore[misc]  # what mypy would refuse
 
 
-def test_arguments_may_be_the_json_text_of_an_object() -> None:
+def test_arguments_are_accepted_as_json_text() -> None:
     assert ToolCall(**members(args='{"query": "hats"}')).args == {"query": "hats"}
 
 
@@ -88,14 +88,14 @@ def test_arguments_may_be_the_json_text_of_an_object() -> None:
     "results",
     ["", "text", artifact("a"), [artifact("a"), artifact("[]", SpooledJsonArtifact)], Picture()],
 )
-def test_results_of_one_kind(results: Any) -> None:
+def test_results_of_one_kind_are_accepted(results: Any) -> None:
     assert ToolCall(**members(results=results)).results is results
 
 
 @pytest.mark.parametrize(
     "results", [None, [], b"bytes", 5, ["text"], [artifact("a"), Picture()], {"a": 1}]
 )
-def test_results_of_no_kind(results: Any) -> None:
+def test_unsupported_results_are_rejected(results: Any) -> None:
     assert faults(results=results) == [("results",)]
 
 
@@ -121,11 +121,11 @@ def test_each_member_is_required(name: str) -> None:
         {"colour": "blue"},
     ],
 )
-def test_what_no_record_may_have(changes: dict[str, Any]) -> None:
+def test_invalid_members_are_rejected(changes: dict[str, Any]) -> None:
     assert faults(**changes) == [(name,) for name in changes]
 
 
-def test_every_fault_is_named_at_once() -> None:
+def test_all_invalid_members_are_named_together() -> None:
     assert faults(id=..., tool="", inline=3) == [("id",), ("tool",), ("inline",)]
 
 
@@ -160,7 +160,9 @@ def forged() -> ToolRegistry:
         ("artifact_estimate_tokens", {"encoding": "cl100k_base"}, "4"),
     ],
 )
-def test_a_model_looks_into_a_result(name: str, args: dict[str, Any], answer: str) -> None:
+def test_artifact_tools_return_parts_of_a_result(
+    name: str, args: dict[str, Any], answer: str
+) -> None:
     trail = MemoryTrail()
     tool = forged().get(name)
     assert tool is not None
@@ -172,7 +174,7 @@ def test_a_model_looks_into_a_result(name: str, args: dict[str, Any], answer: st
     assert trail.models
 
 
-def test_the_seven_tools_live_one_turn_and_replace_their_namesakes() -> None:
+def test_seven_artifact_tools_are_ephemeral_and_replace_earlier_ones() -> None:
     tools = forged().all()
 
     assert [tool.name.removeprefix("artifact_") for tool in tools] == (
@@ -185,7 +187,7 @@ def test_the_seven_tools_live_one_turn_and_replace_their_namesakes() -> None:
     assert merged.all() == []
 
 
-def test_only_single_artifacts_of_tools_proper_can_be_asked_about() -> None:
+def test_artifact_tools_accept_only_calls_with_a_single_artifact() -> None:
     for tool in forged().all():
         schema = tool.describe()["inputSchema"]
         assert schema["properties"]["callId"]["enum"] == ["text", "json"]
@@ -204,14 +206,14 @@ def test_only_single_artifacts_of_tools_proper_can_be_asked_about() -> None:
 
 
 @pytest.mark.parametrize("flags", ["g", "y", "gi"])
-def test_a_stateful_search_is_refused(flags: str) -> None:
+def test_stateful_search_flags_are_rejected(flags: str) -> None:
     grep = forged().get("artifact_grep")
     assert grep is not None
     with pytest.raises(InvalidToolArgs):
         asyncio.run(grep.validate({"callId": "text", "pattern": "a", "flags": flags}))
 
 
-def test_an_artifact_tool_s_answer_is_no_artifact() -> None:
+def test_artifact_tool_rejects_an_artifact_constructor() -> None:
     given: dict[str, Any] = {
         "name": "count",
         "description": "Count the lines",

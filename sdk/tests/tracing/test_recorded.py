@@ -32,7 +32,7 @@ def matches(found: str | None, recorded: str | None, digits: int) -> bool:
 
 
 @cases("contracts_trace.jsonl", "trace.resolve", exempt=resolve_exempt)
-def test_resolve(row: dict[str, Any]) -> None:
+def test_recorded_resolve_rows(row: dict[str, Any]) -> None:
     body = bytes.fromhex(row["body_hex"]) if "body_hex" in row else row["body"]
     resolved = resolve_trace(row["headers"], row["query"], body, row["content_type"])
     outcome = row["outcome"]
@@ -49,7 +49,7 @@ def middleware_exempt(row: dict[str, Any]) -> str | None:
 
 
 @cases("contracts_trace.jsonl", "trace.middleware", exempt=middleware_exempt)
-def test_middleware(row: dict[str, Any]) -> None:
+def test_recorded_middleware_rows(row: dict[str, Any]) -> None:
     opened: list[dict[str, Any]] = []
 
     class Trail:
@@ -79,7 +79,7 @@ def test_middleware(row: dict[str, Any]) -> None:
 
 
 @cases("contracts_trace.jsonl", "trace.normalize")
-def test_normalize(row: dict[str, Any]) -> None:
+def test_recorded_normalize_rows(row: dict[str, Any]) -> None:
     """Of the same members, `resolve_trace` makes the same id; where the reference raises, none."""
     found = find_trace({}, body=json.dumps(row["meta"]), content_type="application/json")
     expected = row["outcome"].get("returns")
@@ -91,4 +91,4 @@ def test_normalize(row: dict[str, Any]) -> None:
 # An empty test, so that its rows are counted as exempt (sdk/tests/test_vectors.py).
 @pytest.mark.skip(reason="exempt, decisions, Python API: trace.require_ids is not ours to provide")
 @cases("contracts_trace.jsonl", "trace.require_ids")
-def test_require_ids(row: dict[str, Any]) -> None: ...
+def test_rows_of_require_ids_are_exempt(row: dict[str, Any]) -> None: ...

@@ -65,11 +65,13 @@ def scope() -> Scope:
         ("", None),
     ],
 )
-def test_traceparent_is_read_as_w3c_has_it(value: str, expected: TraceParent | None) -> None:
+def test_traceparent_is_parsed_as_in_the_w3c_specification(
+    value: str, expected: TraceParent | None
+) -> None:
     assert parse_traceparent(value) == expected
 
 
-def test_traceparent_is_written_so_that_it_can_be_read() -> None:
+def test_formatted_traceparent_can_be_parsed() -> None:
     assert format_traceparent(TRACE, SPAN) == f"00-{TRACE}-{SPAN}-01"
     assert parse_traceparent(format_traceparent(TRACE, is_sampled=False)) is not None
     for bad in ("trace-123", TRACE.upper(), "0" * 32):
@@ -77,7 +79,7 @@ def test_traceparent_is_written_so_that_it_can_be_read() -> None:
             format_traceparent(bad)
 
 
-def test_a_trace_travels_on() -> None:
+def test_outgoing_headers_carry_the_current_trace() -> None:
     trail = Trail()
     assert outgoing_headers() == {}
     with trail.trace(TRACE):
@@ -96,14 +98,14 @@ def test_a_trace_travels_on() -> None:
 # --- resolution
 
 
-def test_headers_in_any_case_and_raw_query_strings() -> None:
+def test_headers_are_case_insensitive_and_query_strings_are_parsed() -> None:
     assert resolve_trace([("X-TRACE-ID", "a")]).trace_id == "a"
     assert resolve_trace({}, "trace_id=a%20b&request_id=c").trace_id == "a b"
     assert resolve_trace({}, b"request_id=c").trace_id == "c"
     assert resolve_trace({}, {"trace_id": ["a", "b"]}).trace_id == "b"
 
 
-def test_a_body_is_fetched_only_when_needed() -> None:
+def test_body_is_read_only_when_needed() -> None:
     def never() -> bytes:
         raise AssertionError
 
@@ -126,7 +128,7 @@ def call_wsgi(app: Any, **environ: Any) -> tuple[str, dict[str, str], bytes]:
     return status, dict(headers), body
 
 
-def test_wsgi_answers_stream_inside_the_trace() -> None:
+def test_wsgi_response_streams_inside_the_trace() -> None:
     closed: list[str] = []
 
     class Streamed:
@@ -150,7 +152,7 @@ def test_wsgi_answers_stream_inside_the_trace() -> None:
     assert current_scope() is None
 
 
-def test_wsgi_bodies_are_handed_on_unread() -> None:
+def test_wsgi_request_body_reaches_the_application_unread() -> None:
     seen: list[Any] = []
 
     def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -173,7 +175,7 @@ def test_wsgi_bodies_are_handed_on_unread() -> None:
     assert seen[1][1] == large
 
 
-def test_a_failing_wsgi_application_fails_as_before() -> None:
+def test_exceptions_of_a_wsgi_application_propagate() -> None:
     def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         raise KeyError("app")
 
@@ -182,7 +184,7 @@ def test_a_failing_wsgi_application_fails_as_before() -> None:
     assert current_scope() is None
 
 
-def test_an_id_cannot_break_out_of_its_header() -> None:
+def test_trace_id_with_line_breaks_is_not_sent_as_header() -> None:
     def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         assert scope().trace_id == "a\r\nSet-Cookie: b"
         start_response("200 OK", [])
@@ -246,7 +248,7 @@ def test_asgi_bodies_that_may_name_the_trace_are_read_ahead() -> None:
     assert call_asgi(app, json)[1]["body"].endswith(b" ")  # gone before the body came
 
 
-def test_asgi_lifespan_is_left_alone() -> None:
+def test_asgi_lifespan_runs_without_a_trace() -> None:
     async def app(asgi_scope: Any, receive: Any, send: Any) -> None:
         assert current_scope() is None
         await send({"type": "lifespan.startup.complete"})
@@ -302,7 +304,7 @@ DJANGO = """
 """
 
 
-def test_django_runs_views_in_their_trace() -> None:
+def test_django_views_run_in_their_trace() -> None:
     # A process of its own, because Django is configured once and the SDK never is.
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(DJANGO)],

@@ -65,7 +65,7 @@ class Registry:
         return 200, {"unknown": unknown, "refused": refused}, {}
 
 
-def test_a_tool_that_is_run_is_announced_with_the_schema_that_guards_it(
+def test_executed_tool_is_announced_with_its_guard_schema(
     make_trail: MakeTrail, server: Server
 ) -> None:
     server.plan = registry = Registry()
@@ -86,7 +86,7 @@ def test_a_tool_that_is_run_is_announced_with_the_schema_that_guards_it(
     assert body["meta"] == {"team": "hats"}
 
 
-def test_tools_may_be_announced_before_any_call(make_trail: MakeTrail, server: Server) -> None:
+def test_tools_can_be_announced_before_any_call(make_trail: MakeTrail, server: Server) -> None:
     server.plan = registry = Registry()
     trail = make_trail()
     tools = ToolRegistry([make_tool("measure"), make_tool("weigh", ephemeral=True)])
@@ -98,7 +98,7 @@ def test_tools_may_be_announced_before_any_call(make_trail: MakeTrail, server: S
     assert [body["name"] for body in registry.announced] == ["measure", "weigh"]
 
 
-def test_what_the_registry_refuses_is_said(
+def test_tool_rejected_by_the_registry_is_logged(
     make_trail: MakeTrail, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.plan = registry = Registry("weigh")
@@ -127,7 +127,7 @@ def refusing(request: Request) -> Reply | None:
     return 409, {"code": "name_taken", "refused": refused}, {}
 
 
-def test_a_name_that_is_taken_is_warned_of_once_and_the_tool_runs(
+def test_taken_tool_name_is_logged_once_and_the_tool_runs(
     make_trail: MakeTrail, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.plan = refusing
@@ -141,7 +141,7 @@ def test_a_name_that_is_taken_is_warned_of_once_and_the_tool_runs(
     assert "takes no tools from this key" not in caplog.text
 
 
-def test_strict_raises_with_the_difference_before_the_tool_runs(
+def test_strict_mode_raises_with_the_diff_before_the_tool_runs(
     make_trail: MakeTrail, server: Server
 ) -> None:
     server.plan = refusing
@@ -165,7 +165,7 @@ def test_strict_raises_with_the_difference_before_the_tool_runs(
         execute(trail, tool)
 
 
-def test_what_the_registry_cannot_take_is_warned_of_once_or_raised(
+def test_malformed_contract_is_logged_once_or_raises_in_strict_mode(
     make_trail: MakeTrail, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.plan = Registry("weigh", code="malformed")
@@ -180,7 +180,7 @@ def test_what_the_registry_cannot_take_is_warned_of_once_or_raised(
         strict.tool(name="weigh")(lambda n: n)(1)
 
 
-def test_strict_runs_what_the_registry_takes_and_tells_of_it_once(
+def test_strict_mode_runs_accepted_tools_and_announces_each_once(
     make_trail: MakeTrail, server: Server
 ) -> None:
     server.plan = registry = Registry()
@@ -193,7 +193,7 @@ def test_strict_runs_what_the_registry_takes_and_tells_of_it_once(
     assert server.events[0]["tool_version"] == registry.mentioned[0]
 
 
-def test_strict_stops_no_tool_when_the_registry_is_away(
+def test_strict_mode_runs_tools_while_the_registry_is_unavailable(
     make_trail: MakeTrail, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.plan = lambda request: (503, {}, {}) if request.path == "/api/v1/tools" else None
@@ -203,7 +203,7 @@ def test_strict_stops_no_tool_when_the_registry_is_away(
     assert caplog.text.count("registry is unreachable") == 1
 
 
-def test_a_tool_of_one_turn_leaves_no_version_behind(trail: MemoryTrail) -> None:
+def test_ephemeral_tool_has_no_version(trail: MemoryTrail) -> None:
     execute(trail, make_tool("measure", ephemeral=True))
     execute(trail, make_tool("measure"))
 
@@ -212,7 +212,9 @@ def test_a_tool_of_one_turn_leaves_no_version_behind(trail: MemoryTrail) -> None
     assert all(versions[2:])
 
 
-def test_a_schema_made_to_hurt_is_left_out(make_trail: MakeTrail, server: Server) -> None:
+def test_exponential_schema_is_left_out_of_the_announcement(
+    make_trail: MakeTrail, server: Server
+) -> None:
     server.plan = registry = Registry()
     trail = make_trail()
     schema: dict[str, Any] = {}
@@ -231,7 +233,7 @@ def test_a_schema_made_to_hurt_is_left_out(make_trail: MakeTrail, server: Server
     assert list(announced["input_schema"]["properties"]) == ["n"], "its arguments instead"
 
 
-def test_a_tool_nobody_can_describe_runs_all_the_same(make_trail: MakeTrail) -> None:
+def test_tool_without_usable_description_still_runs(make_trail: MakeTrail) -> None:
     trail = make_trail()
 
     @trail.tool(input_schema={"type": "object", "maximum": 10**400})
@@ -245,7 +247,7 @@ def test_a_tool_nobody_can_describe_runs_all_the_same(make_trail: MakeTrail) -> 
     assert (double(2), triple(2)) == (4, 6)
 
 
-def test_announcing_without_a_server_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_announcing_without_a_server_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TOOLTRAIL_URL", raising=False)
     trail, tool = Trail(), make_tool("measure")
 

@@ -14,7 +14,7 @@ from tooltrail.spool import SpoolFullError
 from tooltrail.testing import MemoryTrail
 
 
-def test_one_carried_function_runs_many_times_at_the_same_time(trail: MemoryTrail) -> None:
+def test_carried_function_runs_concurrently_many_times(trail: MemoryTrail) -> None:
     meeting = threading.Barrier(4, timeout=20)
 
     @trail.tool
@@ -60,7 +60,7 @@ class Search:
         (wraps(Search().query)(lambda *rest: rest), ("web", 2), "query", {"kind": "web", "n": 2}),
     ],
 )
-def test_a_tool_keeps_its_name_and_what_is_bound(
+def test_decorated_partial_keeps_its_name_and_bound_arguments(
     trail: MemoryTrail, fn: Any, given: tuple[Any, ...], name: str, args: dict[str, Any]
 ) -> None:
     tool: Any = trail.tool(fn)
@@ -70,7 +70,7 @@ def test_a_tool_keeps_its_name_and_what_is_bound(
     assert tool.__name__ == name
 
 
-def test_a_partial_method_of_a_class_is_recorded(trail: MemoryTrail) -> None:
+def test_partial_method_is_recorded(trail: MemoryTrail) -> None:
     class Tools:
         deep = trail.tool(partialmethod(Search.query, "deep"))  # type: ignore[call-overload]  # no function
 
@@ -80,9 +80,7 @@ def test_a_partial_method_of_a_class_is_recorded(trail: MemoryTrail) -> None:
     assert trail.events[0]["args"] == {"kind": "deep", "n": 2}
 
 
-def test_a_partial_of_an_async_function_is_awaited_and_keeps_the_name_it_is_given(
-    trail: MemoryTrail,
-) -> None:
+def test_partial_of_an_async_function_is_awaited_and_keeps_its_name(trail: MemoryTrail) -> None:
     async def add(a: int, b: int) -> int:
         return a + b
 
@@ -140,11 +138,11 @@ def odd_calls() -> Iterator[Callable[[], int]]:
 
 
 @pytest.mark.parametrize("call", list(odd_calls()))
-def test_what_cannot_be_recorded_runs_all_the_same(call: Callable[[], int]) -> None:
+def test_unrecordable_calls_still_run(call: Callable[[], int]) -> None:
     assert call() == 1
 
 
-def test_what_cannot_be_recorded_and_must_be_does_not_run() -> None:
+def test_unrecordable_call_raises_and_does_not_run_with_when_full_raise() -> None:
     trail = Trail("http://127.0.0.1:9", "key", spool="memory", when_full="raise", ids=out_of_ids)
     ran: list[int] = []
     with pytest.raises(SpoolFullError):
@@ -152,7 +150,7 @@ def test_what_cannot_be_recorded_and_must_be_does_not_run() -> None:
     assert not ran
 
 
-def test_without_a_home_directory_events_wait_in_memory(
+def test_events_wait_in_memory_without_a_home_directory(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.delenv("TOOLTRAIL_SPOOL_DIR", raising=False)

@@ -29,7 +29,7 @@ def ids(span: Any) -> tuple[str, str]:
     return parsed.trace_id, parsed.span_id
 
 
-def test_a_call_in_a_span_names_it_and_is_in_its_trace(trail: MemoryTrail) -> None:
+def test_call_inside_a_span_records_traceparent_and_trace_id(trail: MemoryTrail) -> None:
     @trail.tool
     def ping() -> str:
         return "pong"
@@ -45,14 +45,14 @@ def test_a_call_in_a_span_names_it_and_is_in_its_trace(trail: MemoryTrail) -> No
     assert "traceparent" not in trail.events[1]
 
 
-def test_outside_a_span_nothing_is_said_of_one(trail: MemoryTrail) -> None:
+def test_call_outside_a_span_has_no_traceparent(trail: MemoryTrail) -> None:
     trail.tool(name="ping")(lambda: None)()
 
     assert "traceparent" not in trail.events[0]
     assert len(trail.events[0]["trace_id"]) == 32
 
 
-def test_what_a_call_calls_names_only_spans_of_its_own(trail: MemoryTrail) -> None:
+def test_nested_call_records_only_spans_opened_inside_the_outer_call(trail: MemoryTrail) -> None:
     @trail.tool
     def look_up() -> None: ...
 
@@ -77,7 +77,7 @@ def test_what_a_call_calls_names_only_spans_of_its_own(trail: MemoryTrail) -> No
     ]
 
 
-def test_calls_one_after_the_other_in_a_span_each_name_it(trail: MemoryTrail) -> None:
+def test_concurrent_calls_in_a_span_each_record_its_traceparent(trail: MemoryTrail) -> None:
     @trail.tool
     async def ping() -> None: ...
 
@@ -91,9 +91,7 @@ def test_calls_one_after_the_other_in_a_span_each_name_it(trail: MemoryTrail) ->
     assert [start["traceparent"] for start in starts] == [traceparent(span)] * 2
 
 
-def test_a_trace_the_host_names_stays_and_the_span_is_told_all_the_same(
-    trail: MemoryTrail,
-) -> None:
+def test_explicit_trace_id_is_kept_and_the_span_is_recorded(trail: MemoryTrail) -> None:
     with TRACER.start_as_current_span("chat") as span:
         with trail.trace("case-7"), trail.record("ping"):
             pass
@@ -105,13 +103,13 @@ def test_a_trace_the_host_names_stays_and_the_span_is_told_all_the_same(
     assert unnamed["trace_id"] == fresh == ids(span)[0]
 
 
-def test_a_request_without_a_trace_is_in_the_spans(trail: MemoryTrail) -> None:
+def test_request_without_a_trace_id_uses_the_trace_of_the_span(trail: MemoryTrail) -> None:
     with TRACER.start_as_current_span("GET /") as span:
         assert resolve_trace({}).trace_id == ids(span)[0]
         assert resolve_trace({"x-trace-id": "mine"}).trace_id == "mine"
 
 
-def test_an_adk_tool_in_a_span_names_it(trail: MemoryTrail) -> None:
+def test_adk_tool_inside_a_span_records_traceparent(trail: MemoryTrail) -> None:
     tool = Tool(
         name="ping",
         description="Pings.",
@@ -126,7 +124,7 @@ def test_an_adk_tool_in_a_span_names_it(trail: MemoryTrail) -> None:
     assert "traceparent" not in end
 
 
-def test_a_span_that_is_not_sampled_has_a_trace_too(trail: MemoryTrail) -> None:
+def test_unsampled_span_is_recorded_with_its_flag(trail: MemoryTrail) -> None:
     tracer = TracerProvider(sampler=ALWAYS_OFF).get_tracer("an-agent")
     with tracer.start_as_current_span("chat") as span, trail.record("ping"):
         pass
@@ -154,7 +152,7 @@ class Hostile(ModuleType):
         SimpleNamespace(get_current_span=lambda: None),
     ],
 )
-def test_whatever_has_the_name_a_tool_runs(
+def test_broken_opentelemetry_modules_do_not_affect_tools(
     trail: MemoryTrail, monkeypatch: pytest.MonkeyPatch, module: Any
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", module)
@@ -163,7 +161,7 @@ def test_whatever_has_the_name_a_tool_runs(
     assert "traceparent" not in trail.events[0]
 
 
-def test_a_host_without_opentelemetry_is_left_without() -> None:
+def test_opentelemetry_is_not_imported_by_the_sdk() -> None:
     script = """
         import sys
         from tooltrail.testing import MemoryTrail

@@ -95,7 +95,7 @@ def check_every_call(server: Server, counts: tuple[int, int, int, int]) -> None:
     assert in_memory > 0
 
 
-def test_a_full_disk_and_a_kill_declare_what_was_in_memory(
+def test_events_lost_in_memory_on_a_full_disk_and_a_kill_are_declared(
     server: Server, make_trail: Callable[..., Trail], small_disk: Path
 ) -> None:
     server.plan = lambda request: (503, {}, {})
@@ -108,7 +108,7 @@ def test_a_full_disk_and_a_kill_declare_what_was_in_memory(
 
 
 @pytest.mark.parametrize("limit", [8 * 1024, 300_000])
-def test_files_that_may_not_grow_and_a_kill_declare_what_was_in_memory(
+def test_events_lost_in_memory_under_a_file_size_limit_and_a_kill_are_declared(
     server: Server, make_trail: Callable[..., Trail], tmp_path: Path, limit: int
 ) -> None:
     server.plan = lambda request: (503, {}, {})
@@ -118,7 +118,9 @@ def test_files_that_may_not_grow_and_a_kill_declare_what_was_in_memory(
     check_every_call(server, counts)
 
 
-def test_status_tells_what_a_killed_process_had_in_memory(server: Server, tmp_path: Path) -> None:
+def test_status_reports_events_a_killed_process_had_in_memory(
+    server: Server, tmp_path: Path
+) -> None:
     server.plan = lambda request: (503, {}, {})
     _, _, in_memory, _ = run_host(server, tmp_path, 8 * 1024)
     status = subprocess.run(
@@ -172,7 +174,7 @@ def gaps_and_numbers(spool: SegmentSpool) -> tuple[list[tuple[str, int, int]], l
     return gaps, sorted(each["producer_seq"] for each in events if each["type"] != "gap")
 
 
-def test_events_neither_disk_nor_memory_took_are_declared_by_the_next_process(
+def test_events_without_disk_and_memory_are_declared_by_the_next_process(
     root: Path, is_full: list[bool]
 ) -> None:
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=300)
@@ -190,7 +192,7 @@ def test_events_neither_disk_nor_memory_took_are_declared_by_the_next_process(
     heir.close()
 
 
-def test_what_is_on_file_between_events_in_memory_is_not_declared(
+def test_events_on_disk_between_lost_events_are_not_declared(
     root: Path, is_full: list[bool]
 ) -> None:
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=10_000)
@@ -207,7 +209,7 @@ def test_what_is_on_file_between_events_in_memory_is_not_declared(
     heir.close()
 
 
-def test_nothing_is_declared_of_what_the_disk_took_later_or_the_server_has(
+def test_events_written_later_or_acknowledged_are_not_declared(
     root: Path, is_full: list[bool]
 ) -> None:
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=10_000)
@@ -230,7 +232,7 @@ def test_nothing_is_declared_of_what_the_disk_took_later_or_the_server_has(
     heir.close()
 
 
-def test_a_next_process_on_the_full_disk_sends_first_and_declares_later(
+def test_next_process_on_a_full_disk_sends_first_and_declares_later(
     root: Path, is_full: list[bool]
 ) -> None:
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=10_000)
@@ -251,7 +253,7 @@ def test_a_next_process_on_the_full_disk_sends_first_and_declares_later(
     last.close()
 
 
-def test_events_that_find_no_file_at_the_end_of_a_process_are_declared_by_the_next(
+def test_unwritten_events_at_process_exit_are_declared_by_the_next_process(
     root: Path, is_full: list[bool]
 ) -> None:
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=10_000)
@@ -269,7 +271,7 @@ def test_events_that_find_no_file_at_the_end_of_a_process_are_declared_by_the_ne
     heir.close()
 
 
-def test_a_loss_of_somebody_else_s_that_is_in_memory_only_survives_a_kill(
+def test_loss_of_another_producer_survives_a_kill_on_a_full_disk(
     root: Path, is_full: list[bool]
 ) -> None:
     first = SegmentSpool(root, 1_000_000, lambda: None)

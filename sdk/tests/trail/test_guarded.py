@@ -22,7 +22,7 @@ WEATHER = {
 ABSENT = object()
 
 
-def test_a_guarded_tool_records_strategy_outcome_and_violations(trail: MemoryTrail) -> None:
+def test_guarded_tool_records_strategy_outcome_and_violations(trail: MemoryTrail) -> None:
     @trail.tool(output_schema=WEATHER, on_invalid="coerce-and-warn")
     async def get_weather(degrees: Any) -> Any:
         return {"degrees": degrees}
@@ -43,7 +43,7 @@ def test_a_guarded_tool_records_strategy_outcome_and_violations(trail: MemoryTra
     }
 
 
-def test_a_guard_that_throws_fails_the_call_and_leaks_no_secret(trail: MemoryTrail) -> None:
+def test_throwing_guard_fails_the_call_and_leaks_no_secret(trail: MemoryTrail) -> None:
     @trail.tool(output_schema=WEATHER)
     def get_weather() -> Any:
         return {"degrees": 1, "password": "hunter2"}
@@ -69,7 +69,7 @@ def test_a_guard_that_throws_fails_the_call_and_leaks_no_secret(trail: MemoryTra
         ("strip-extra", {"degrees": 21, "extra": "x"}),
     ],
 )
-def test_what_the_tool_returned_is_kept_where_the_caller_got_something_else(
+def test_original_output_is_recorded_when_the_guard_changes_the_result(
     trail: MemoryTrail, on_invalid: str, returned: Any
 ) -> None:
     options: dict[str, Any] = {"fallback_value": {}} if on_invalid == "fallback" else {}
@@ -85,7 +85,7 @@ def test_what_the_tool_returned_is_kept_where_the_caller_got_something_else(
     assert trail.models
 
 
-def test_what_the_tool_returned_is_redacted_like_an_output(trail: MemoryTrail) -> None:
+def test_original_output_is_redacted_like_an_output(trail: MemoryTrail) -> None:
     redactor = Redactor(paths=["$.output.data.mail"], keys=["iban"])
     tool = trail.tool(output_schema=WEATHER, on_invalid="error-result", redact=redactor)(
         lambda: {"degrees": "warm", "mail": "hunter2", "bank": {"iban": "hunter2"}}
@@ -105,7 +105,7 @@ def test_what_the_tool_returned_is_redacted_like_an_output(trail: MemoryTrail) -
 
 
 @pytest.mark.parametrize("capture", ["shape", "none"])
-def test_what_is_not_captured_is_not_kept_for_its_guard_either(
+def test_original_output_is_omitted_when_capture_is_off(
     trail: MemoryTrail, capture: Literal["shape", "none"]
 ) -> None:
     tool = trail.tool(output_schema=WEATHER, on_invalid="error-result", capture=capture)(
@@ -117,7 +117,7 @@ def test_what_is_not_captured_is_not_kept_for_its_guard_either(
     assert "warm" not in json.dumps(trail.events)
 
 
-def test_a_guard_holds_when_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guard_applies_when_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TOOLTRAIL_URL", raising=False)
 
     @Trail().tool(output_schema=WEATHER, on_invalid="error-result")
@@ -127,12 +127,12 @@ def test_a_guard_holds_when_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch)
     assert get_weather()["__error"] is True
 
 
-def test_guard_options_without_a_schema_are_a_mistake(trail: MemoryTrail) -> None:
+def test_guard_options_without_a_schema_are_rejected(trail: MemoryTrail) -> None:
     with pytest.raises(ValueError, match="output_schema"):
         trail.tool(on_invalid="throw")(lambda: None)
 
 
-def test_thousands_of_violations_still_make_a_valid_event(trail: MemoryTrail) -> None:
+def test_recorded_violations_are_limited_to_1000(trail: MemoryTrail) -> None:
     @trail.tool(output_schema={"type": "array", "items": {"type": "string"}})
     def numbers() -> Any:
         return list(range(3000))
@@ -158,7 +158,7 @@ def executed(trail: MemoryTrail, fn: Callable[[Any], Any]) -> Callable[[Any], An
 
 
 @pytest.mark.parametrize("recorded", [decorated, executed])
-def test_a_function_guarded_before_is_recorded_with_its_verdict(
+def test_call_of_an_already_guarded_function_records_its_verdict(
     trail: MemoryTrail, recorded: Callable[..., Callable[[Any], Any]]
 ) -> None:
     def get_weather(degrees: Any) -> Any:
@@ -186,7 +186,7 @@ def test_a_function_guarded_before_is_recorded_with_its_verdict(
         ({"password": "hunter2"}, {"degrees": {"password": "[redacted]"}}),
     ],
 )
-def test_every_way_to_record_keeps_what_a_replaced_output_was(
+def test_original_output_is_kept_by_every_way_to_record(
     trail: MemoryTrail,
     recorded: Callable[..., Callable[[Any], Any]],
     degrees: Any,
@@ -211,7 +211,7 @@ def test_every_way_to_record_keeps_what_a_replaced_output_was(
     assert trail.models
 
 
-def test_an_adk_tool_may_return_what_cannot_be_written_as_json(trail: MemoryTrail) -> None:
+def test_adk_tool_can_return_an_output_without_json_form(trail: MemoryTrail) -> None:
     endless: dict[str, Any] = {}
     endless["degrees"] = endless
     safe = {"degrees": 0}
@@ -224,7 +224,7 @@ def test_an_adk_tool_may_return_what_cannot_be_written_as_json(trail: MemoryTrai
     assert {"path": "$.guard.received", "reason": "not JSON: ValueError"} in end["removed"]
 
 
-def test_what_is_wrapped_around_a_guarded_function_still_runs(trail: MemoryTrail) -> None:
+def test_wrapper_around_a_guarded_function_runs_without_a_guard_record(trail: MemoryTrail) -> None:
     from functools import wraps
 
     guarded = guard(lambda: {"degrees": "warm"}, WEATHER, on_invalid="error-result")
@@ -237,7 +237,7 @@ def test_what_is_wrapped_around_a_guarded_function_still_runs(trail: MemoryTrail
     assert "guard" not in trail.events[1]  # nobody can say what came of it
 
 
-def test_a_second_guard_judges_what_the_first_let_through(trail: MemoryTrail) -> None:
+def test_outer_guard_verdict_is_recorded(trail: MemoryTrail) -> None:
     inner = guard(
         lambda: {"degrees": "warm"},
         WEATHER,
@@ -250,15 +250,13 @@ def test_a_second_guard_judges_what_the_first_let_through(trail: MemoryTrail) ->
     assert trail.events[1]["guard"]["strategy"] == "error-result"
 
 
-def test_the_name_a_guard_knows_its_tool_by_is_the_tool_s(trail: MemoryTrail) -> None:
+def test_tool_name_of_the_guard_is_used(trail: MemoryTrail) -> None:
     trail.tool(guard(lambda: {"degrees": 1}, WEATHER, tool_name="get_weather"))()
 
     assert trail.events[0]["tool_name"] == "get_weather"
 
 
-def test_a_guarded_handler_that_throws_fails_the_call_and_leaks_no_secret(
-    trail: MemoryTrail,
-) -> None:
+def test_throwing_guard_of_a_handler_fails_the_call_and_leaks_no_secret(trail: MemoryTrail) -> None:
     async def handler(args: Any, ctx: Any, meta: Any) -> Any:
         return {"degrees": 1, "password": "hunter2"}
 
@@ -279,7 +277,7 @@ def test_a_guarded_handler_that_throws_fails_the_call_and_leaks_no_secret(
     assert "hunter2" not in json.dumps(trail.events)
 
 
-def test_an_adk_context_of_the_host_hears_the_verdict_too() -> None:
+def test_host_adk_context_receives_the_verdict() -> None:
     ended: list[dict[str, Any]] = []
 
     class Context:
@@ -305,7 +303,7 @@ def test_an_adk_context_of_the_host_hears_the_verdict_too() -> None:
     assert guarded["guard"]["violations"][0]["llmMessage"].startswith("The field at $ has")
 
 
-def test_reports_of_others_are_cleaned_as_well(trail: MemoryTrail) -> None:
+def test_guard_reports_in_emitted_events_are_redacted(trail: MemoryTrail) -> None:
     violation = {
         "path": "$.items[0].apiKey",
         "severity": "error",
@@ -350,7 +348,7 @@ def test_reports_of_others_are_cleaned_as_well(trail: MemoryTrail) -> None:
         (Redactor(keys=["of"]), {"type": "object"}, '{"of": "hunter2"}'),
     ],
 )
-def test_a_violation_does_not_quote_what_is_removed_from_the_output(
+def test_violations_do_not_quote_redacted_output(
     trail: MemoryTrail, redactor: Redactor, schema: Any, value: Any
 ) -> None:
     tool = trail.tool(
@@ -371,7 +369,7 @@ def test_a_violation_does_not_quote_what_is_removed_from_the_output(
     assert missing["message"]
 
 
-def test_a_function_that_returns_a_coroutine_ends_when_that_does(trail: MemoryTrail) -> None:
+def test_sync_function_returning_a_coroutine_ends_with_the_coroutine(trail: MemoryTrail) -> None:
     @trail.tool
     def nested() -> int:
         return 1

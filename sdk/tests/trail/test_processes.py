@@ -73,15 +73,13 @@ def is_contiguous(seqs: list[int]) -> bool:
     return sorted(seqs) == list(range(len(seqs)))
 
 
-def test_a_script_delivers_before_it_ends(server: Server, start: Any, tmp_path: Path) -> None:
+def test_script_delivers_events_before_exit(server: Server, start: Any, tmp_path: Path) -> None:
     finish(start("for n in range(10): echo(n)"))
     assert len(server.events) == 20
     assert not list(tmp_path.glob("*/*/*")), "nothing is left behind"
 
 
-def test_a_killed_process_loses_no_call_that_had_begun(
-    server: Server, start: Any, make_trail: Any
-) -> None:
+def test_killed_process_loses_no_started_call(server: Server, start: Any, make_trail: Any) -> None:
     server.plan = lambda request: (503, {}, {})
     process = start(
         """
@@ -112,19 +110,21 @@ def test_a_killed_process_loses_no_call_that_had_begun(
 
 
 @pytest.mark.parametrize("goodbye", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
-def test_sudden_ends(server: Server, start: Any, make_trail: Any, goodbye: str) -> None:
+def test_abrupt_exits_lose_no_event(
+    server: Server, start: Any, make_trail: Any, goodbye: str
+) -> None:
     process = start(f"echo(1)\n{goodbye}")
     process.communicate(timeout=60)
     adopt_segments(server, make_trail)
     assert Counter(event["tool_name"] for event in server.events) == {"echo": 2, "hello": 2}
 
 
-def test_a_server_asleep_does_not_hold_up_the_end(server: Server, start: Any) -> None:
+def test_unresponsive_server_does_not_delay_process_exit(server: Server, start: Any) -> None:
     with server.arrived:  # nobody gets an answer while this is held
         finish(start("echo(1)", TOOLTRAIL_EXIT_TIMEOUT="0.2"))
 
 
-def test_forked_children_are_producers_of_their_own(
+def test_forked_children_are_separate_producers(
     server: Server, start: Any, make_trail: Any
 ) -> None:
     finish(
@@ -154,9 +154,7 @@ def test_forked_children_are_producers_of_their_own(
     assert all(map(is_contiguous, producers.values()))
 
 
-def test_a_fork_in_the_middle_of_writing_does_not_deadlock(
-    server: Server, start: Any, make_trail: Any
-) -> None:
+def test_fork_during_writing_does_not_deadlock(server: Server, start: Any, make_trail: Any) -> None:
     finish(
         start(
             """
@@ -182,7 +180,7 @@ def test_a_fork_in_the_middle_of_writing_does_not_deadlock(
     assert len(by_producer(server)) == 7
 
 
-def test_a_fork_waits_until_no_tool_is_being_described(server: Server, start: Any) -> None:
+def test_fork_waits_for_a_running_tool_description(server: Server, start: Any) -> None:
     # Pydantic's own locks, held by a thread the child does not have, would hang it for ever.
     output = finish(
         start(
@@ -213,7 +211,9 @@ def test_a_fork_waits_until_no_tool_is_being_described(server: Server, start: An
     assert output == "forked after\n"
 
 
-def test_spawned_children_and_daemon_threads(server: Server, start: Any, make_trail: Any) -> None:
+def test_spawned_children_and_daemon_threads_lose_no_events(
+    server: Server, start: Any, make_trail: Any
+) -> None:
     finish(
         start(
             f"""
@@ -235,7 +235,7 @@ def test_spawned_children_and_daemon_threads(server: Server, start: Any, make_tr
     assert sorted(event["args"]["n"] for event in server.events if "args" in event) == [1, 2]
 
 
-def test_one_key_never_sends_another_s_events(
+def test_events_of_another_key_are_never_sent(
     server: Server, start: Any, make_trail: Any, tmp_path: Path
 ) -> None:
     other = KEY.replace("key1", "key2")
@@ -245,7 +245,7 @@ def test_one_key_never_sends_another_s_events(
     assert len(list(tmp_path.glob("*/*/*.open"))) == 1
 
 
-def test_an_unwritable_spool_is_a_warning_and_memory(server: Server, start: Any) -> None:
+def test_unwritable_spool_falls_back_to_memory_with_a_warning(server: Server, start: Any) -> None:
     process = start("echo(1); print(trail.flush(20))", TOOLTRAIL_SPOOL_DIR="/proc/nowhere")
     out, err = process.communicate(timeout=60)
     assert out == "True\n"
@@ -253,7 +253,7 @@ def test_an_unwritable_spool_is_a_warning_and_memory(server: Server, start: Any)
     assert len(server.events) == 2
 
 
-def test_the_sdk_needs_neither_django_nor_a_thread_before_the_first_event(start: Any) -> None:
+def test_sdk_imports_no_django_and_starts_no_thread_before_the_first_event(start: Any) -> None:
     out = finish(
         start(
             """
@@ -266,7 +266,7 @@ def test_the_sdk_needs_neither_django_nor_a_thread_before_the_first_event(start:
     assert out == "False\n1\n"
 
 
-def test_a_call_that_forks_is_ended_by_its_parent_alone(
+def test_call_that_forks_is_ended_only_by_the_parent(
     server: Server, start: Any, make_trail: Any
 ) -> None:
     finish(
@@ -300,7 +300,7 @@ def test_a_call_that_forks_is_ended_by_its_parent_alone(
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_what_multiprocessing_s_children_did_is_sent_when_their_parent_ends(
+def test_events_of_multiprocessing_children_are_sent_when_the_parent_exits(
     server: Server, start: Any, tmp_path: Path, method: str
 ) -> None:
     program = tmp_path / "program.py"
@@ -325,7 +325,7 @@ def test_what_multiprocessing_s_children_did_is_sent_when_their_parent_ends(
     assert all(map(is_contiguous, by_producer(server).values()))
 
 
-def test_a_process_told_to_end_leaves_in_order(server: Server, start: Any) -> None:
+def test_terminated_process_accounts_for_every_event(server: Server, start: Any) -> None:
     process = start(
         """
         import signal
@@ -358,7 +358,7 @@ def test_a_process_told_to_end_leaves_in_order(server: Server, start: Any) -> No
     assert set(range(last + 1)) <= ends
 
 
-def test_daemon_threads_that_never_stop_do_not_disturb_the_end(
+def test_endless_daemon_threads_do_not_disturb_process_exit(
     server: Server, start: Any, make_trail: Any
 ) -> None:
     finish(
@@ -381,7 +381,7 @@ def test_daemon_threads_that_never_stop_do_not_disturb_the_end(
     assert all(map(is_contiguous, by_producer(server).values()))
 
 
-def test_tasks_of_one_loop_and_its_threads(server: Server, start: Any) -> None:
+def test_concurrent_tasks_and_threads_record_contiguous_events(server: Server, start: Any) -> None:
     finish(
         start(
             """
@@ -403,9 +403,7 @@ def test_tasks_of_one_loop_and_its_threads(server: Server, start: Any) -> None:
     assert is_contiguous(numbers)
 
 
-def test_flush_after_each_call_leaves_nothing_to_a_frozen_process(
-    server: Server, start: Any
-) -> None:
+def test_flush_after_each_call_leaves_no_waiting_events(server: Server, start: Any) -> None:
     process = start(
         """
         for n in range(5):

@@ -18,7 +18,7 @@ from tooltrail.testing import MemoryTrail
 from tooltrail.tools import Tool, compute_call_id
 
 
-def test_a_call_is_a_start_and_an_end_the_server_accepts(trail: MemoryTrail) -> None:
+def test_call_emits_a_valid_start_and_end_event(trail: MemoryTrail) -> None:
     @trail.tool(version="7", timeouts_ms=1500)
     def search(query: str, limit: int = 10) -> list[str]:
         return [query] * 2
@@ -48,7 +48,7 @@ def test_a_call_is_a_start_and_an_end_the_server_accepts(trail: MemoryTrail) -> 
     assert start.producer_id == end.producer_id
 
 
-def test_an_exception_reaches_the_caller_and_the_end_event(trail: MemoryTrail) -> None:
+def test_exception_reaches_the_caller_and_the_end_event(trail: MemoryTrail) -> None:
     @trail.tool
     def fetch(url: str) -> str:
         trail.current().attempt = 2
@@ -68,7 +68,7 @@ def test_an_exception_reaches_the_caller_and_the_end_event(trail: MemoryTrail) -
     }
 
 
-def test_without_a_trace_every_outermost_call_gets_one_of_its_own(trail: MemoryTrail) -> None:
+def test_each_outermost_call_without_a_trace_gets_a_new_trace_id(trail: MemoryTrail) -> None:
     @trail.tool
     def ping() -> None: ...
 
@@ -109,7 +109,7 @@ def test_calls_nest_through_await_gather_and_to_thread(trail: MemoryTrail) -> No
     assert {each["trace_id"] for each in starts} == {top["trace_id"]}
 
 
-def test_after_a_call_what_follows_is_not_nested_in_it(trail: MemoryTrail) -> None:
+def test_calls_after_a_failed_call_are_not_nested_in_the_failed_call(trail: MemoryTrail) -> None:
     @trail.tool
     def fail() -> None:
         raise ValueError
@@ -121,7 +121,7 @@ def test_after_a_call_what_follows_is_not_nested_in_it(trail: MemoryTrail) -> No
     assert all("parent_invocation_id" not in event for event in trail.events)
 
 
-def test_a_carried_function_runs_in_the_trace_on_any_thread(trail: MemoryTrail) -> None:
+def test_carried_function_runs_in_the_trace_on_any_thread(trail: MemoryTrail) -> None:
     @trail.tool
     def work(n: int) -> int:
         return n
@@ -137,7 +137,7 @@ def test_a_carried_function_runs_in_the_trace_on_any_thread(trail: MemoryTrail) 
     assert [start.get("parent_invocation_id") for start in starts] == [None, parent, parent]
 
 
-def test_a_trace_left_in_another_context_is_no_matter_to_the_host(trail: MemoryTrail) -> None:
+def test_trace_exited_in_another_context_does_not_raise(trail: MemoryTrail) -> None:
     block = trail.trace("t-1")
 
     assert copy_context().run(block.__enter__) == "t-1"
@@ -167,7 +167,7 @@ def test_traces_inherit_and_replace_context(trail: MemoryTrail) -> None:
     assert start["parent_invocation_id"] == "0198c0de-0000-7000-8000-00000000000a"
 
 
-def test_what_belongs_to_one_call_is_not_its_nested_calls(trail: MemoryTrail) -> None:
+def test_tool_call_id_is_not_inherited_by_nested_calls(trail: MemoryTrail) -> None:
     @trail.tool
     def inner() -> None: ...
 
@@ -182,7 +182,7 @@ def test_what_belongs_to_one_call_is_not_its_nested_calls(trail: MemoryTrail) ->
     assert ("tool_call_id" in second, second["case_id"]) == (False, "c")
 
 
-def test_auth_and_unknown_context_never_travel(
+def test_auth_and_unknown_context_are_never_sent(
     trail: MemoryTrail, caplog: pytest.LogCaptureFixture
 ) -> None:
     @trail.tool
@@ -243,7 +243,9 @@ class Question(BaseModel):
         ),
     ],
 )
-def test_an_envelope_is_taken_as_it_is(trail: MemoryTrail, returned: Any, output: Any) -> None:
+def test_returned_envelope_is_recorded_unchanged(
+    trail: MemoryTrail, returned: Any, output: Any
+) -> None:
     @trail.tool
     def tool() -> Any:
         return returned
@@ -254,7 +256,7 @@ def test_an_envelope_is_taken_as_it_is(trail: MemoryTrail, returned: Any, output
     assert end["is_error"] is False
 
 
-def test_a_tool_describes_its_call_through_current(trail: MemoryTrail) -> None:
+def test_current_call_accepts_metadata_for_the_end_event(trail: MemoryTrail) -> None:
     @trail.tool
     def summarise(text: str) -> str:
         call = trail.current()
@@ -275,7 +277,7 @@ def test_a_tool_describes_its_call_through_current(trail: MemoryTrail) -> None:
     trail.current().cache_hit = True  # outside any call: nothing happens
 
 
-def test_each_try_says_which_it_was_whether_it_failed_or_not(trail: MemoryTrail) -> None:
+def test_attempt_number_is_recorded_for_failed_and_successful_calls(trail: MemoryTrail) -> None:
     @trail.tool
     def fetch(attempt: int) -> str:
         trail.current().attempt = attempt
@@ -295,7 +297,7 @@ def test_each_try_says_which_it_was_whether_it_failed_or_not(trail: MemoryTrail)
     assert trail.models
 
 
-def test_record_is_a_call_without_a_function(trail: MemoryTrail) -> None:
+def test_record_creates_a_call_without_a_function(trail: MemoryTrail) -> None:
     with trail.record("shell", {"command": "ls"}, version="1") as recorded:
         recorded.call.attempt = 1
         recorded.output = ["a", "b"]
@@ -307,7 +309,7 @@ def test_record_is_a_call_without_a_function(trail: MemoryTrail) -> None:
     assert failed["is_error"]
 
 
-def test_self_is_no_argument_and_methods_stay_methods(trail: MemoryTrail) -> None:
+def test_self_is_not_recorded_as_argument(trail: MemoryTrail) -> None:
     class Shop:
         @trail.tool
         def find(self, hat: str, *, size: int = 3) -> str:
@@ -317,9 +319,7 @@ def test_self_is_no_argument_and_methods_stay_methods(trail: MemoryTrail) -> Non
     assert trail.events[0]["args"] == {"hat": "bowler", "size": 4}
 
 
-def test_any_signature_is_recorded_and_a_wrong_call_is_python_s_own_error(
-    trail: MemoryTrail,
-) -> None:
+def test_any_signature_is_recorded_and_a_wrong_call_raises_type_error(trail: MemoryTrail) -> None:
     @trail.tool
     def anything(first: int, /, *rest: int, **more: int) -> int:
         return first + sum(rest) + sum(more.values())
@@ -350,7 +350,7 @@ class Odd:
         raise AssertionError("reprs are not asked for")
 
 
-def test_recording_uses_up_no_generator(trail: MemoryTrail) -> None:
+def test_recording_does_not_consume_generators(trail: MemoryTrail) -> None:
     """Neither the tool nor its caller may find it empty."""
 
     def numbers() -> Any:
@@ -402,7 +402,7 @@ def _deep() -> list[Any]:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_json_has_no_word_for_is_recorded_as_well_as_it_can(
+def test_values_without_json_form_are_recorded_approximately(
     trail: MemoryTrail, value: Any, recorded: Any
 ) -> None:
     @trail.tool
@@ -417,7 +417,7 @@ def test_what_json_has_no_word_for_is_recorded_as_well_as_it_can(
 
 
 @pytest.mark.parametrize("capture", ["shape", "none"])
-def test_capture_keeps_values_out(trail: MemoryTrail, capture: Any) -> None:
+def test_capture_modes_omit_values(trail: MemoryTrail, capture: Any) -> None:
     @trail.tool(capture=capture)
     def find(name: str, ages: list[int]) -> dict[str, Any]:
         if not ages:
@@ -445,7 +445,7 @@ def test_capture_keeps_values_out(trail: MemoryTrail, capture: Any) -> None:
     assert start["removed"]
 
 
-def test_long_payloads_are_cut_after_redaction() -> None:
+def test_long_payloads_are_truncated_after_redaction() -> None:
     trail = MemoryTrail(max_payload_bytes=10_000)
 
     @trail.tool
@@ -461,7 +461,7 @@ def test_long_payloads_are_cut_after_redaction() -> None:
     assert cut["removed"][0]["reason"].startswith("too long")
 
 
-def test_an_adk_tool_runs_in_a_trail_s_context(trail: MemoryTrail) -> None:
+def test_adk_tool_runs_in_the_context_of_a_trail(trail: MemoryTrail) -> None:
     @trail.tool
     def inner() -> int:
         return 1
@@ -491,7 +491,7 @@ def test_an_adk_tool_runs_in_a_trail_s_context(trail: MemoryTrail) -> None:
     assert "hunter2" not in json.dumps(events)
 
 
-def test_emit_takes_any_event_of_the_contract(trail: MemoryTrail) -> None:
+def test_emit_accepts_any_event_of_the_contract(trail: MemoryTrail) -> None:
     trail.emit(
         {
             "type": "toolExecutionStart",
@@ -510,7 +510,7 @@ def test_emit_takes_any_event_of_the_contract(trail: MemoryTrail) -> None:
     assert trail.models
 
 
-def test_without_a_server_tools_run_and_one_warning_says_so(
+def test_tools_run_without_a_server_after_one_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TOOLTRAIL_URL", raising=False)
@@ -529,7 +529,7 @@ def test_without_a_server_tools_run_and_one_warning_says_so(
     assert "TOOLTRAIL_URL" in caplog.text
 
 
-def test_our_own_mistakes_do_not_reach_the_host(
+def test_internal_errors_do_not_reach_the_host(
     make_trail: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trail: Trail = make_trail(clock=lambda: 1 / 0)

@@ -35,7 +35,7 @@ def encode(
         "private_key", "credentials", "Set-Cookie", "auth", "jwt", "passwords", "API_KEYS",
     ],
 )  # fmt: skip  # by line as they belong together
-def test_members_with_such_names_are_removed(name: str) -> None:
+def test_members_with_secret_names_are_redacted(name: str) -> None:
     value = {"a": [{name: {"deep": 1}, "kept": 2}]}
     cleaned, notes = encode(value)
     assert cleaned == {"a": [{name: MARK, "kept": 2}]}
@@ -47,7 +47,7 @@ def test_members_with_such_names_are_removed(name: str) -> None:
     "name",
     ["token_usage", "max_tokens", "tokens", "author", "secretary", "tokenizer", "key", "passage"],
 )
-def test_members_with_harmless_names_stay(name: str) -> None:
+def test_members_with_harmless_names_are_kept(name: str) -> None:
     assert encode({name: 1}) == ({name: 1}, [])
 
 
@@ -66,7 +66,7 @@ def test_members_with_harmless_names_stay(name: str) -> None:
         (f'curl -H "x: {TOKEN}"', "access key"),
     ],
 )
-def test_texts_that_carry_credentials_are_removed(text: str, reason: str) -> None:
+def test_texts_with_credentials_are_redacted(text: str, reason: str) -> None:
     cleaned, notes = encode({"q": ["fine", text]})
     assert cleaned == {"q": ["fine", MARK]}
     assert notes == [{"path": "$.args.q[1]", "reason": reason}]
@@ -86,12 +86,12 @@ def secret_names(draw: st.DrawFn) -> str:
 
 
 @given(secret_names(), st.text(string.printable, max_size=5))
-def test_the_quick_look_misses_no_name_the_rule_knows(name: str, text: str) -> None:
+def test_fast_check_misses_no_secret_name(name: str, text: str) -> None:
     if REDACTOR.is_secret_name(name):
         assert not REDACTOR.is_harmless(encode_json({text: 1, "a": {name: "x"}}).decode())
 
 
-def test_users_add_names_paths_and_patterns() -> None:
+def test_custom_names_paths_and_patterns_are_redacted() -> None:
     redactor = Redactor(
         keys=["iban"],
         paths=["$.args.customer.*", "$.args.rows[*].email"],
@@ -118,23 +118,23 @@ def test_users_add_names_paths_and_patterns() -> None:
     assert encode({"email": "x"}, redactor, "$.output.data") == ({"email": "x"}, [])
 
 
-def test_the_built_in_rules_can_be_left_out() -> None:
+def test_default_rules_can_be_disabled() -> None:
     assert encode({"password": TOKEN}, Redactor(defaults=False)) == ({"password": TOKEN}, [])
 
 
 @pytest.mark.parametrize("pattern", [r"(?=a)b", r"(a)\1", "("])
-def test_patterns_that_could_take_for_ever_are_refused(pattern: str) -> None:
+def test_unsafe_patterns_are_rejected(pattern: str) -> None:
     with pytest.raises(ValueError, match="pattern"):
         Redactor(patterns={"bad": pattern})
 
 
 @pytest.mark.parametrize("path", ["args.x", "$", "$.a..b", "$[x]", ""])
-def test_paths_that_cannot_be_read_are_refused(path: str) -> None:
+def test_invalid_paths_are_rejected(path: str) -> None:
     with pytest.raises(ValueError, match="path"):
         Redactor(paths=[path])
 
 
-def test_what_is_too_deep_for_the_server_is_cut() -> None:
+def test_values_nested_too_deep_for_the_server_are_truncated() -> None:
     deep: Any = "bottom"
     for _ in range(80):
         deep = [deep]
@@ -143,7 +143,7 @@ def test_what_is_too_deep_for_the_server_is_cut() -> None:
     assert json.dumps(cleaned).count("[") < 64
 
 
-def test_results_and_errors_are_redacted_too(trail: MemoryTrail) -> None:
+def test_results_and_errors_are_redacted(trail: MemoryTrail) -> None:
     @trail.tool
     def login(user: str) -> dict[str, str]:
         if user == "x":
@@ -159,7 +159,7 @@ def test_results_and_errors_are_redacted_too(trail: MemoryTrail) -> None:
     assert trail.events[3]["output"]["error"]["message"] == MARK
 
 
-def test_redaction_can_be_switched_off_for_one_tool(trail: MemoryTrail) -> None:
+def test_redaction_can_be_disabled_for_one_tool(trail: MemoryTrail) -> None:
     @trail.tool(redact=False)
     def login(password: str) -> None: ...
 
@@ -167,7 +167,7 @@ def test_redaction_can_be_switched_off_for_one_tool(trail: MemoryTrail) -> None:
     assert trail.events[0]["args"] == {"password": "visible"}
 
 
-def test_the_meta_of_a_result_is_redacted_too(trail: MemoryTrail) -> None:
+def test_result_meta_is_redacted(trail: MemoryTrail) -> None:
     @trail.tool
     def search() -> Any:
         trail.current().routing = {"profile": "small", "api_key": "hunter2"}
@@ -184,7 +184,7 @@ def test_the_meta_of_a_result_is_redacted_too(trail: MemoryTrail) -> None:
 
 
 @pytest.mark.parametrize("capture", ["shape", "none"])
-def test_of_meta_only_figures_are_kept_where_values_are_not(
+def test_result_meta_keeps_only_numbers_when_values_are_not_captured(
     trail: MemoryTrail, capture: Any
 ) -> None:
     @trail.tool(capture=capture)
@@ -245,7 +245,7 @@ JSON_TEXT = json.dumps({"user": "ada", "password": "hunter2", "n": 1})
         ('{"max_tokens": 5', None),
     ],
 )  # fmt: skip
-def test_names_are_found_within_texts(text: str, left: str | None) -> None:
+def test_secret_names_are_redacted_inside_texts(text: str, left: str | None) -> None:
     expected = text if left is None or left == text else left
     cleaned, notes = encode({"a": [text]})
     assert cleaned == {"a": [expected]}
@@ -254,7 +254,7 @@ def test_names_are_found_within_texts(text: str, left: str | None) -> None:
     assert REDACTOR.clean_text(expected) == (expected, None)
 
 
-def test_json_in_json_in_json_is_cleaned_however_deep() -> None:
+def test_nested_json_texts_are_redacted_at_any_depth() -> None:
     value: Any = {"password": "hunter2", "kept": "x"}
     for depth in range(12):
         value = {"body": json.dumps(value)}
@@ -265,7 +265,7 @@ def test_json_in_json_in_json_is_cleaned_however_deep() -> None:
         assert ("kept" in cleaned) is (depth <= TEXTS_DEEP_MAX)
 
 
-def test_own_patterns_are_searched_for_within_json_texts() -> None:
+def test_custom_patterns_apply_inside_json_texts() -> None:
     redactor = Redactor(patterns={"iban": r"^DE\d+$"})
     assert encode('{"to":"DE89","n":"x"}', redactor) == (
         '{"to":"[redacted]","n":"x"}',
@@ -279,7 +279,7 @@ def test_own_patterns_are_searched_for_within_json_texts() -> None:
              'password="' + "\\" * 120_000, "password" + " " * 120_000, "{pwd " * 24_000,
              ", a :" * 24_000, "pwd=(" * 24_000],
 )  # fmt: skip
-def test_hostile_texts_cost_time_linear_to_their_length(text: str) -> None:
+def test_redaction_of_hostile_texts_takes_linear_time(text: str) -> None:
     began = time.process_time()
     REDACTOR.clean_text(text + ' password="x"')
     assert time.process_time() - began < 10  # quadratic took minutes

@@ -34,7 +34,7 @@ def numbers(server: Server) -> list[int]:
     return sorted(event["producer_seq"] for event in server.events)
 
 
-def test_calls_arrive_once_in_batches_the_server_takes(
+def test_calls_are_delivered_once_in_batches_within_the_limits(
     make_trail: MakeTrail, server: Server
 ) -> None:
     trail = make_trail()
@@ -51,7 +51,7 @@ def test_calls_arrive_once_in_batches_the_server_takes(
     assert (stats.emitted, stats.acknowledged, stats.waiting) == (1400, 1400, 0)
 
 
-def test_a_batch_is_at_most_a_mebibyte(make_trail: MakeTrail, server: Server) -> None:
+def test_batch_is_at_most_one_mebibyte(make_trail: MakeTrail, server: Server) -> None:
     trail = make_trail(redact=False)
     calls(trail, 20, "x" * 100_000)
     assert trail.flush(20)
@@ -59,7 +59,7 @@ def test_a_batch_is_at_most_a_mebibyte(make_trail: MakeTrail, server: Server) ->
     assert max(len(request.body) for request in server.requests) <= 1024 * 1024
 
 
-def test_a_start_is_sent_while_its_tool_still_runs(make_trail: MakeTrail, server: Server) -> None:
+def test_start_event_is_sent_while_the_tool_runs(make_trail: MakeTrail, server: Server) -> None:
     trail = make_trail()
 
     @trail.tool
@@ -71,14 +71,14 @@ def test_a_start_is_sent_while_its_tool_still_runs(make_trail: MakeTrail, server
 
 
 @pytest.mark.parametrize("mode", ["process", "fsync", "memory"])
-def test_every_spool_mode_ships(make_trail: MakeTrail, server: Server, mode: str) -> None:
+def test_every_spool_mode_delivers_events(make_trail: MakeTrail, server: Server, mode: str) -> None:
     trail = make_trail(spool=mode)
     calls(trail, 3)
     assert trail.flush(20)
     assert numbers(server) == list(range(6))
 
 
-def test_an_attempt_that_was_not_acknowledged_does_not_count_as_sent(
+def test_unacknowledged_attempts_do_not_count_as_sent(
     make_trail: MakeTrail, server: Server
 ) -> None:
     refuses = True
@@ -108,7 +108,7 @@ FAILURES: dict[str, Reply] = {
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
-def test_what_is_not_taken_is_kept_and_sent_again_under_the_same_id(
+def test_unaccepted_batch_is_kept_and_sent_again_with_the_same_id(
     make_trail: MakeTrail, server: Server, failure: Reply, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures = [failure] * 3
@@ -124,7 +124,7 @@ def test_what_is_not_taken_is_kept_and_sent_again_under_the_same_id(
     assert len(caplog.records) <= 2
 
 
-def test_an_answer_lost_after_the_commit_doubles_nothing(
+def test_lost_response_after_commit_creates_no_duplicates(
     make_trail: MakeTrail, server: Server
 ) -> None:
     lost: list[str] = []
@@ -144,7 +144,7 @@ def test_an_answer_lost_after_the_commit_doubles_nothing(
     assert server.duplicates == 0
 
 
-def test_retry_after_is_honoured_even_by_flush(make_trail: MakeTrail, server: Server) -> None:
+def test_retry_after_is_respected_even_by_flush(make_trail: MakeTrail, server: Server) -> None:
     server.plan = lambda request: (429, {}, {"Retry-After": "600"}) if request.batch_id else None
     trail = make_trail()
     calls(trail, 1)
@@ -155,7 +155,7 @@ def test_retry_after_is_honoured_even_by_flush(make_trail: MakeTrail, server: Se
 
 
 @pytest.mark.parametrize("status", [400, 415, 422])
-def test_what_the_server_can_never_take_is_laid_aside(
+def test_permanently_rejected_batch_is_kept_aside_and_declared(
     make_trail: MakeTrail, server: Server, tmp_path: Path, status: int
 ) -> None:
     refused: list[Reply] = [(status, {"detail": "no lines"}, {})]
@@ -174,7 +174,7 @@ def test_what_the_server_can_never_take_is_laid_aside(
     assert parked.with_suffix(".reason").read_text() == f"{status} no lines\n"
 
 
-def test_a_server_that_refuses_even_gaps_is_not_told_of_gaps_for_ever(
+def test_rejected_gap_events_are_not_declared_again(
     make_trail: MakeTrail, server: Server, tmp_path: Path
 ) -> None:
     server.plan = lambda request: (400, {}, {}) if request.batch_id else None
@@ -186,7 +186,7 @@ def test_a_server_that_refuses_even_gaps_is_not_told_of_gaps_for_ever(
     assert len(list(tmp_path.glob("*/rejected/*.ndjson"))) == 2
 
 
-def test_what_was_refused_takes_a_quarter_of_the_budget_at_most(
+def test_rejected_batches_use_at_most_a_quarter_of_the_budget(
     make_trail: MakeTrail, server: Server, tmp_path: Path
 ) -> None:
     server.plan = lambda request: (400, {}, {}) if request.batch_id else None
@@ -199,7 +199,7 @@ def test_what_was_refused_takes_a_quarter_of_the_budget_at_most(
     assert sum(path.stat().st_size for path in kept) <= 25_000
 
 
-def test_a_batch_damaged_on_the_disk_costs_its_damaged_lines_once(
+def test_damaged_lines_of_a_batch_are_declared_once(
     make_trail: MakeTrail, server: Server, tmp_path: Path
 ) -> None:
     busy: list[Reply] = [(503, {}, {})] * 3
@@ -219,7 +219,7 @@ def test_a_batch_damaged_on_the_disk_costs_its_damaged_lines_once(
     assert trail.stats().dropped == {"damaged": 3}
 
 
-def test_events_that_come_faster_than_the_server_takes_them_lose_payloads_first(
+def test_payloads_are_dropped_first_when_events_exceed_the_budget(
     make_trail: MakeTrail, server: Server
 ) -> None:
     trail = make_trail(max_bytes=4_000_000)
@@ -239,7 +239,9 @@ def test_events_that_come_faster_than_the_server_takes_them_lose_payloads_first(
     assert not server.gaps
 
 
-def test_a_batch_too_large_is_split_until_it_fits(make_trail: MakeTrail, server: Server) -> None:
+def test_oversized_batch_is_split_until_each_part_fits(
+    make_trail: MakeTrail, server: Server
+) -> None:
     server.plan = lambda request: (413, {}, {}) if len(request.events) > 2 else None
     trail = make_trail()
     calls(trail, 5)
@@ -248,7 +250,7 @@ def test_a_batch_too_large_is_split_until_it_fits(make_trail: MakeTrail, server:
     assert server.duplicates == 0
 
 
-def test_an_event_too_large_loses_its_payload_first(make_trail: MakeTrail, server: Server) -> None:
+def test_oversized_event_is_sent_without_its_payload(make_trail: MakeTrail, server: Server) -> None:
     server.plan = lambda request: (413, {}, {}) if len(request.body) > 1000 else None
     trail = make_trail()
     calls(trail, 1, "x" * 5000)
@@ -259,7 +261,7 @@ def test_an_event_too_large_loses_its_payload_first(make_trail: MakeTrail, serve
     assert end["output"] == {"status": "ok", "meta": {"took_ms": end["output"]["meta"]["took_ms"]}}
 
 
-def test_rejected_lines_lie_in_the_server_s_inbox_and_are_counted(
+def test_lines_in_the_inbox_of_the_server_are_counted_as_rejected(
     make_trail: MakeTrail, server: Server
 ) -> None:
     answer = {
@@ -274,7 +276,7 @@ def test_rejected_lines_lie_in_the_server_s_inbox_and_are_counted(
     assert (trail.stats().rejected, trail.stats().waiting) == (1, 0)
 
 
-def test_the_server_sets_the_pace(make_trail: MakeTrail, server: Server) -> None:
+def test_server_sets_the_sending_pace(make_trail: MakeTrail, server: Server) -> None:
     answer = {"accepted": 1, "next_after_ms": 60_000}
     server.plan = lambda request: (200, answer, {}) if request.batch_id else None
     trail = make_trail()
@@ -288,7 +290,7 @@ def test_the_server_sets_the_pace(make_trail: MakeTrail, server: Server) -> None
     assert trail.flush(20), "flush does not wait for the pace"
 
 
-def test_a_sleeping_server_costs_the_host_nothing(make_trail: MakeTrail, server: Server) -> None:
+def test_unresponsive_server_does_not_block_the_host(make_trail: MakeTrail, server: Server) -> None:
     awake = server.arrived
     asleep = [True]
 
@@ -310,7 +312,7 @@ def test_a_sleeping_server_costs_the_host_nothing(make_trail: MakeTrail, server:
     assert numbers(server) == list(range(1200))
 
 
-def test_without_a_server_events_wait_on_file_for_the_next_process(
+def test_undelivered_events_stay_on_disk_for_the_next_process(
     server: Server, make_trail: MakeTrail, tmp_path: Path
 ) -> None:
     server.plan = lambda request: (503, {}, {})
@@ -328,7 +330,7 @@ def test_without_a_server_events_wait_on_file_for_the_next_process(
     assert not list(tmp_path.glob("*/*/*"))
 
 
-def test_budget_takes_payloads_before_events_and_declares_what_is_lost(
+def test_budget_drops_payloads_before_events_and_declares_lost_events(
     make_trail: MakeTrail, server: Server
 ) -> None:
     server.plan = lambda request: (503, {}, {}) if request.batch_id else None
@@ -347,7 +349,7 @@ def test_budget_takes_payloads_before_events_and_declares_what_is_lost(
     assert {gap["reason"] for gap in server.gaps.values()} <= {"spool-full"}
 
 
-def test_what_has_waited_too_long_is_given_up_while_the_server_is_away(
+def test_expired_events_are_dropped_while_the_server_is_unavailable(
     make_trail: MakeTrail, server: Server
 ) -> None:
     server.plan = lambda request: (503, {}, {}) if request.batch_id else None
@@ -365,7 +367,7 @@ def test_what_has_waited_too_long_is_given_up_while_the_server_is_away(
     assert {gap["reason"] for gap in server.gaps.values()} == {"expired"}
 
 
-def test_an_executor_that_must_not_run_unrecorded_does_not(
+def test_tool_does_not_run_with_a_full_spool_and_when_full_raise(
     make_trail: MakeTrail, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.plan = lambda request: (503, {}, {}) if request.batch_id else None
@@ -387,9 +389,7 @@ def test_an_executor_that_must_not_run_unrecorded_does_not(
     assert len(server.events) == 2 * len(ran)
 
 
-def test_an_executor_that_must_not_run_unrecorded_does_not_rely_on_memory(
-    server: Server,
-) -> None:
+def test_tool_does_not_run_with_an_unwritable_spool_and_when_full_raise(server: Server) -> None:
     trail = Trail(server.url, KEY, spool_dir="/proc/nowhere", when_full="raise")
     with pytest.raises(SpoolFullError):
         calls(trail, 1)
@@ -397,7 +397,7 @@ def test_an_executor_that_must_not_run_unrecorded_does_not_rely_on_memory(
     assert not server.events
 
 
-def test_tools_are_announced_once_digest_first(make_trail: MakeTrail, server: Server) -> None:
+def test_tools_are_announced_once_by_digest_first(make_trail: MakeTrail, server: Server) -> None:
     import json
 
     def plan(request: Request) -> Reply | None:
@@ -434,7 +434,7 @@ def test_tools_are_announced_once_digest_first(make_trail: MakeTrail, server: Se
     assert body["meta"] == {"team": "hats"}
 
 
-def test_a_registry_that_refuses_is_asked_once(
+def test_forbidden_registration_is_attempted_once(
     make_trail: MakeTrail, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.plan = lambda r: (403, {}, {}) if r.path == "/api/v1/tools" else None
@@ -451,7 +451,7 @@ def test_a_registry_that_refuses_is_asked_once(
     ) == 1
 
 
-def test_a_disk_too_full_to_split_a_batch_is_tried_again(
+def test_batch_split_is_retried_after_a_full_disk(
     make_trail: MakeTrail, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     full = [True]
@@ -475,7 +475,7 @@ def test_a_disk_too_full_to_split_a_batch_is_tried_again(
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="no /proc/net/tcp here")
-def test_a_closed_trail_leaves_no_connection_open(make_trail: MakeTrail, server: Server) -> None:
+def test_closed_trail_leaves_no_open_connection(make_trail: MakeTrail, server: Server) -> None:
     trail = make_trail()
     calls(trail, 1)
     assert trail.flush(20)
@@ -491,7 +491,7 @@ def established(server: Server) -> list[str]:
     return [row[1] for row in rows if row[2].endswith(port) and row[3] == "01"]
 
 
-def test_a_forgotten_trail_still_delivers(server: Server, tmp_path: Path) -> None:
+def test_unreferenced_trail_still_delivers_at_exit(server: Server, tmp_path: Path) -> None:
     import gc
 
     from tooltrail.trail import _close_all

@@ -34,7 +34,7 @@ def spool(root: Path) -> Iterator[SegmentSpool]:
     spool.close()
 
 
-def test_lines_survive_their_round_trip() -> None:
+def test_sealed_lines_round_trip() -> None:
     texts = [b'{"a":"\\t\\n"}', b"{}", '{"é":"😀"}'.encode()]
     data = b"".join(map(seal_line, texts))
     assert open_lines(data) == texts
@@ -59,14 +59,14 @@ def numbered(count: int, start: int = 0) -> list[bytes]:
         (lambda lines: b"", [5, 6, 7, 8], []),
     ],
 )
-def test_a_torn_tail_costs_its_own_line(damage: Any, kept: list[int], lost: list[int]) -> None:
+def test_torn_tail_loses_only_its_own_line(damage: Any, kept: list[int], lost: list[int]) -> None:
     lines = numbered(5, start=5)
     found = salvage(b"".join(lines[:-1]) + damage(lines), 5)
     assert numbers(found.lines) == {"p": [range(kept[0], kept[-1] + 1)]}
     assert [seq for each in found.lost for seq in each] == lost
 
 
-def test_damage_in_the_middle_is_known_by_the_numbers_missing() -> None:
+def test_damage_in_the_middle_is_located_by_missing_numbers() -> None:
     lines = numbered(10)
     data = b"".join([*lines[:2], b"\0" * 200, *lines[5:8], b"rubbish\n", lines[9]])
     found = salvage(data, 0)
@@ -91,7 +91,9 @@ def room(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return room
 
 
-def test_a_full_disk_and_full_memory_lose_events_and_say_which(root: Path, room: list[int]) -> None:
+def test_events_lost_to_a_full_disk_and_full_memory_are_declared(
+    root: Path, room: list[int]
+) -> None:
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=300)
     kept = [spool.append(spooled_event(n)) for n in range(20)]
     assert kept == [True] * kept.count(True) + [False] * kept.count(False)
@@ -109,7 +111,7 @@ def test_a_full_disk_and_full_memory_lose_events_and_say_which(root: Path, room:
     spool.close()
 
 
-def test_what_a_full_disk_does_not_take_waits_in_memory_and_then_on_file(
+def test_events_wait_in_memory_on_a_full_disk_and_reach_the_disk_later(
     root: Path, spool: SegmentSpool, room: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     for n in range(700):
@@ -128,17 +130,13 @@ def test_what_a_full_disk_does_not_take_waits_in_memory_and_then_on_file(
     heir.close()
 
 
-def test_tools_that_must_not_run_unrecorded_do_not_rely_on_memory(
-    root: Path, room: list[int]
-) -> None:
+def test_append_fails_on_a_full_disk_without_memory_spill(root: Path, room: list[int]) -> None:
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=0)
     assert [spool.append(spooled_event(n)) for n in range(10)][-1] is False
     spool.close()
 
 
-def test_a_folder_that_vanishes_is_made_again_and_the_loss_declared(
-    spool: SegmentSpool, root: Path
-) -> None:
+def test_removed_folder_is_recreated_and_the_loss_declared(spool: SegmentSpool, root: Path) -> None:
     assert spool.append(spooled_event(0))
     for path in (root / spool.producer_id).iterdir():
         path.unlink()
@@ -149,7 +147,9 @@ def test_a_folder_that_vanishes_is_made_again_and_the_loss_declared(
     assert (gap["from_seq"], gap["to_seq"], last["producer_seq"]) == (0, 0, 1)
 
 
-def test_the_dead_are_adopted_whole_and_only_once(root: Path, spool: SegmentSpool) -> None:
+def test_spool_of_a_dead_process_is_adopted_completely_and_once(
+    root: Path, spool: SegmentSpool
+) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
     for n in range(3):
         dead.append(spooled_event(n))
@@ -164,7 +164,7 @@ def test_the_dead_are_adopted_whole_and_only_once(root: Path, spool: SegmentSpoo
     assert not (root / dead.producer_id).exists()
 
 
-def test_the_living_are_left_alone(root: Path, spool: SegmentSpool) -> None:
+def test_spool_of_a_live_process_is_not_adopted(root: Path, spool: SegmentSpool) -> None:
     living = SegmentSpool(root, 1_000_000, lambda: None)
     living.append(spooled_event(0))
     spool.adopt()
@@ -173,7 +173,7 @@ def test_the_living_are_left_alone(root: Path, spool: SegmentSpool) -> None:
     living.close()
 
 
-def test_a_damaged_segment_is_adopted_without_what_is_damaged(
+def test_damaged_segment_is_adopted_and_its_damaged_lines_declared(
     root: Path, spool: SegmentSpool
 ) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
@@ -190,7 +190,7 @@ def test_a_damaged_segment_is_adopted_without_what_is_damaged(
     assert gap["reason"] == "damaged"
 
 
-def test_a_segment_cut_off_at_the_end_of_a_line_is_known_by_its_name(
+def test_segment_truncated_at_a_line_end_is_detected_by_its_name(
     root: Path, spool: SegmentSpool
 ) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
@@ -209,7 +209,7 @@ def test_a_segment_cut_off_at_the_end_of_a_line_is_known_by_its_name(
     assert (other["from_seq"], other["to_seq"]) == (5, 9)
 
 
-def test_damage_found_long_after_adoption_is_still_its_first_producer_s(
+def test_damage_after_adoption_is_declared_for_the_original_producer(
     root: Path, spool: SegmentSpool
 ) -> None:
     first = SegmentSpool(root, 1_000_000, lambda: None)
@@ -227,7 +227,7 @@ def test_damage_found_long_after_adoption_is_still_its_first_producer_s(
     assert (gap["producer_id"], gap["from_seq"], gap["to_seq"]) == (first.producer_id, 2, 2)
 
 
-def test_a_file_that_cannot_be_read_does_not_hold_up_the_others(
+def test_unreadable_file_does_not_block_the_others(
     root: Path, spool: SegmentSpool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
@@ -251,7 +251,7 @@ def test_a_file_that_cannot_be_read_does_not_hold_up_the_others(
     assert [each["n"] for each in spooled_events(spool)] == [0, 1, 2, 3]
 
 
-def test_a_disk_too_full_to_adopt_what_is_damaged_declares_it_once(
+def test_damage_is_declared_once_although_adoption_fails_on_a_full_disk(
     root: Path, spool: SegmentSpool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
@@ -274,9 +274,7 @@ def test_a_disk_too_full_to_adopt_what_is_damaged_declares_it_once(
     assert spool.snapshot()["dropped"] == {"damaged": 1}
 
 
-def test_signal_handlers_may_call_tools_in_the_middle_of_one(
-    spool: SegmentSpool, root: Path
-) -> None:
+def test_signal_handlers_can_append_during_an_append(spool: SegmentSpool, root: Path) -> None:
     handled = kept = 0
 
     def handle(number: int, frame: Any) -> None:
@@ -298,7 +296,7 @@ def test_signal_handlers_may_call_tools_in_the_middle_of_one(
     assert not list(root.glob("*/*.open")), "all of them are in batches"
 
 
-def test_a_signal_handler_that_raises_in_the_middle_of_one_leaves_no_hole(
+def test_interrupting_signal_handler_leaves_no_undeclared_hole(
     spool: SegmentSpool, root: Path
 ) -> None:
     class InterruptError(BaseException): ...
@@ -332,7 +330,7 @@ def test_a_signal_handler_that_raises_in_the_middle_of_one_leaves_no_hole(
     heir.close()
 
 
-def test_a_home_half_made_when_interrupted_is_not_the_end(
+def test_interrupted_folder_creation_is_retried_under_a_new_name(
     root: Path, spool: SegmentSpool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(root: Path, name: str) -> int:
@@ -349,7 +347,7 @@ def test_a_home_half_made_when_interrupted_is_not_the_end(
     assert list(root.glob(f"{spool.producer_id}+*/*.batch"))
 
 
-def test_rubbish_in_the_root_never_stops_a_start(root: Path, spool: SegmentSpool) -> None:
+def test_foreign_files_in_the_root_do_not_prevent_a_start(root: Path, spool: SegmentSpool) -> None:
     (root / "a-file").write_text("x")
     (root / "no-lock").mkdir()
     home = root / "dead-1-aa"
@@ -364,7 +362,7 @@ def test_rubbish_in_the_root_never_stops_a_start(root: Path, spool: SegmentSpool
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
-def test_a_kill_while_a_batch_is_replaced_leaves_old_or_new(
+def test_kill_while_a_batch_is_replaced_leaves_the_old_or_the_new(
     root: Path, spool: SegmentSpool, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
@@ -395,7 +393,7 @@ def test_a_kill_while_a_batch_is_replaced_leaves_old_or_new(
     assert [each["n"] for each in spooled_events(spool)] == [0, 1, 2, 3]
 
 
-def test_two_keys_never_meet(tmp_path: Path) -> None:
+def test_spool_roots_differ_by_key_and_server(tmp_path: Path) -> None:
     other_key = KEY.replace("key1", "key2")
     first = make_root(tmp_path, "http://tooltrail", KEY)
     assert first != make_root(tmp_path, "http://tooltrail", other_key)
@@ -406,7 +404,7 @@ def test_two_keys_never_meet(tmp_path: Path) -> None:
     assert json.loads(origin) == {"url": "http://tooltrail", "key_id": "key1"}
 
 
-def test_a_home_is_claimed_by_one_at_a_time(root: Path) -> None:
+def test_home_is_claimed_by_one_process_at_a_time(root: Path) -> None:
     os.close(make_home(root, "dead"))
     with claimed(root / "dead") as first, claimed(root / "dead") as second:
         assert (first, second) == (True, False)
@@ -414,7 +412,7 @@ def test_a_home_is_claimed_by_one_at_a_time(root: Path) -> None:
     assert not (root / "dead").exists()
 
 
-def test_giving_up_a_batch_keeps_the_gaps_it_declares(spool: SegmentSpool) -> None:
+def test_dropping_a_batch_keeps_the_gaps_declared_inside(spool: SegmentSpool) -> None:
     spool._lose("somebody", range(3, 5), "damaged")
     spool.append(spooled_event(0))
     spool.seal()
@@ -424,7 +422,7 @@ def test_giving_up_a_batch_keeps_the_gaps_it_declares(spool: SegmentSpool) -> No
     assert gaps[spool.producer_id]["reason"] == "expired"
 
 
-def test_quiet_processes_keep_their_fair_share(root: Path, spool: SegmentSpool) -> None:
+def test_allowance_is_kept_beside_a_process_with_much_data(root: Path, spool: SegmentSpool) -> None:
     loud = SegmentSpool(root, 10_000_000, lambda: None)
     for n in range(20):
         loud.append(spooled_event(n) + b',"x":"%b"' % (b"x" * 100_000))
@@ -434,7 +432,7 @@ def test_quiet_processes_keep_their_fair_share(root: Path, spool: SegmentSpool) 
     abandon_spool(loud)
 
 
-def test_a_slim_event_keeps_its_place_and_its_verdict() -> None:
+def test_slim_event_keeps_sequence_number_and_verdict() -> None:
     full = {
         "type": "toolExecutionEnd",
         "invocation_id": "i",
@@ -487,7 +485,7 @@ def adopted_age(spool: SegmentSpool, root: Path, sealed_at: float) -> float:
     return time.monotonic() - max(spool.batches(), key=lambda batch: batch.order).since
 
 
-def test_how_long_a_batch_has_waited_is_known_across_processes_and_clocks(
+def test_batch_age_is_known_across_processes_and_clock_changes(
     spool: SegmentSpool, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()

@@ -41,7 +41,7 @@ def read(output: ToolOutput[Question, Answer]) -> str:
     return output.error.message
 
 
-def test_an_envelope_keeps_the_types_of_its_models() -> None:
+def test_envelope_keeps_the_types_of_its_models() -> None:
     result = ToolResult[Question, Answer](
         input=Question(query="hello"), data=Answer(answer="Hi"), meta=ToolResultMeta(took_ms=42)
     )
@@ -50,7 +50,7 @@ def test_an_envelope_keeps_the_types_of_its_models() -> None:
     assert read(result) == "Hi"
 
 
-def test_a_decorated_function_answers_with_either_envelope() -> None:
+def test_decorated_function_returns_either_envelope() -> None:
     output = answer(Question(query="hi"))
 
     assert_type(output, ToolResult[Question, Answer] | ToolError[Question])
@@ -58,7 +58,7 @@ def test_a_decorated_function_answers_with_either_envelope() -> None:
     assert read(answer(Question(query=""))) == "nobody answered"
 
 
-def test_json_is_read_as_either_envelope() -> None:
+def test_json_is_parsed_as_either_envelope() -> None:
     adapter: TypeAdapter[ToolResult[Question, Answer] | ToolError[Question]] = TypeAdapter(
         ToolOutput[Question, Answer]
     )
@@ -66,7 +66,7 @@ def test_json_is_read_as_either_envelope() -> None:
     assert read(adapter.validate_json(answer(Question(query="hi")).model_dump_json())) == "HI"
 
 
-def test_contexts_are_frozen_also_for_the_type_checker() -> None:
+def test_contexts_are_frozen_for_the_type_checker() -> None:
     context = ToolContext(
         tenant_id=UUID(int=1),
         trace_id="trace-123",

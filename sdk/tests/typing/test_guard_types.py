@@ -24,7 +24,7 @@ class Weather(BaseModel):
     unit: str
 
 
-def test_a_result_tells_data_from_violations() -> None:
+def test_validation_result_types_data_and_violations() -> None:
     result = validate({"temperature": 22.0, "unit": "celsius"}, Weather)
 
     assert_type(result, ValidationResult)
@@ -33,7 +33,7 @@ def test_a_result_tells_data_from_violations() -> None:
     assert format_violations_for_llm(result.violations) == "No violations found."
 
 
-def test_a_guard_is_made_once_and_wraps_many() -> None:
+def test_guard_wraps_tools() -> None:
     made = create_guard(Weather, GuardOptions(on_invalid="fallback", fallback_value=None))
 
     assert_type(made, Guard)
@@ -60,7 +60,7 @@ def test_hooks_and_errors_are_typed() -> None:
     assert seen == ["$.temperature", "MISSING_REQUIRED"]
 
 
-def test_a_map_of_tools_stays_a_map_of_tools() -> None:
+def test_guarded_tools_keep_the_mapping_type() -> None:
     tools: dict[str, Callable[..., Any]] = {"one": lambda: 1, "two": lambda: "2"}
     options = GuardOptions(
         on_invalid="coerce-and-warn",
@@ -74,7 +74,7 @@ def test_a_map_of_tools_stays_a_map_of_tools() -> None:
     assert guarded["two"]() == 2
 
 
-def test_options_are_checked_by_name_and_word() -> None:
+def test_option_names_and_values_are_type_checked() -> None:
     def wrong() -> None:
         GuardOptions(on_invalid="ignore")  # type: ignore[arg-type]  # mypy must refuse it
         GuardOptions(fallbackValue=0)  # type: ignore[call-arg]  # mypy must refuse it

@@ -11,7 +11,7 @@ from tooltrail import Redactor, Trail
 from tooltrail.testing import MemoryTrail
 
 
-def test_a_bare_decorator_keeps_the_signature() -> None:
+def test_bare_decorator_keeps_the_signature() -> None:
     trail: Trail = MemoryTrail()
 
     @trail.tool
@@ -22,7 +22,7 @@ def test_a_bare_decorator_keeps_the_signature() -> None:
     assert add(1, right=2) == 3
 
 
-def test_a_decorator_with_options_keeps_the_signature() -> None:
+def test_decorator_with_options_keeps_the_signature() -> None:
     trail = MemoryTrail(redact=Redactor(keys=["iban"]))
 
     @trail.tool(name="weather.get", output_schema={"type": "object"}, on_invalid="throw")
@@ -37,7 +37,7 @@ async def _wait[T](pending: Awaitable[T]) -> T:
     return await pending
 
 
-def test_wrong_arguments_of_a_tool_are_found() -> None:
+def test_wrong_arguments_of_a_tool_are_type_errors() -> None:
     trail = MemoryTrail()
 
     @trail.tool
@@ -73,7 +73,7 @@ def test_traces_calls_and_counters_are_typed() -> None:
     assert len(trail.events) == 4
 
 
-def test_a_function_carried_to_another_thread_keeps_its_signature() -> None:
+def test_carried_function_keeps_its_signature() -> None:
     trail = MemoryTrail()
 
     def work(item: int) -> str:
@@ -84,7 +84,7 @@ def test_a_function_carried_to_another_thread_keeps_its_signature() -> None:
     assert carried(2) == "2"
 
 
-def test_options_are_checked_by_name_and_word() -> None:
+def test_option_names_and_values_are_type_checked() -> None:
     def wrong() -> None:
         Trail(spool="disk")  # type: ignore[arg-type]  # mypy must refuse it
         Trail(capture="some")  # type: ignore[arg-type]  # mypy must refuse it

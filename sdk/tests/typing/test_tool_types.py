@@ -49,7 +49,7 @@ def make_tool() -> Tool:
     )
 
 
-def test_a_tool_runs_in_any_context() -> None:
+def test_tool_runs_in_any_context() -> None:
     turn = Turn()
     contexts: list[ExecutionContext] = [turn, MemoryTrail().context("turn-2")]
 
@@ -63,7 +63,7 @@ async def _call(tool: Tool, context: ExecutionContext) -> Any:
     return await tool.executor(context)({"key": "a"})
 
 
-def test_a_tool_is_told_from_other_values() -> None:
+def test_is_tool_narrows_the_type() -> None:
     value: object = make_tool()
     assert Tool.is_tool(value)
     assert_type(value, Tool)
@@ -79,7 +79,7 @@ def test_registries_and_artifacts_are_typed() -> None:
     assert_type(compute_call_id("lookup", {"key": "a"}), str)
 
 
-def test_members_are_checked_by_name_and_word() -> None:
+def test_member_names_and_values_are_type_checked() -> None:
     def wrong() -> None:
         Tool(name=1)  # type: ignore[arg-type]  # mypy must refuse it
         Tool(on_collision="merge")  # type: ignore[arg-type]  # mypy must refuse it

@@ -25,7 +25,7 @@ def visitor(request: pytest.FixtureRequest, browser: "Browser", demo: Demo) -> I
     context.close()
 
 
-def test_from_signing_in_to_the_violation(visitor: Page, demo: Demo) -> None:
+def test_user_signs_in_and_reaches_the_violation(visitor: Page, demo: Demo) -> None:
     page, heard = visitor, complaints(visitor)
     page.goto("/")
     page.get_by_label("Username").fill(demo.user)

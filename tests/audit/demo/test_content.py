@@ -19,7 +19,7 @@ from tests.support.demo import Demo
 TRICKLE_WITHIN_S = 60.0  # a trace every two to eight seconds
 
 
-def test_it_knows_neither_django_nor_the_database() -> None:
+def test_demo_imports_neither_django_nor_the_database() -> None:
     """Looked at in a bare process, where nobody else has imported them."""
     program = "import sys, audit.demo.__main__; print(*{m.partition('.')[0] for m in sys.modules})"
     found = subprocess.run(
@@ -29,7 +29,7 @@ def test_it_knows_neither_django_nor_the_database() -> None:
     assert not {"django", "psycopg", "config", "tenants", "tools_registry"} & set(found)
 
 
-def test_about_two_thousand_calls_over_the_past_day(demo: Demo) -> None:
+def test_history_has_about_2000_calls_over_the_past_day(demo: Demo) -> None:
     [(count, hours, first, last)] = demo.query(
         "SELECT count(*), count(DISTINCT date_trunc('hour', started_at)),"
         " %s - min(started_at), %s - max(started_at) FROM invocation WHERE started_at < %s",
@@ -41,7 +41,7 @@ def test_about_two_thousand_calls_over_the_past_day(demo: Demo) -> None:
     assert last.total_seconds() < 3600
 
 
-def test_every_call_came_as_events_through_the_log(demo: Demo) -> None:
+def test_every_call_was_recorded_as_events_in_the_log(demo: Demo) -> None:
     """A row put there by hand would have no place in the log, or no producer."""
     [(calls, with_start, ends)] = demo.query(
         "SELECT count(*), count(start_batch_id), count(end_batch_id) FROM invocation"
@@ -58,7 +58,7 @@ def test_every_call_came_as_events_through_the_log(demo: Demo) -> None:
     assert demo.query("SELECT FROM gap") == []
 
 
-def test_no_event_is_from_the_future(demo: Demo) -> None:
+def test_no_event_is_in_the_future(demo: Demo) -> None:
     assert (
         demo.query(
             "SELECT tool_name, ended_at, received_at FROM invocation JOIN batch"
@@ -69,24 +69,24 @@ def test_no_event_is_from_the_future(demo: Demo) -> None:
     )
 
 
-def test_every_error_type(demo: Demo) -> None:
+def test_every_error_type_occurs(demo: Demo) -> None:
     found = {kind for (kind,) in demo.query("SELECT DISTINCT error_type FROM invocation")}
     # GUARD is the index' word for a guard that gave back an error result instead of raising.
     assert found - {"", "GUARD"} == {kind.value for kind in ToolErrorType}
 
 
-def test_every_violation_code(demo: Demo) -> None:
+def test_every_violation_code_occurs(demo: Demo) -> None:
     found = {code for (code,) in demo.query("SELECT DISTINCT code FROM violation")}
     assert found == set(get_args(ViolationCode))
 
 
 @pytest.mark.parametrize("outcome", get_args(Outcome))
-def test_every_outcome_of_a_guard(demo: Demo, outcome: str) -> None:
+def test_every_guard_outcome_occurs(demo: Demo, outcome: str) -> None:
     [(count,)] = demo.query("SELECT count(*) FROM invocation WHERE guard_outcome = %s", outcome)
     assert count > 1
 
 
-def test_cache_hits(demo: Demo) -> None:
+def test_cache_hits_and_misses_occur(demo: Demo) -> None:
     found = demo.query("SELECT cache_hit, count(*) FROM invocation GROUP BY 1")
     assert dict(found)[True] > 10
     assert dict(found)[False] > 0
@@ -102,7 +102,7 @@ def test_retries_carry_their_attempt_and_follow_a_failure(demo: Demo) -> None:
     assert (2,) in retries
 
 
-def test_an_agent_repeats_itself(demo: Demo) -> None:
+def test_repeated_calls_and_polling_occur(demo: Demo) -> None:
     found = demo.query(
         "SELECT tool_name FROM invocation"
         " GROUP BY tool_name, call_id, trace_id, parent_invocation_id HAVING count(*) >= 5"
@@ -110,7 +110,7 @@ def test_an_agent_repeats_itself(demo: Demo) -> None:
     assert {("search_docs",), ("poll_job",)} <= set(found)
 
 
-def test_calls_are_nested_and_run_side_by_side(demo: Demo) -> None:
+def test_nested_calls_run_concurrently(demo: Demo) -> None:
     [(beside,)] = demo.query(
         "SELECT count(*) FROM invocation child JOIN invocation parent"
         " ON parent.tenant_id = child.tenant_id"
@@ -123,7 +123,7 @@ def test_calls_are_nested_and_run_side_by_side(demo: Demo) -> None:
     assert beside > 10
 
 
-def test_one_call_hangs_and_one_process_died_in_its_call(demo: Demo) -> None:
+def test_one_call_hangs_and_one_executor_was_killed_during_a_call(demo: Demo) -> None:
     found = demo.query(
         "SELECT tool_name, started_at < %s, timeouts_ms FROM invocation"
         " WHERE state = 'open' AND run_id IN ('graph_run_killed', 'graph_run_waiting')",
@@ -138,7 +138,7 @@ def test_one_call_hangs_and_one_process_died_in_its_call(demo: Demo) -> None:
     assert [has_ended_any for _, has_ended_any in owners] == [False]
 
 
-def test_tokens_contexts_and_tools_are_there(demo: Demo) -> None:
+def test_tokens_cases_and_output_schemas_occur(demo: Demo) -> None:
     [(tokens, contexts, described)] = demo.query(
         "SELECT (SELECT count(*) FROM invocation WHERE prompt_tokens > 0),"
         " (SELECT count(DISTINCT case_id) FROM invocation),"
@@ -149,7 +149,7 @@ def test_tokens_contexts_and_tools_are_there(demo: Demo) -> None:
     assert described >= 3
 
 
-def test_the_registry_has_every_version_that_calls_name(demo: Demo) -> None:
+def test_registry_contains_every_version_named_by_calls(demo: Demo) -> None:
     unknown = demo.query(
         "SELECT DISTINCT tool_name, tool_version FROM invocation WHERE tool_version <> ''"
         " AND NOT EXISTS (SELECT FROM tool JOIN tool_version published"
@@ -160,7 +160,7 @@ def test_the_registry_has_every_version_that_calls_name(demo: Demo) -> None:
     assert unknown == []
 
 
-def test_both_sides_of_the_release_have_calls_enough_to_compare(demo: Demo) -> None:
+def test_both_versions_of_the_release_have_enough_calls_to_compare(demo: Demo) -> None:
     """History is set back, and the registry publishes now: the page compared 0 calls with 0."""
     [(before, after)] = demo.query(
         "SELECT count(*) FILTER (WHERE tool_version = '1' AND started_at < published.created_at"
@@ -174,7 +174,7 @@ def test_both_sides_of_the_release_have_calls_enough_to_compare(demo: Demo) -> N
     assert min(before, after) >= CALLS_MIN
 
 
-def test_a_stricter_version_brings_kinds_of_violations(demo: Demo) -> None:
+def test_stricter_version_adds_kinds_of_violations(demo: Demo) -> None:
     kinds: dict[str, set[str]] = {"1": set(), "2": set()}
     for version, code in demo.query(
         "SELECT tool_version, code FROM violation WHERE tool_name = 'get_weather'"
@@ -191,7 +191,7 @@ def test_a_stricter_version_brings_kinds_of_violations(demo: Demo) -> None:
     assert (looser, stricter) == (True, True)
 
 
-def test_after_the_history_comes_a_trickle(demo: Demo) -> None:
+def test_new_calls_keep_arriving_after_the_history(demo: Demo) -> None:
     def calls() -> int:
         request = Request(
             f"{demo.url}/api/v1/summary?range=24h",

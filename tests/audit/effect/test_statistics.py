@@ -10,7 +10,7 @@ from audit.effect.statistics import compare_percentiles, compare_shares, upper_t
 from audit.index import histogram
 
 
-def test_the_z_test_gives_a_published_answer() -> None:
+def test_z_test_matches_a_published_result() -> None:
     # The example of proportions_ztest in the documentation of statsmodels: 0.159.
     found = compare_shares(5, 83, 12, 99)
     assert (found.by, round(found.p, 3)) == ("z", 0.159)
@@ -26,7 +26,7 @@ def test_the_z_test_gives_a_published_answer() -> None:
         ((8, 10, 1, 6), 0.034965),  # the same, of earlier versions
     ],
 )
-def test_fishers_test_gives_published_answers(table: tuple[int, int, int, int], p: float) -> None:
+def test_fisher_test_matches_published_results(table: tuple[int, int, int, int], p: float) -> None:
     found = compare_shares(*table)
     assert (found.by, round(found.p, 6)) == ("fisher", p)
     hits, calls, hits_after, calls_after = table
@@ -38,7 +38,7 @@ def test_fishers_test_gives_published_answers(table: tuple[int, int, int, int], 
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_a_probability_is_one_and_the_same_either_way(seed: int) -> None:
+def test_probability_is_symmetric_and_within_bounds(seed: int) -> None:
     rng = random.Random(seed)
     calls, after = (rng.randint(1, rng.choice((9, 300, 30_000))) for _ in range(2))
     hits, hits_after = (round(n * rng.random() ** rng.choice((1, 6))) for n in (calls, after))
@@ -48,7 +48,7 @@ def test_a_probability_is_one_and_the_same_either_way(seed: int) -> None:
     assert compare_shares(hits_after, after, hits, calls).p == pytest.approx(found.p, abs=1e-7)
 
 
-def test_shares_of_nothing_are_refused() -> None:
+def test_invalid_shares_are_rejected() -> None:
     for table in ((0, 0, 1, 2), (1, 2, 0, 0), (3, 2, 1, 2), (-1, 2, 1, 2)):
         with pytest.raises(ValueError, match="more hits than calls"):
             compare_shares(*table)
@@ -56,7 +56,7 @@ def test_shares_of_nothing_are_refused() -> None:
 
 @pytest.mark.parametrize("n", [1, 30, 199])
 @pytest.mark.parametrize("p", [0.01, 0.5, 0.93, 0.95, 0.999])
-def test_a_binomial_tail_is_the_exact_sum(n: int, p: float) -> None:
+def test_binomial_tail_equals_the_exact_sum(n: int, p: float) -> None:
     exact = Fraction(p)
     for k in {1, n // 2 + 1, math.ceil(0.95 * n), n}:
         ways = (math.comb(n, i) * exact**i * (1 - exact) ** (n - i) for i in range(k, n + 1))
@@ -65,7 +65,7 @@ def test_a_binomial_tail_is_the_exact_sum(n: int, p: float) -> None:
     assert upper_tail(n, p, n + 1) == 0
 
 
-def test_a_binomial_tail_of_millions_is_the_normal_one() -> None:
+def test_binomial_tail_of_large_counts_approximates_the_normal_tail() -> None:
     n, p = 10_000_000, 0.95
     for deviations in (-3, -1, 0, 1, 3):
         k = round(n * p + deviations * math.sqrt(n * p * (1 - p)))
@@ -73,7 +73,7 @@ def test_a_binomial_tail_of_millions_is_the_normal_one() -> None:
         assert upper_tail(n, p, k) == pytest.approx(normal, abs=2e-4)
 
 
-def test_the_interval_is_the_one_that_resampling_comes_near_to() -> None:
+def test_percentile_interval_agrees_with_resampling() -> None:
     rng = random.Random(7)
     samples = [[int(math.exp(rng.gauss(mean, 0.6))) for _ in range(300)] for mean in (12.0, 12.35)]
     values = [float(n) for n in range(histogram.BUCKET_COUNT)]
@@ -93,7 +93,7 @@ def test_the_interval_is_the_one_that_resampling_comes_near_to() -> None:
             assert below - 0.02 <= place <= up_to + 0.02
 
 
-def test_a_difference_of_percentiles_is_found_and_not_made_up() -> None:
+def test_percentile_difference_is_detected_and_not_invented() -> None:
     values = [float(n) for n in range(128)]
     alike = [0] * 128
     alike[40], alike[60] = 900, 100
@@ -108,7 +108,7 @@ def test_a_difference_of_percentiles_is_found_and_not_made_up() -> None:
         compare_percentiles([0], [1], values, share=0.95, alpha=0.01)
 
 
-def test_where_nothing_differs_few_are_found_to_differ() -> None:
+def test_equal_distributions_rarely_differ_significantly() -> None:
     values = [histogram.middle_us(n) for n in range(histogram.BUCKET_COUNT)]
     found = 0
     for seed in range(300):

@@ -122,7 +122,7 @@ def check_guard(expected: events.GuardReport | None, got: wire.GuardReport | Non
 
 @pytest.mark.parametrize("event", [START, END, GAP], ids=lambda event: event["type"])
 @pytest.mark.parametrize("name", NAMES)
-def test_every_member_takes_and_refuses_what_the_contract_does(
+def test_every_member_accepts_and_rejects_the_same_values_as_the_contract(
     event: dict[str, Any], name: str
 ) -> None:
     for value in VALUES:
@@ -135,7 +135,7 @@ def test_every_member_takes_and_refuses_what_the_contract_does(
 
 
 @pytest.mark.parametrize("event", [START, END, GAP], ids=lambda event: event["type"])
-def test_camel_case_is_the_same_event(event: dict[str, Any]) -> None:
+def test_camel_case_event_decodes_like_the_contract(event: dict[str, Any]) -> None:
     check(json.dumps({ALIASES.get(name, name): value for name, value in event.items()}).encode())
 
 
@@ -154,7 +154,7 @@ def test_camel_case_is_the_same_event(event: dict[str, Any]) -> None:
         {"tool_version": 10**30},
     ],
 )
-def test_rules_between_members(members: dict[str, Any]) -> None:
+def test_rules_between_members_match_the_contract(members: dict[str, Any]) -> None:
     for event in (START, END):
         check(json.dumps(event | members).encode())
 
@@ -188,7 +188,7 @@ TEXT = json.dumps(START).encode()
         TEXT[:-1] + b',"auth":null}',
     ],
 )  # fmt: skip  # by line as they belong together
-def test_syntax_is_judged_alike(line: bytes) -> None:
+def test_syntax_errors_match_the_contract(line: bytes) -> None:
     check(line)
 
 
@@ -210,7 +210,7 @@ JSON = st.recursive(
     cut=st.one_of(st.none(), st.integers(0, 900)),
     junk=st.binary(max_size=3),
 )
-def test_whatever_comes_is_judged_alike(
+def test_arbitrary_lines_decode_like_the_contract(
     event: dict[str, Any], members: dict[str, Any], cut: int | None, junk: bytes
 ) -> None:
     line = json.dumps(event | members).encode()
@@ -221,7 +221,7 @@ def test_whatever_comes_is_judged_alike(
 
 @settings(max_examples=200, deadline=None)
 @given(output=JSON)
-def test_no_output_can_refuse_an_event(output: Any) -> None:
+def test_no_output_value_rejects_an_event(output: Any) -> None:
     got = decoded(json.dumps(END | {"output": output}).encode())
     assert isinstance(got, wire.EndEvent)
 
@@ -232,7 +232,7 @@ def output_of(output: Any) -> wire.Envelope | None:
     return got.output
 
 
-def test_an_envelopes_members_are_taken_one_by_one() -> None:
+def test_envelope_members_are_decoded_independently() -> None:
     good: dict[str, Any] = {"type": "FATAL", "message": "m", "attempt": 2}
     right = output_of({"status": "error", "error": good, "meta": {"cache_hit": True}})
     assert right == wire.Envelope(
@@ -247,7 +247,7 @@ def test_an_envelopes_members_are_taken_one_by_one() -> None:
 
 @pytest.mark.parametrize("depth", [1, 30, 64, 65, 66, 1000])
 @pytest.mark.parametrize("around", [b"[%b]", b'{"a":%b}', b'[[],{"]":"[\\""},%b,[]]'])
-def test_depth_is_counted_exactly(depth: int, around: bytes) -> None:
+def test_nesting_depth_is_counted_exactly(depth: int, around: bytes) -> None:
     text = b"0"
     for _ in range(depth - 1):  # the innermost level is around's own brackets
         text = around.replace(b"%b", text)
@@ -256,7 +256,7 @@ def test_depth_is_counted_exactly(depth: int, around: bytes) -> None:
     assert decode.is_too_deep(text) is (depth + inner > MAX_DEPTH)
 
 
-def test_too_deep_is_told_apart_from_no_json() -> None:
+def test_too_deep_json_is_distinguished_from_invalid_json() -> None:
     for depth in (64, 250, 5000, 200_000):
         line = TEXT.replace(b'"London"', b"[" * depth + b"]" * depth)
         with pytest.raises(TooDeepError):
@@ -276,12 +276,12 @@ def test_too_deep_is_told_apart_from_no_json() -> None:
         (b'["auth"]', b"[", False),
     ],
 )
-def test_the_value_of_auth_is_taken_out(raw: bytes, kept: bytes, had_auth: bool) -> None:
+def test_auth_value_is_removed(raw: bytes, kept: bytes, had_auth: bool) -> None:
     assert without_auth(raw) == (kept, had_auth)
 
 
 @pytest.mark.parametrize("name", ["tool_name", "toolName"])
-def test_a_refusal_names_members_as_the_contract_does(name: str) -> None:
+def test_rejection_names_members_like_the_contract(name: str) -> None:
     line = json.dumps({"type": "toolExecutionStart", name: "x", "args": {}, "turn_id": "t"})
     with pytest.raises(RefusedLineError) as refused:
         decode_line(line.encode(), Instants())
@@ -301,7 +301,7 @@ SECRETS: list[Any] = [
 
 
 @pytest.mark.parametrize("base", [START, END, GAP], ids=lambda base: base["type"])
-def test_a_refusal_quotes_no_value(base: dict[str, Any]) -> None:
+def test_rejection_quotes_no_value(base: dict[str, Any]) -> None:
     """Viewers and keys without payloads read it (docs/adr/0011)."""
     refusals = 0
     for name in NAMES:
@@ -328,7 +328,7 @@ def test_a_refusal_quotes_no_value(base: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_a_refusal_is_in_plain_words(line: bytes, expected: str) -> None:
+def test_rejection_message_is_plain(line: bytes, expected: str) -> None:
     with pytest.raises(RefusedLineError) as refused:
         decode_line(line, Instants())
     assert refused.value.message == expected

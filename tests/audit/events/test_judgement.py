@@ -99,7 +99,7 @@ def kinds(*found: tuple[str, str]) -> frozenset[Kind]:
         ),
     ],
 )
-def test_both_contracts_say_what_they_find(
+def test_both_contracts_report_their_violations(
     now: Any, then: Any, raw: bytes, expected: Verdict
 ) -> None:
     assert judge(now, then, raw) == expected
@@ -120,7 +120,7 @@ def test_both_contracts_say_what_they_find(
         (ok({"n": 1}, guard={"strategy": "fallback", "outcome": "fallback"}), "replaced"),
     ],
 )
-def test_what_the_tool_returned_may_not_be_known(raw: bytes | None, why: str) -> None:
+def test_unknown_output_is_skipped_with_a_reason(raw: bytes | None, why: str) -> None:
     assert judge(LOOSE, STRICT, raw) == why
 
 
@@ -137,24 +137,24 @@ def test_what_the_tool_returned_may_not_be_known(raw: bytes | None, why: str) ->
         ),
     ],
 )
-def test_arguments_are_judged_likewise(raw: bytes | str | None, why: Any) -> None:
+def test_arguments_are_judged_like_outputs(raw: bytes | str | None, why: Any) -> None:
     event = raw.encode() if isinstance(raw, str) else raw
     assert Judge("args", None, STRICT).judge(event) == why
 
 
-def test_an_output_that_is_no_envelope_is_what_the_tool_returned() -> None:
+def test_output_without_an_envelope_is_judged_directly() -> None:
     assert judge(LOOSE, STRICT, end({"n": 1})) == PASSED
     assert judge(LOOSE, STRICT, end([1])) != PASSED
 
 
-def test_nothing_is_held_against_what_was_redacted() -> None:
+def test_redacted_values_are_not_violations() -> None:
     assert judge(LOOSE, STRICT, ok({"n": MARK})) == PASSED
     listed = {"type": "array", "items": {"type": "integer"}}
     assert judge(None, listed, ok([1, MARK])) == PASSED
     assert judge(None, listed, ok([MARK, "x"])).then == kinds(("$[*]", "WRONG_TYPE"))
 
 
-def test_what_the_guard_strips_is_not_unknown() -> None:
+def test_members_stripped_by_the_guard_are_not_unknown_fields() -> None:
     stripped = {"strategy": "strip-extra", "outcome": "stripped"}
     warning = {"path": "$.m", "code": "UNKNOWN_FIELD", "severity": "warning"}
     guard = stripped | {"violations": [warning], "received": {"n": 1, "m": 2}}
@@ -174,7 +174,7 @@ def test_what_the_guard_strips_is_not_unknown() -> None:
         b'{"output": {"status": "ok", "data": 123456789012345678901234567890}}',
     ],
 )
-def test_any_bytes_are_judged_or_skipped(raw: bytes) -> None:
+def test_arbitrary_bytes_are_judged_or_skipped(raw: bytes) -> None:
     for side in ("output", "args"):
         verdict = Judge(side, LOOSE, STRICT).judge(raw)
         assert isinstance(verdict, Verdict | str)
@@ -191,21 +191,21 @@ def test_any_bytes_are_judged_or_skipped(raw: bytes) -> None:
         ({"enum": [str(n) for n in range(200_000)]}, "more than 25000 values"),
     ],
 )
-def test_a_hostile_schema_is_refused_with_a_line(schema: dict[str, Any], expected: str) -> None:
+def test_unusable_schema_is_rejected_with_one_line(schema: dict[str, Any], expected: str) -> None:
     with pytest.raises(UnusableSchemaError, match="The draft's output schema") as refused:
         Judge("output", None, schema)
     assert expected in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_a_catastrophic_pattern_ends() -> None:
+def test_catastrophic_pattern_terminates() -> None:
     # An engine that goes back would need longer than the sun has, and this test would never end.
     schema = {"type": "string", "pattern": "^(a+)+$"}
     verdict = judge(None, schema, ok("a" * 200_000 + "!"))
     assert verdict.then == kinds(("$", "PATTERN_MISMATCH"))
 
 
-def test_what_takes_too_much_work_is_not_judged_instead_of_counted_as_wrong() -> None:
+def test_costly_validation_is_skipped_and_not_counted_as_violation() -> None:
     """Every sub-schema of a union looks at every member, and none of them is wrong."""
     branches = [
         {"not": {"required": [f"no{n}", *(f"k{m}" for m in range(40))]}} for n in range(400)
@@ -216,7 +216,7 @@ def test_what_takes_too_much_work_is_not_judged_instead_of_counted_as_wrong() ->
     assert judge(costly, costly, ok(value[:2])) == PASSED
 
 
-def test_a_recursive_schema_takes_polynomial_time() -> None:
+def test_recursive_schema_takes_polynomial_time() -> None:
     twice = {"anyOf": [{"type": "array", "items": {"$ref": "#"}}] * 2}
     deep: Any = "leaf"
     for _ in range(50):
@@ -224,7 +224,7 @@ def test_a_recursive_schema_takes_polynomial_time() -> None:
     assert judge(None, twice, ok(deep)).then
 
 
-def test_what_is_shown_beside_a_sample_is_the_guards_own_word() -> None:
+def test_explanation_of_a_sample_uses_the_guard_messages() -> None:
     value = {"n": "x", "m": 1}
     shown = Judge("output", LOOSE, STRICT).explain(ok(value))
     assert [(each.path, each.code, each.message) for each in shown] == [
@@ -233,7 +233,7 @@ def test_what_is_shown_beside_a_sample_is_the_guards_own_word() -> None:
     assert Judge("output", STRICT, None).explain(ok(value)) == []
 
 
-def test_a_tally_survives_being_written_down() -> None:
+def test_tally_survives_serialization() -> None:
     tally = Tally()
     for n in range(9):
         verdict = Judge("output", LOOSE, STRICT).judge(ok({"n": "x", f"m\0{n}": 1}))
@@ -250,7 +250,7 @@ def test_a_tally_survives_being_written_down() -> None:
     assert again.sides["args"].skipped == {"erased": 1}
 
 
-def test_a_tally_is_bounded_whatever_the_paths() -> None:
+def test_tally_size_is_bounded() -> None:
     tally, judging = Tally(), Judge("output", LOOSE, STRICT)
     for n in range(KINDS_MAX + 50):
         name = f"member {n} " + "x" * 1000

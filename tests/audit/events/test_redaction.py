@@ -69,7 +69,7 @@ def everything(cast: Cast) -> str:
     return " ".join([*found, *(raw.decode() for raw in stored_lines(cast))])
 
 
-def test_members_go_by_name_and_texts_by_pattern_wherever_they_lie() -> None:
+def test_members_are_redacted_by_name_and_texts_by_pattern_at_any_depth() -> None:
     event = {
         "type": "toolExecutionStart",
         "args": {
@@ -87,7 +87,7 @@ def test_members_go_by_name_and_texts_by_pattern_wherever_they_lie() -> None:
     }
 
 
-def test_what_the_rules_do_not_touch_stays_byte_by_byte() -> None:
+def test_unmatched_bytes_stay_unchanged() -> None:
     raw = b'{ "args" : {"n":1.50, "n":2e400,  "s":"\\u00e9\\/", "iban":"DE89" } ,"x":[ ] }'
     assert Redaction(["iban"], []).clean(raw) == raw.replace(b'"DE89"', b'"[redacted]"')
     harmless = b'{"args":{"s":"\\ud800"}}'
@@ -95,12 +95,12 @@ def test_what_the_rules_do_not_touch_stays_byte_by_byte() -> None:
 
 
 @pytest.mark.parametrize("name", ["p\\u0061ssword", "PASS\\u0057ORD", "db\\u002dpassword"])
-def test_a_name_in_escapes_is_the_same_name(name: str) -> None:
+def test_escaped_member_name_is_matched(name: str) -> None:
     raw = b'{"args":{"%s":"hunter2"}}' % name.encode()
     assert b"hunter2" not in Redaction(["password"], []).clean(raw)
 
 
-def test_the_contracts_own_members_stay_whatever_they_are_called_or_hold() -> None:
+def test_contract_members_are_never_redacted() -> None:
     (start, end) = make_call(
         trace_id="ada@example.org",
         guard={
@@ -123,7 +123,7 @@ def test_the_contracts_own_members_stay_whatever_they_are_called_or_hold() -> No
     "raw",
     [b"{ no JSON: ada@example.org", b'"\xff ada@example.org"', b'{"a":"ada@example.org"', b""],
 )
-def test_of_what_is_no_json_nothing_is_kept(raw: bytes) -> None:
+def test_invalid_json_is_redacted_completely(raw: bytes) -> None:
     assert b"ada" not in Redaction([], [MAIL]).clean(raw)
 
 
@@ -142,13 +142,13 @@ def test_of_what_is_no_json_nothing_is_kept(raw: bytes) -> None:
         (["a"] * 51, []),
     ],
 )
-def test_a_rule_that_cannot_be_is_refused(names: list[str], patterns: list[str]) -> None:
+def test_invalid_rule_is_rejected(names: list[str], patterns: list[str]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         Redaction(names, patterns)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*)*x", "([a-z]+)*!", "(x+x+)+y"])
-def test_a_pattern_that_hangs_other_engines_ends_here(pattern: str) -> None:
+def test_backtracking_pattern_terminates(pattern: str) -> None:
     try:
         rules = Redaction([], [pattern])
     except ValueError:
@@ -183,7 +183,9 @@ def _by_hand(value: Any) -> Any:
 
 @settings(deadline=None)  # the machine may be busy
 @given(JSON, st.booleans())
-def test_any_json_is_cleaned_as_one_would_by_hand(value: Any, is_ascii: bool) -> None:
+def test_redaction_of_arbitrary_json_matches_a_reference_implementation(
+    value: Any, is_ascii: bool
+) -> None:
     raw = json.dumps({"args": value}, ensure_ascii=is_ascii).encode(errors="surrogatepass")
     cleaned = Redaction(["iban"], [r"a@b\.c"]).clean(raw)
     try:
@@ -195,9 +197,7 @@ def test_any_json_is_cleaned_as_one_would_by_hand(value: Any, is_ascii: bool) ->
     assert Redaction(["iban"], [r"a@b\.c"]).clean(cleaned) == cleaned
 
 
-def test_neither_log_nor_index_nor_inbox_hold_it_and_the_leaf_is_of_what_is_left(
-    acme: Cast,
-) -> None:
+def test_log_index_inbox_and_leaf_contain_only_redacted_values(acme: Cast) -> None:
     set_rules(acme, ["iban"], [MAIL])
     error = {"type": "FATAL", "message": "no customer ada@example.org", "code": "x"}
     found = {"path": "$.a", "code": "PATTERN_MISMATCH", "received": "ada@example.org"}
@@ -234,7 +234,7 @@ def test_neither_log_nor_index_nor_inbox_hold_it_and_the_leaf_is_of_what_is_left
     assert reindex(acme.tenant.id, repair=False, progress=lambda done, size: None).is_clean
 
 
-def test_an_event_sent_again_is_a_duplicate_whatever_the_rules_are_by_then(acme: Cast) -> None:
+def test_resent_event_is_a_duplicate_after_the_rules_changed(acme: Cast) -> None:
     call = make_call(args={"iban": "DE89", "mail": "ada@example.org"})
     for names, patterns in ((["iban"], []), (["iban"], [MAIL]), ([], []), ([], [MAIL])):
         set_rules(acme, names, patterns)
@@ -247,7 +247,7 @@ def test_an_event_sent_again_is_a_duplicate_whatever_the_rules_are_by_then(acme:
     assert reindex(acme.tenant.id, repair=False, progress=lambda done, size: None).is_clean
 
 
-def test_a_replayed_request_gets_its_answer_though_its_body_is_stored_nowhere(acme: Cast) -> None:
+def test_replayed_redacted_request_gets_the_same_answer(acme: Cast) -> None:
     set_rules(acme, ["iban"], [])
     key, body = make_ingest_key(acme.tenant), lines(make_call(args={"iban": "DE89"}))
     batch_id = new_batch_id()
@@ -258,7 +258,7 @@ def test_a_replayed_request_gets_its_answer_though_its_body_is_stored_nowhere(ac
     assert bytes(batch.body_sha256) == hashlib.sha256(body).digest()
 
 
-def test_nothing_is_taken_in_while_rules_cannot_be_applied(acme: Cast) -> None:
+def test_intake_is_unavailable_while_rules_cannot_be_applied(acme: Cast) -> None:
     """As after an upgrade to an engine that knows less."""
     set_rules(acme, [], [r"(a)\1"])
     answer = post(make_ingest_key(acme.tenant), lines(make_call()))
@@ -268,7 +268,7 @@ def test_nothing_is_taken_in_while_rules_cannot_be_applied(acme: Cast) -> None:
     assert post(make_ingest_key(acme.tenant), lines(make_call())).status_code == 200
 
 
-def test_one_tenants_rules_are_not_anothers(acme: Cast, globex: Cast) -> None:
+def test_rules_apply_to_one_tenant_only(acme: Cast, globex: Cast) -> None:
     set_rules(acme, ["iban"], [])
     for cast in (acme, globex):
         send_events(cast.tenant, make_call(args={"iban": "DE89"}))
@@ -276,7 +276,7 @@ def test_one_tenants_rules_are_not_anothers(acme: Cast, globex: Cast) -> None:
     assert b"DE89" in b"".join(stored_lines(globex))
 
 
-def test_without_rules_lines_are_the_same_and_nothing_is_asked_again(acme: Cast) -> None:
+def test_lines_are_unchanged_without_rules_and_rules_are_cached(acme: Cast) -> None:
     some = [Line(1, b"{}")]
     assert redacted(acme.tenant.id, some, is_otlp=False) is some
     with CaptureQueriesContext(connection) as queries:
@@ -284,7 +284,7 @@ def test_without_rules_lines_are_the_same_and_nothing_is_asked_again(acme: Cast)
     assert not queries.captured_queries
 
 
-def test_events_that_differ_elsewhere_are_not_one() -> None:
+def test_events_with_other_differences_than_marks_are_not_equal() -> None:
     def differ(one: Any, other: Any) -> bool:
         return not are_one_but_for_marks(json.dumps(one).encode(), json.dumps(other).encode())
 
@@ -335,7 +335,7 @@ def send_spans(cast: Cast, *spans: dict[str, Any]) -> None:
     assert (answer.status_code, answer.rejected) == (200, 0)
 
 
-def test_what_comes_by_otlp_has_the_sdks_default_rules_in_every_part(acme: Cast) -> None:
+def test_spans_are_redacted_by_the_default_rules_in_every_part(acme: Cast) -> None:
     send_spans(acme, secret_span())
     send_events(acme.tenant, make_call(args={"password": "of an SDK that was asked not to"}))
     text = everything(acme)
@@ -348,9 +348,7 @@ def test_what_comes_by_otlp_has_the_sdks_default_rules_in_every_part(acme: Cast)
     assert reindex(acme.tenant.id, repair=False, progress=lambda done, size: None).is_clean
 
 
-def test_an_admin_can_turn_the_default_rules_off_and_a_span_sent_again_is_the_same(
-    acme: Cast,
-) -> None:
+def test_default_rules_can_be_disabled_and_resent_spans_are_duplicates(acme: Cast) -> None:
     sent = secret_span()
     send_spans(acme, sent)
     with tenant_scope(acme.tenant.id):
@@ -368,7 +366,7 @@ def test_an_admin_can_turn_the_default_rules_off_and_a_span_sent_again_is_the_sa
         assert not RejectedEvent.objects.for_tenant(acme.tenant.id).exists()
 
 
-def test_only_the_ids_of_a_span_stay_whatever_its_attributes_are_called(acme: Cast) -> None:
+def test_only_real_ids_of_a_span_are_kept(acme: Cast) -> None:
     set_rules(acme, ["id", "code", "path"], [])
     call = make_call(
         guard={
@@ -387,7 +385,7 @@ def test_only_the_ids_of_a_span_stay_whatever_its_attributes_are_called(acme: Ca
         assert f'"{gone}"' not in text
 
 
-def test_texts_with_marks_agree_only_where_nothing_else_differs() -> None:
+def test_marked_texts_are_equal_only_without_other_differences() -> None:
     def agree(one: str, other: str) -> bool:
         return are_one_but_for_marks(json.dumps([one]).encode(), json.dumps([other]).encode())
 
@@ -400,7 +398,7 @@ def test_texts_with_marks_agree_only_where_nothing_else_differs() -> None:
     assert not agree("aXa", f"aXa{MARK}aXa")
 
 
-def test_a_violation_does_not_quote_what_lies_under_a_name_of_the_rules(acme: Cast) -> None:
+def test_violations_do_not_quote_values_under_a_redacted_name(acme: Cast) -> None:
     """The guard ran where the tenant's rules are not known."""
     set_rules(acme, ["iban"], [])
     quoted = {
@@ -438,5 +436,5 @@ def test_a_violation_does_not_quote_what_lies_under_a_name_of_the_rules(acme: Ca
 @pytest.mark.parametrize(
     "guard", [1, [], {"violations": 1}, {"violations": [1, [], {"path": 1, "a": "iban"}, {}]}]
 )
-def test_what_only_looks_like_violations_is_no_trouble(guard: Any) -> None:
+def test_malformed_guard_reports_do_not_break_redaction(guard: Any) -> None:
     assert clean({"guard": guard, "iban": 1}, ["iban"], []) == {"guard": guard, "iban": MARK}

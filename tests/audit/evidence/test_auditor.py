@@ -31,7 +31,7 @@ def tooltrail(*words: str, key: str = "") -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_ledger_is_watched_and_its_evidence_verified(
+def test_auditor_watches_the_ledger_and_verifies_the_evidence(
     acme: Cast, live_server: LiveServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "LEDGER_DIR", tmp_path / "ledger")

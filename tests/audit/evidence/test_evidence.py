@@ -119,7 +119,7 @@ def adk_event(kind: str, n: int) -> dict[str, Any]:
     return event | ({"args": {}} if kind == "Start" else ending)
 
 
-def test_whatever_came_is_in_it_and_is_genuine(acme: Cast, tmp_path: Path) -> None:
+def test_bundle_contains_everything_received_and_is_genuine(acme: Cast, tmp_path: Path) -> None:
     """Events without ids between refused lines, duplicates, gaps, and the server's own."""
     rng = random.Random(3)
     for _ in range(8):
@@ -150,7 +150,7 @@ def test_whatever_came_is_in_it_and_is_genuine(acme: Cast, tmp_path: Path) -> No
     assert verdict.events == newest.size > 100
 
 
-def test_the_events_are_as_they_came(acme: Cast, tmp_path: Path) -> None:
+def test_bundle_contains_the_events_unchanged(acme: Cast, tmp_path: Path) -> None:
     raws = arrive(acme.tenant, NOW - HOUR, calls=3)
     sign(acme.tenant)
     data = make(acme.tenant)
@@ -160,7 +160,7 @@ def test_the_events_are_as_they_came(acme: Cast, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("minutes", [(-70, -40, -50, -10), (-70, -30, -40, -10)])
-def test_a_range_is_enclosed_whatever_came_at_once(
+def test_range_is_verified_when_requests_were_stored_out_of_order(
     acme: Cast, tmp_path: Path, minutes: tuple[int, ...]
 ) -> None:
     """Requests that came at once may be stored in the other order: nothing was altered."""
@@ -173,7 +173,9 @@ def test_a_range_is_enclosed_whatever_came_at_once(
     assert {check.name: check.result for check in verdict.checks}["range"] == "verified"
 
 
-def test_a_range_has_what_arrived_in_it_and_its_calls(acme: Cast, tmp_path: Path) -> None:
+def test_range_contains_its_arrivals_and_the_events_of_its_calls(
+    acme: Cast, tmp_path: Path
+) -> None:
     for hour in range(10):
         arrive(acme.tenant, NOW - timedelta(hours=10 - hour))
         sign(acme.tenant)
@@ -195,7 +197,9 @@ def test_a_range_has_what_arrived_in_it_and_its_calls(acme: Cast, tmp_path: Path
 
 
 @pytest.mark.parametrize("hours", [(20, 15), (9.5, 9.4), (0, -1)])
-def test_a_range_without_an_entry(hours: tuple[float, float], acme: Cast, tmp_path: Path) -> None:
+def test_range_without_entries_is_genuine(
+    hours: tuple[float, float], acme: Cast, tmp_path: Path
+) -> None:
     for hour in range(10):
         arrive(acme.tenant, NOW - timedelta(hours=10 - hour))
     sign(acme.tenant)
@@ -205,7 +209,7 @@ def test_a_range_without_an_entry(hours: tuple[float, float], acme: Cast, tmp_pa
     assert verdict.events <= 2
 
 
-def test_what_was_not_signed_yet_is_not_in_it(acme: Cast, tmp_path: Path) -> None:
+def test_unsigned_entries_are_not_in_the_bundle(acme: Cast, tmp_path: Path) -> None:
     arrive(acme.tenant, NOW - HOUR)
     sign(acme.tenant)
     arrive(acme.tenant, NOW)
@@ -214,7 +218,7 @@ def test_what_was_not_signed_yet_is_not_in_it(acme: Cast, tmp_path: Path) -> Non
     assert verdict.events == 2
 
 
-def test_it_goes_on_from_a_checkpoint_that_is_asked_for(acme: Cast, tmp_path: Path) -> None:
+def test_bundle_continues_from_a_requested_checkpoint(acme: Cast, tmp_path: Path) -> None:
     notes = []
     for hour in range(9):
         arrive(acme.tenant, NOW - timedelta(hours=10 - hour))
@@ -227,7 +231,7 @@ def test_it_goes_on_from_a_checkpoint_that_is_asked_for(acme: Cast, tmp_path: Pa
     assert not verdict.is_undecided
 
 
-def test_what_retention_erased_is_accounted_for(acme: Cast, tmp_path: Path) -> None:
+def test_entries_erased_by_retention_are_declared(acme: Cast, tmp_path: Path) -> None:
     for age in (30, 20, 1):
         arrive(acme.tenant, NOW - timedelta(days=age))
     with tenant_scope(acme.tenant.id):
@@ -243,7 +247,7 @@ def test_what_retention_erased_is_accounted_for(acme: Cast, tmp_path: Path) -> N
     assert json.loads(line)["entry"]["index"] == 6
 
 
-def test_what_was_erased_by_filter_is_accounted_for_and_nothing_else(
+def test_entries_erased_by_filter_are_declared_and_other_losses_fail(
     acme: Cast, tmp_path: Path
 ) -> None:
     for case in ("mine", "theirs", "mine"):
@@ -268,7 +272,7 @@ def test_what_was_erased_by_filter_is_accounted_for_and_nothing_else(
     assert "entries 2 to 3 is missing" in words(verdict)
 
 
-def test_an_erasure_that_was_signed_while_it_was_made(acme: Cast, tmp_path: Path) -> None:
+def test_erasure_signed_during_bundling_is_declared(acme: Cast, tmp_path: Path) -> None:
     arrive(acme.tenant, NOW - timedelta(days=30))
     with tenant_scope(acme.tenant.id):
         TenantSetting.objects.create(tenant=acme.tenant, payload_days=10)
@@ -287,7 +291,7 @@ def test_an_erasure_that_was_signed_while_it_was_made(acme: Cast, tmp_path: Path
 
 
 @pytest.mark.parametrize("is_signed", [True, False])
-def test_an_erasure_that_is_not_signed_yet_is_waited_for(
+def test_unsigned_erasure_is_waited_for(
     is_signed: bool, acme: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrive(acme.tenant, NOW - timedelta(days=30))
@@ -327,7 +331,7 @@ def register(tenant: Tenant, **changes: Any) -> None:
     assert answer.status_code == 200, answer.content
 
 
-def test_the_versions_of_tools_are_those_of_the_registry(acme: Cast, tmp_path: Path) -> None:
+def test_bundle_contains_the_tool_versions_of_the_registry(acme: Cast, tmp_path: Path) -> None:
     register(acme.tenant)
     arrive(acme.tenant, NOW - HOUR)
     sign(acme.tenant)
@@ -339,7 +343,7 @@ def test_the_versions_of_tools_are_those_of_the_registry(acme: Cast, tmp_path: P
     assert {check.name: check.result for check in verdict.checks}["registry"] == "verified"
 
 
-def test_versions_that_do_not_fit_are_not_kept_quiet(
+def test_omitted_tool_versions_are_reported(
     acme: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("oldest", "older", "newest"):
@@ -359,7 +363,9 @@ def download(cast: Cast, query: str = "", user: Any = None) -> Any:
     return signed_in(user or cast.auditor).get(f"/evidence/bundle.zip?{query}")
 
 
-def test_an_auditor_downloads_it_and_that_is_on_record(acme: Cast, tmp_path: Path) -> None:
+def test_auditor_downloads_the_bundle_and_the_download_is_logged(
+    acme: Cast, tmp_path: Path
+) -> None:
     arrive(acme.tenant, timezone.now() - HOUR)
     sign(acme.tenant)
     page = signed_in(acme.auditor).get("/evidence/")
@@ -378,7 +384,7 @@ def test_an_auditor_downloads_it_and_that_is_on_record(acme: Cast, tmp_path: Pat
         assert download(acme, user=user).status_code == 403
 
 
-def test_a_reports_evidence_has_the_report(acme: Cast, globex: Cast, tmp_path: Path) -> None:
+def test_evidence_of_a_report_contains_the_report(acme: Cast, globex: Cast, tmp_path: Path) -> None:
     arrive(acme.tenant, NOW - HOUR)
     sign(acme.tenant)
     with tenant_scope(acme.tenant.id):
@@ -408,7 +414,7 @@ def test_a_reports_evidence_has_the_report(acme: Cast, globex: Cast, tmp_path: P
         ("range=24h", "This ledger is not signed yet"),
     ],
 )
-def test_what_cannot_be_made_is_said_on_the_page(query: str, expected: str, acme: Cast) -> None:
+def test_impossible_bundle_is_explained_on_the_page(query: str, expected: str, acme: Cast) -> None:
     client = signed_in(acme.auditor)
     answer = client.get(f"/evidence/bundle.zip?{query}", follow=True)
     assert answer.redirect_chain == [("/evidence/", 302)]
@@ -421,7 +427,7 @@ def ask(cast: Cast, query: str = "", *, scopes: tuple[Scope, ...] = (Scope.PAYLO
     return Client().get(f"/api/v1/evidence?{query}", headers={"Authorization": f"Bearer {key}"})
 
 
-def test_a_key_with_the_scope_payloads_downloads_it(acme: Cast, tmp_path: Path) -> None:
+def test_api_key_with_payloads_scope_downloads_the_bundle(acme: Cast, tmp_path: Path) -> None:
     arrive(acme.tenant, timezone.now() - HOUR)
     assert ask(acme).json()["code"] == "unsigned"
     sign(acme.tenant)

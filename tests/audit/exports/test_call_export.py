@@ -41,7 +41,7 @@ def exported(cast: Cast, kind: str, query: str = "") -> bytes:
     return bytes(answer.getvalue())
 
 
-def test_ndjson_holds_what_the_list_shows_and_its_count(
+def test_ndjson_contains_the_listed_calls_and_their_count(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls, "CHUNK", 7)
@@ -54,7 +54,7 @@ def test_ndjson_holds_what_the_list_shows_and_its_count(
     assert all(tuple(line) == COLUMNS for line in lines)
 
 
-def test_a_rare_call_is_found_however_far_back_it_lies(
+def test_rare_call_is_exported_from_any_position(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("audit.queries.call_list._CHUNK", 5)
@@ -81,7 +81,7 @@ def test_csv_has_a_header_and_a_count(acme: Cast) -> None:
     "start",
     ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", " =", "\xa0=", "\u3000＠"],
 )
-def test_a_spreadsheet_calculates_nothing(acme: Cast, start: str) -> None:
+def test_no_csv_cell_is_a_formula(acme: Cast, start: str) -> None:
     hostile = f'{start}HYPERLINK("http://evil.example")'
     error = {"type": hostile, "code": hostile, "message": hostile}
     failed = {"status": "error", "error": error, "meta": {"took_ms": 1}}
@@ -96,7 +96,7 @@ def test_a_spreadsheet_calculates_nothing(acme: Cast, start: str) -> None:
     assert not any(is_formula(cell) for cell in rows[1])
 
 
-def test_who_exported_what_is_on_record(acme: Cast) -> None:
+def test_export_is_logged_with_user_and_query(acme: Cast) -> None:
     exported(acme, "csv", "state:ok  tool:a")
     with tenant_scope(acme.tenant.id):
         action = Action.objects.get(tenant_id=acme.tenant.id, verb="call.export")
@@ -104,7 +104,7 @@ def test_who_exported_what_is_on_record(acme: Cast) -> None:
     assert action.details == {"query": "state:ok tool:a"}
 
 
-def test_exports_with_error_messages_are_on_record_for_each_query(acme: Cast) -> None:
+def test_exports_with_error_messages_are_logged_for_each_query(acme: Cast) -> None:
     """What a second export of the same minute showed was not to be found."""
     for user in (acme.editor, acme.viewer):
         browser = signed_in(user)
@@ -129,7 +129,7 @@ def test_exports_with_error_messages_are_on_record_for_each_query(acme: Cast) ->
         "/tools/export.json?n=",
     ],
 )
-def test_a_reader_cannot_make_the_ledger_grow(acme: Cast, path: str) -> None:
+def test_repeated_exports_add_at_most_two_ledger_entries(acme: Cast, path: str) -> None:
     client = signed_in(acme.viewer)
     with tenant_scope(acme.tenant.id):
         before = Action.objects.filter(tenant_id=acme.tenant.id).count()
@@ -141,7 +141,7 @@ def test_a_reader_cannot_make_the_ledger_grow(acme: Cast, path: str) -> None:
     assert 1 <= added <= 2  # a minute may have ended meanwhile
 
 
-def test_what_cannot_be_read_exports_nothing(acme: Cast) -> None:
+def test_invalid_query_or_format_exports_nothing(acme: Cast) -> None:
     send_numbered(acme, 3)
     client = signed_in(acme.viewer)
     answer = client.get("/calls/export.csv?q=stat:ok")
@@ -151,7 +151,7 @@ def test_what_cannot_be_read_exports_nothing(acme: Cast) -> None:
     assert client.get("/calls/export.xlsx").status_code == 404
 
 
-def test_memory_does_not_grow_with_the_number_of_calls() -> None:
+def test_export_memory_does_not_grow_with_the_number_of_calls() -> None:
     """Peak memory of writing 200 chunks is that of writing 20."""
     call = dict.fromkeys(COLUMNS, "x" * 30)
 
@@ -172,7 +172,7 @@ def test_memory_does_not_grow_with_the_number_of_calls() -> None:
         assert peak(200, form) < 1.2 * peak(20, form), name
 
 
-def test_a_chunk_is_read_when_it_is_asked_for(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_are_read_lazily(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "CHUNK", 10)
     send_numbered(acme, 30)
     stream = calls.chunks(acme.tenant.id, CallFilter(), NOW, with_messages=True)
@@ -181,7 +181,7 @@ def test_a_chunk_is_read_when_it_is_asked_for(acme: Cast, monkeypatch: pytest.Mo
     assert sum(len(chunk) for chunk in stream) == 20
 
 
-def test_parquet_has_the_same_rows_in_types_of_their_own(acme: Cast) -> None:
+def test_parquet_contains_the_same_rows_with_typed_columns(acme: Cast) -> None:
     pyarrow = pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
     from pyarrow.parquet import read_table
 

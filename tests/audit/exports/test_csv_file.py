@@ -30,20 +30,20 @@ _WRITES_CSV = re.compile(r"^\s*(import csv|from csv import)\b", re.MULTILINE)
         "﹦1",
     ],
 )
-def test_a_cell_that_a_spreadsheet_would_calculate_begins_with_a_quote(text: str) -> None:
+def test_formula_cell_is_prefixed_with_a_quote(text: str) -> None:
     written = b"".join(csv_rows(iter([[{"text": text}]]), ["text"])).decode()
     header, row, last = csv.reader(io.StringIO(written, newline=""))
     assert (header, row, last) == (["text"], [f"'{text}"], ["# count", "1"])
 
 
 @pytest.mark.parametrize("text", ["", "a=1", "London", "1 - 2", " a", "'=1"])
-def test_other_cells_stay_as_they_are(text: str) -> None:
+def test_other_cells_stay_unchanged(text: str) -> None:
     written = b"".join(csv_rows(iter([[{"text": text, "n": 1}]]), ["text", "n"])).decode()
     _, row, _ = csv.reader(io.StringIO(written, newline=""))
     assert row == [text, "1"]
 
 
-def test_an_object_is_one_cell_of_json() -> None:
+def test_object_is_written_as_json_in_one_cell() -> None:
     written = b"".join(csv_rows(iter([[{"details": {"a": ["=1"]}}]]), ["details"])).decode()
     _, row, _ = csv.reader(io.StringIO(written, newline=""))
     assert row == ['{"a": ["=1"]}']

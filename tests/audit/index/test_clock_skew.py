@@ -39,7 +39,7 @@ def page_of(cast: Cast, started_at: datetime, invocation_id: str) -> str:
         (NOW + 4 * HOUR, NOW + 2 * HOUR, "is ahead of the server's. It ended 2 h"),
     ],
 )
-def test_times_stay_as_they_came_and_the_call_says_what_is_odd(
+def test_skewed_times_are_kept_and_noted_on_the_call_page(
     acme: Cast, started_at: datetime, ended_at: datetime, note: str
 ) -> None:
     answer, invocation_id = send(acme, started_at, ended_at)
@@ -61,7 +61,7 @@ def test_times_stay_as_they_came_and_the_call_says_what_is_odd(
         (NOW, NOW - 25 * HOUR, ["ended_before_started"]),
     ],
 )
-def test_more_than_a_day_is_for_people_to_decide(
+def test_skew_over_one_day_is_rejected(
     acme: Cast, started_at: datetime, ended_at: datetime, codes: list[str]
 ) -> None:
     answer, _ = send(acme, started_at, ended_at)

@@ -121,22 +121,22 @@ def forewarned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.usefixtures("no_second_chance", "forewarned")
-def test_four_writers_leave_what_one_would(acme: Cast, seed: int) -> None:
+def test_four_concurrent_writers_produce_the_same_index_as_one(acme: Cast, seed: int) -> None:
     """And never wait for each other in a ring."""
     check_history(acme, sender_in_process(acme), seed)
 
 
-def test_four_writers_who_take_calls_for_new_do_too(acme: Cast) -> None:
+def test_four_concurrent_writers_with_new_calls_produce_the_same_index(acme: Cast) -> None:
     check_history(acme, sender_in_process(acme), seed=5)
 
 
-def test_four_clients_of_the_server_do_too(acme: Cast, live_server: LiveServer) -> None:
+def test_four_http_clients_produce_the_same_index(acme: Cast, live_server: LiveServer) -> None:
     check_history(acme, over_http(acme, live_server), seed=4)
 
 
 @pytest.mark.parametrize("shared", ["trace_id", "tool_name", "producer_id"])
 @pytest.mark.usefixtures("no_second_chance")
-def test_writers_who_share_no_call_do_not_lock_each_other_out(acme: Cast, shared: str) -> None:
+def test_writers_without_shared_calls_do_not_deadlock(acme: Cast, shared: str) -> None:
     """Only traces, hours or producers are shared, by hundreds: no other lock comes before."""
 
     def share(writer: int) -> list[Request]:
@@ -176,7 +176,7 @@ def test_writers_of_two_tenants_do_not_mix(acme: Cast, globex: Cast) -> None:
 
 
 @pytest.mark.usefixtures("no_second_chance")
-def test_conflicts_at_once_keep_one_and_the_rest_for_people(acme: Cast) -> None:
+def test_concurrent_conflicts_keep_one_event_and_reject_the_rest(acme: Cast) -> None:
     """Every writer ends the same calls in its own way: one is kept, the others are not lost."""
     calls = [make_call() for _ in range(30)]
     shares = [
@@ -196,9 +196,7 @@ def test_conflicts_at_once_keep_one_and_the_rest_for_people(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
-def test_rows_of_hours_are_written_in_the_order_of_their_keys(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rollup_rows_are_written_in_key_order(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where tools come in another order by quarter: two orders of locking are a deadlock."""
     written: dict[str, Any] = {}
     send = IndexWriter.send

@@ -18,7 +18,7 @@ def dense(counts: dict[int, int]) -> list[int]:
 
 
 @given(st.lists(MEASURABLE_US, min_size=1, max_size=60), st.sampled_from([0.5, 0.9, 0.95, 0.99, 1]))
-def test_a_percentile_is_off_by_five_percent_at_most(durations: list[int], share: float) -> None:
+def test_percentile_error_is_within_the_stated_bound(durations: list[int], share: float) -> None:
     exact = sorted(durations)[max(math.ceil(share * len(durations)), 1) - 1]
     estimated = histogram.percentile(histogram.histogram(durations), share)
     assert estimated is not None
@@ -26,7 +26,7 @@ def test_a_percentile_is_off_by_five_percent_at_most(durations: list[int], share
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
-def test_a_longer_call_never_counts_as_a_shorter_one(one: int, other: int) -> None:
+def test_longer_call_is_never_in_a_lower_bucket(one: int, other: int) -> None:
     shorter, longer = sorted((one, other))
     assert histogram.bucket_of(shorter) <= histogram.bucket_of(longer) < BUCKET_COUNT
 
@@ -36,19 +36,21 @@ def test_no_calls_have_no_percentile() -> None:
 
 
 @given(COUNTS)
-def test_a_number_is_read_as_it_was_written(counts: dict[int, int]) -> None:
+def test_histogram_number_round_trips(counts: dict[int, int]) -> None:
     number = int(histogram.to_number(counts))
     assert histogram.from_number(str(number)) == dense(counts)
 
 
 @given(COUNTS, COUNTS)
-def test_numbers_add_up_as_histograms_do(one: dict[int, int], other: dict[int, int]) -> None:
+def test_histogram_numbers_add_up_like_histograms(
+    one: dict[int, int], other: dict[int, int]
+) -> None:
     total = int(histogram.to_number(one)) + int(histogram.to_number(other))
     assert histogram.from_number(str(total)) == histogram.merge([dense(one), dense(other)])
 
 
 @given(COUNTS, st.data())
-def test_what_is_withdrawn_is_gone(counts: dict[int, int], data: st.DataObject) -> None:
+def test_withdrawn_call_leaves_its_bucket(counts: dict[int, int], data: st.DataObject) -> None:
     """A call told more fully leaves one bucket for another: a number with both signs."""
     left, entered = data.draw(st.sampled_from(sorted(counts))), data.draw(BUCKETS)
     change = {left: -1} | ({entered: 1} if entered != left else {left: 0})

@@ -45,7 +45,7 @@ def states(cast: Cast) -> dict[str, str]:
         return {str(call.invocation_id): call.state for call in found}
 
 
-def test_what_starts_is_inserted_and_what_ends_later_finds_it(
+def test_new_calls_are_inserted_and_later_ends_update_those_rows(
     acme: Cast, written: list[str]
 ) -> None:
     key = make_ingest_key(acme.tenant)
@@ -59,7 +59,7 @@ def test_what_starts_is_inserted_and_what_ends_later_finds_it(
     assert_consistent(acme.tenant)
 
 
-def test_an_end_before_its_start_is_written_in_one_order_with_what_starts(
+def test_end_before_its_start_is_upserted_together_with_the_new_calls(
     acme: Cast, written: list[str]
 ) -> None:
     """Else two requests with halves of each other's calls would wait for each other."""
@@ -70,7 +70,7 @@ def test_an_end_before_its_start_is_written_in_one_order_with_what_starts(
     assert_consistent(acme.tenant)
 
 
-def test_a_start_after_its_end_is_found_at_the_second_attempt_and_expected_from_then_on(
+def test_late_starts_are_written_at_the_second_attempt_and_then_expected(
     acme: Cast, written: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = make_ingest_key(acme.tenant)
@@ -91,7 +91,7 @@ def test_a_start_after_its_end_is_found_at_the_second_attempt_and_expected_from_
     assert_consistent(acme.tenant)
 
 
-def test_what_was_sent_before_is_a_duplicate_whichever_way(acme: Cast, written: list[str]) -> None:
+def test_resent_call_is_a_duplicate_on_either_path(acme: Cast, written: list[str]) -> None:
     key = make_ingest_key(acme.tenant)
     call = make_call()
     assert accepted(key, *call) == (2, 0)
@@ -101,7 +101,7 @@ def test_what_was_sent_before_is_a_duplicate_whichever_way(acme: Cast, written: 
     assert_consistent(acme.tenant)
 
 
-def test_a_second_attempt_goes_over_the_same_connection(
+def test_second_attempt_uses_the_same_connection(
     acme: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of a large request several commands are on their way when the first of them fails."""

@@ -67,7 +67,7 @@ def in_thread[T](function: Callable[[], T]) -> T:
 
 
 @pytest.mark.usefixtures("tidied")
-def test_the_intake_does_not_wait_for_a_backup_that_partitions_wait_for(
+def test_intake_does_not_wait_for_a_backup_that_blocks_partitions(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(partitions, "LOCK_TIMEOUT", "1s")
@@ -93,7 +93,7 @@ def test_the_intake_does_not_wait_for_a_backup_that_partitions_wait_for(
 
 
 @pytest.mark.usefixtures("tidied")
-def test_what_is_missing_is_planned_and_made_once() -> None:
+def test_missing_partitions_are_planned_and_created_once() -> None:
     assert run("plan") == ["0 missing"]
     dropped = drop_day(DAYS_AHEAD)
     assert run("plan") == [*dropped, f"{len(PARTITIONED_TABLES)} missing"]
@@ -103,7 +103,7 @@ def test_what_is_missing_is_planned_and_made_once() -> None:
 
 
 @pytest.mark.usefixtures("tidied")
-def test_the_worker_makes_what_is_missing() -> None:
+def test_worker_creates_missing_partitions() -> None:
     drop_day(DAYS_AHEAD)
     tasks.keep_partitions_ahead(0)
     assert run("plan") == ["0 missing"]
@@ -111,7 +111,7 @@ def test_the_worker_makes_what_is_missing() -> None:
 
 
 @pytest.mark.usefixtures("tidied")
-def test_older_calls_go_to_the_inbox_until_an_import_opens_their_days(acme: Cast) -> None:
+def test_older_calls_are_rejected_until_an_import_creates_their_partitions(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     started_at = datetime.now(UTC) - timedelta(days=DAYS_BACK + 2)
     call = make_call(started_at=started_at)
@@ -130,6 +130,6 @@ def test_older_calls_go_to_the_inbox_until_an_import_opens_their_days(acme: Cast
     assert stored.started_on == started_at.date()
 
 
-def test_an_import_has_an_end() -> None:
+def test_import_range_is_limited_to_400_days() -> None:
     with pytest.raises(CommandError, match="at most 400 days"):
         run("plan", "--import", "2020-01-01")

@@ -114,7 +114,7 @@ def failing_command(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_came_the_index_is_what_the_log_says(acme: Cast, seed: int) -> None:
+def test_index_agrees_with_the_log_after_arbitrary_input(acme: Cast, seed: int) -> None:
     ingest_anything(acme, seed)
     report = check(acme)
     assert report.is_clean, report
@@ -167,7 +167,7 @@ TAMPERING = {
     ("table", "statement"),
     [(table, statement) for table, each in TAMPERING.items() for statement in each],
 )
-def test_what_was_changed_is_named_and_mended(acme: Cast, table: str, statement: str) -> None:
+def test_tampered_rows_are_reported_and_repaired(acme: Cast, table: str, statement: str) -> None:
     ingest_anything(acme, calls=30)
     before = whole_index(acme)
     tamper(acme, f"{statement} tenant_id = %(tenant_id)s")
@@ -183,7 +183,7 @@ def test_what_was_changed_is_named_and_mended(acme: Cast, table: str, statement:
     assert_consistent(acme.tenant)
 
 
-def test_a_lost_index_is_made_anew(acme: Cast, globex: Cast) -> None:
+def test_deleted_index_is_rebuilt(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         ingest_anything(cast, calls=30)
     before, others = whole_index(acme), whole_index(globex)
@@ -195,7 +195,7 @@ def test_a_lost_index_is_made_anew(acme: Cast, globex: Cast) -> None:
     assert whole_index(globex) == others
 
 
-def test_the_command_says_what_differs_and_exits_with_one(acme: Cast) -> None:
+def test_command_reports_differences_and_exits_with_one(acme: Cast) -> None:
     send_events(acme.tenant, make_call(tool_name="\x1b[31mred"))
     slug = acme.tenant.slug
     assert command("--check", "--tenant", slug) == (
@@ -215,7 +215,7 @@ def test_the_command_says_what_differs_and_exits_with_one(acme: Cast) -> None:
     assert "\x1b" not in output
 
 
-def test_every_tenant_is_read_unless_one_is_named(
+def test_reindex_covers_every_tenant_unless_one_is_named(
     acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[UUID] = []
@@ -245,14 +245,14 @@ def test_every_tenant_is_read_unless_one_is_named(
     assert check(globex).is_clean
 
 
-def test_an_empty_log_agrees_with_an_empty_index(acme: Cast) -> None:
+def test_empty_log_agrees_with_empty_index(acme: Cast) -> None:
     report = check(acme)
     assert report.is_clean
     assert (report.events, report.calls) == (0, 0)
 
 
 @pytest.mark.parametrize("gone", [0, 1])
-def test_of_identical_adk_calls_the_other_one_is_left(acme: Cast, gone: int) -> None:
+def test_one_of_two_identical_adk_calls_is_kept_after_erasure(acme: Cast, gone: int) -> None:
     events = [adk_event(kind, 0) for kind in ("Start", "End") for _ in range(2)]
     send_events(acme.tenant, events)
     before = whole_index(acme)
@@ -270,7 +270,7 @@ def test_of_identical_adk_calls_the_other_one_is_left(acme: Cast, gone: int) -> 
 
 
 @pytest.mark.parametrize("part", ["batch", "event"])
-def test_what_was_erased_stays_as_the_index_has_it(acme: Cast, part: str) -> None:
+def test_rows_of_erased_events_are_kept_from_the_index(acme: Cast, part: str) -> None:
     """Of a call whose start was erased the row alone knows its arguments' context."""
     erased, other = make_call(trace_id="erased", run_id="r1"), make_call(trace_id="whole")
     send_events(acme.tenant, [erased[START], other[START]])
@@ -294,7 +294,7 @@ def test_what_was_erased_stays_as_the_index_has_it(acme: Cast, part: str) -> Non
     assert whole_index(acme) == before
 
 
-def test_a_damaged_log_is_named_and_destroys_nothing(acme: Cast) -> None:
+def test_damaged_log_is_reported_and_nothing_is_deleted(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     before = whole_index(acme)
     tamper(acme, "UPDATE batch SET payload = 'no zstd' WHERE tenant_id = %(tenant_id)s")
@@ -312,14 +312,14 @@ def test_a_damaged_log_is_named_and_destroys_nothing(acme: Cast) -> None:
         ("UPDATE batch SET event_count = 3 WHERE first_index = 2 AND", "holds 2 events, not 3"),
     ],
 )
-def test_a_log_with_a_hole_is_named(acme: Cast, statement: str, fault: str) -> None:
+def test_gap_in_the_log_is_reported(acme: Cast, statement: str, fault: str) -> None:
     for _ in range(2):
         send_events(acme.tenant, make_call())
     tamper(acme, f"{statement} tenant_id = %(tenant_id)s")
     assert any(fault in each for each in check(acme).log_faults)
 
 
-def test_a_day_whose_partitions_are_gone_is_not_missed(acme: Cast) -> None:
+def test_events_of_dropped_partitions_are_not_reported_as_missing(acme: Cast) -> None:
     """Its rows went with them; the log still has the events."""
     long_ago = MIDNIGHT - timedelta(days=partitions.DAYS_BACK + 30)
     made = [partitions.Partition(long_ago.date(), table) for table in partitions.PARTITIONED_TABLES]
@@ -342,7 +342,7 @@ def test_a_day_whose_partitions_are_gone_is_not_missed(acme: Cast) -> None:
     assert whole_index(acme) == before
 
 
-def test_executors_keep_sending_while_it_is_read_and_mended(
+def test_events_can_be_stored_during_check_and_repair(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches that come between the two passes, and while writers wait, are in both in the end."""
@@ -385,7 +385,7 @@ def test_executors_keep_sending_while_it_is_read_and_mended(
     assert_consistent(acme.tenant)
 
 
-def test_nothing_of_the_shadow_is_left(acme: Cast) -> None:
+def test_no_temporary_table_remains(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     check(acme)
     with connections["owner"].cursor() as cursor:
@@ -393,7 +393,7 @@ def test_nothing_of_the_shadow_is_left(acme: Cast) -> None:
         assert cursor.fetchall() == []
 
 
-def test_progress_is_told(acme: Cast) -> None:
+def test_progress_is_reported(acme: Cast) -> None:
     for _ in range(3):
         send_events(acme.tenant, make_call())
     progress_calls: list[tuple[int, int]] = []

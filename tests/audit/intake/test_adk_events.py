@@ -45,7 +45,7 @@ def calls(cast: Cast) -> list[Invocation]:
         return list(found.order_by("started_at", "state", "invocation_id"))
 
 
-def test_the_recording_has_what_these_tests_need() -> None:
+def test_recording_contains_the_required_cases() -> None:
     assert len(ONCE) >= 8
     assert len(EMITTING) > len(ONCE)
     ends = [event["isError"] for row in ONCE for event in row["events"] if "isError" in event]
@@ -54,7 +54,7 @@ def test_the_recording_has_what_these_tests_need() -> None:
 
 @pytest.mark.parametrize("write", [javascript, luxon])
 @pytest.mark.parametrize("row", ONCE, ids=lambda row: row["id"])
-def test_a_recorded_execution_is_one_call(acme: Cast, row: dict[str, Any], write: Any) -> None:
+def test_recorded_execution_is_one_call(acme: Cast, row: dict[str, Any], write: Any) -> None:
     lines = emitted(row, NOW, write)
     answer = send(acme, lines)
     assert (answer["accepted"], answer["rejected"]) == (len(lines), [])
@@ -75,7 +75,7 @@ def test_a_recorded_execution_is_one_call(acme: Cast, row: dict[str, Any], write
     assert_consistent(acme.tenant)
 
 
-def test_all_of_them_at_once(acme: Cast) -> None:
+def test_all_recorded_executions_in_one_batch_are_accepted(acme: Cast) -> None:
     lines = [
         line for n, row in enumerate(ONCE) for line in emitted(row, NOW + timedelta(milliseconds=n))
     ]
@@ -84,7 +84,7 @@ def test_all_of_them_at_once(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
-def test_an_end_emitted_twice_costs_neither(acme: Cast) -> None:
+def test_second_end_event_does_not_change_the_call(acme: Cast) -> None:
     """A listener that raised at the first end is told of a second one, which says failed."""
     (row,) = (row for row in EMITTING if row not in ONCE)
     start, first, second = emitted(row, NOW)
@@ -109,7 +109,7 @@ def pair(turn_id: str, query: str = "x", *, is_error: bool = False) -> list[byte
     return [json.dumps(event, separators=(",", ":")).encode() for event in (start, end)]
 
 
-def test_identical_parallel_calls_in_one_millisecond_are_two(acme: Cast) -> None:
+def test_identical_parallel_calls_in_one_millisecond_are_two_calls(acme: Cast) -> None:
     start, ok = pair("turn-1")
     again, failed = pair("turn-1", is_error=True)
     assert start == again, "nothing tells the two starts apart"
@@ -129,7 +129,7 @@ def test_identical_parallel_calls_in_one_millisecond_are_two(acme: Cast) -> None
 
 
 @pytest.mark.parametrize("requests", ["SSEE", "SESE", "EESS", "ESSE", "SS|EE", "EE|SS"])
-def test_in_whatever_order_they_come_they_stay_two(acme: Cast, requests: str) -> None:
+def test_identical_calls_stay_two_in_any_event_order(acme: Cast, requests: str) -> None:
     """Equal events must come in one request: that is where they are counted."""
     start, end = pair("turn-1")
     for request in requests.split("|"):
@@ -138,7 +138,7 @@ def test_in_whatever_order_they_come_they_stay_two(acme: Cast, requests: str) ->
     assert_consistent(acme.tenant)
 
 
-def test_start_and_end_meet_across_requests(acme: Cast) -> None:
+def test_start_and_end_are_paired_across_requests(acme: Cast) -> None:
     pairs = [pair("turn-1"), pair("turn-1"), pair("turn-2")]
     send(acme, [start for start, _ in pairs])
     send(acme, [end for _, end in pairs])
@@ -146,7 +146,7 @@ def test_start_and_end_meet_across_requests(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
-def test_sent_again_under_another_id_nothing_is_new(acme: Cast) -> None:
+def test_events_resent_with_another_batch_id_are_duplicates(acme: Cast) -> None:
     lines = [*pair("turn-1"), *pair("turn-1")]
     assert send(acme, lines)["accepted"] == 4
     again = send(acme, lines)

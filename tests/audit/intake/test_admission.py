@@ -28,7 +28,7 @@ from tests.support.installation import until
 TENANT, OTHER = UUID(int=1), UUID(int=2)
 
 
-def test_places_are_bounded_in_number_and_bytes_and_given_back() -> None:
+def test_places_are_limited_by_count_and_bytes_and_released() -> None:
     admission = Admission(places=2, bytes_max=100)
     with admission.place(60):
         with pytest.raises(OverloadedError), admission.place(41):
@@ -39,7 +39,7 @@ def test_places_are_bounded_in_number_and_bytes_and_given_back() -> None:
         pass
 
 
-def test_in_line_for_a_slot_the_next_one_gets_it() -> None:
+def test_waiting_request_gets_the_next_free_slot() -> None:
     admission = Admission(slots=1, wait_s=60)
     stored = threading.Event()
 
@@ -57,7 +57,7 @@ def test_in_line_for_a_slot_the_next_one_gets_it() -> None:
     assert admission.in_line == 0
 
 
-def test_when_slots_do_not_move_nobody_waits_until_they_do() -> None:
+def test_request_is_rejected_when_no_slot_is_released_in_time() -> None:
     admission = Admission(slots=1, wait_s=0.01)
     with admission.slot(TENANT):
         with pytest.raises(OverloadedError), admission.slot(TENANT):
@@ -69,7 +69,7 @@ def test_when_slots_do_not_move_nobody_waits_until_they_do() -> None:
         pass
 
 
-def test_a_tenant_never_holds_all_slots_nor_fills_the_line() -> None:
+def test_one_tenant_cannot_hold_all_slots_or_fill_the_queue() -> None:
     """Eight requests that cost half a minute each refused everybody else's for as long."""
     admission = Admission(slots=3, wait_s=60)
     over, outcomes = threading.Event(), Counter[str]()
@@ -97,7 +97,7 @@ def test_a_tenant_never_holds_all_slots_nor_fills_the_line() -> None:
     assert not admission._waiting
 
 
-def test_a_tenant_whose_bodies_come_slowly_leaves_places_and_bytes_to_others() -> None:
+def test_places_and_bytes_are_limited_per_tenant() -> None:
     admission = Admission(places_of_tenant=2, bytes_of_tenant=100)
     with admission.share(TENANT, 40), admission.share(TENANT, 40):
         with pytest.raises(OverloadedError), admission.share(TENANT, 0):
@@ -113,7 +113,7 @@ def test_a_tenant_whose_bodies_come_slowly_leaves_places_and_bytes_to_others() -
     assert not admission._bytes_placed
 
 
-def test_who_waits_for_its_own_requests_closes_no_line_to_others() -> None:
+def test_tenant_at_its_limit_does_not_block_the_queue_for_others() -> None:
     admission = Admission(slots=3, wait_s=0.01)
     with admission.slot(TENANT), admission.slot(TENANT):
         with pytest.raises(OverloadedError), admission.slot(TENANT):
@@ -126,7 +126,7 @@ def test_who_waits_for_its_own_requests_closes_no_line_to_others() -> None:
     waiting.join()
 
 
-def test_the_pace_is_asked_for_only_while_somebody_waits() -> None:
+def test_pace_is_requested_only_while_requests_wait() -> None:
     admission = Admission(slots=1, wait_s=60)
     assert admission.next_after_ms() == 0
     with ExitStack() as held:
@@ -142,7 +142,7 @@ def test_the_pace_is_asked_for_only_while_somebody_waits() -> None:
     assert admission.next_after_ms() == 0
 
 
-def test_while_others_are_refused_who_is_served_makes_room_for_them() -> None:
+def test_pace_is_requested_after_a_rejection() -> None:
     admission = Admission(places=1)
     with admission.place(0), pytest.raises(OverloadedError), admission.place(0):
         pass
@@ -156,7 +156,7 @@ def held_by(admission: Admission) -> None:
         pass
 
 
-def test_a_request_too_many_is_asked_to_come_again_and_nothing_of_it_is_stored(
+def test_request_without_a_place_gets_503_and_stores_nothing(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = make_ingest_key(acme.tenant)
@@ -173,7 +173,9 @@ def test_a_request_too_many_is_asked_to_come_again_and_nothing_of_it_is_stored(
     assert post(key, lines(make_call())).status_code == HTTPStatus.OK
 
 
-def test_at_a_full_door_a_key_is_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overloaded_server_answers_503_before_checking_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     admission = Admission(places=1)
     monkeypatch.setattr(door, "ADMISSION", admission)
     with admission.place(0):
@@ -186,23 +188,21 @@ def test_at_a_full_door_a_key_is_not_even_looked_at(monkeypatch: pytest.MonkeyPa
     assert post("no key", b"x").status_code == HTTPStatus.UNAUTHORIZED
 
 
-def test_who_announces_more_than_is_allowed_is_not_told_to_come_again(acme: Cast) -> None:
+def test_too_large_content_length_gets_413_without_retry_after(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     answer = post(key, b"x", content_length=str(1 << 40))
     assert answer.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     assert "Retry-After" not in answer.headers
 
 
-def test_under_load_the_answer_says_when_to_send_next(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answer_contains_the_pace_under_load(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     key = make_ingest_key(acme.tenant)
     assert "next_after_ms" not in post(key, lines(make_call())).json()
     monkeypatch.setattr(Admission, "next_after_ms", lambda _: 700)
     assert post(key, lines(make_call())).json()["next_after_ms"] == 700
 
 
-def test_a_quota_lets_in_what_ten_seconds_give_and_says_when_more() -> None:
+def test_quota_allows_a_burst_and_reports_the_retry_time() -> None:
     bucket = Quota(10)
     bucket.check("a")
     bucket.take("a", 250)
@@ -221,7 +221,7 @@ def small_quota() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_quota")
-def test_a_key_over_its_quota_gets_429_and_another_does_not(acme: Cast, globex: Cast) -> None:
+def test_key_over_its_quota_gets_429_and_another_key_does_not(acme: Cast, globex: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     many = lines(event for _ in range(10) for event in make_call())
     assert post(key, many).status_code == HTTPStatus.OK

@@ -108,21 +108,21 @@ def long_line(size: int) -> bytes:
         ({"content_encoding": "gzip, gzip"}, 415, "encoding"),
     ],
 )
-def test_a_wrong_header(
+def test_invalid_header_is_rejected(
     send: Send, acme: Cast, headers: dict[str, str], status: int, code: str
 ) -> None:
     assert refused(send(GOOD, **headers)) == (status, code)
     assert stored(acme) == (0, 0, 0)
 
 
-def test_a_key_without_the_scope(send: Send, acme: Cast) -> None:
+def test_key_without_the_scope_is_rejected(send: Send, acme: Cast) -> None:
     key = create_key(acme.tenant, "reader", [Scope.READ, Scope.REGISTRY])[1]
     answer = send(GOOD, authorization=f"Bearer {key}")
     assert refused(answer) == (403, "missing_scope")
     assert stored(acme) == (0, 0, 0)
 
 
-def test_a_key_of_one_tenant_with_the_name_of_another(send: Send, acme: Cast, globex: Cast) -> None:
+def test_key_forged_for_another_tenant_is_rejected(send: Send, acme: Cast, globex: Cast) -> None:
     """Its checksum right, as whoever forges it would see to."""
     kind, _, key_id, secret, _ = make_ingest_key(acme.tenant).split("_")
     body = f"{kind}_{globex.tenant.id.hex}_{key_id}_{secret}"
@@ -131,7 +131,7 @@ def test_a_key_of_one_tenant_with_the_name_of_another(send: Send, acme: Cast, gl
     assert stored(acme) == stored(globex) == (0, 0, 0)
 
 
-def test_an_event_that_claims_another_tenant_stays_with_its_key(
+def test_event_naming_another_tenant_is_stored_for_the_tenant_of_the_key(
     send: Send, acme: Cast, globex: Cast
 ) -> None:
     events = [event | {"tenant_id": str(globex.tenant.id)} for event in make_call()]
@@ -160,7 +160,7 @@ def test_an_event_that_claims_another_tenant_stays_with_its_key(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_body_that_is_refused_leaves_nothing(
+def test_rejected_body_stores_nothing(
     send: Send, acme: Cast, encoding: str, body: bytes, status: int, code: str
 ) -> None:
     assert refused(send(body, content_encoding=encoding)) == (status, code)
@@ -169,10 +169,10 @@ def test_a_body_that_is_refused_leaves_nothing(
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
-def test_a_body_in_chunks_must_know_its_own_end(
+def test_chunked_body_needs_a_self_terminating_encoding(
     send: Send, acme: Cast, compress: Callable[[bytes], bytes]
 ) -> None:
-    """See test_a_request_that_breaks_off_stores_nothing."""
+    """See test_interrupted_request_stores_nothing."""
     encoding = "gzip" if compress is gzip.compress else "zstd"
     body = compress(GOOD)
     answer = send(iter([body[:100], body[100:]]), content_encoding=encoding)
@@ -203,7 +203,7 @@ PAST = datetime.now(UTC) - timedelta(days=400)
         (lines(make_call(started_at=PAST, is_open=True)).strip(), "out_of_range"),
     ],
 )
-def test_a_bad_line_is_kept_for_people_and_the_others_are_stored(
+def test_invalid_line_goes_to_the_inbox_and_the_others_are_stored(
     send: Send, acme: Cast, bad: bytes, code: str
 ) -> None:
     first, second = make_call()
@@ -221,7 +221,7 @@ def test_a_bad_line_is_kept_for_people_and_the_others_are_stored(
 @pytest.mark.parametrize(
     "args", [b"NaN", b"-Infinity", b"1e999", b'"\\u0000"', b'"\\ud800"', b'{"a":1,"a":2}']
 )
-def test_odd_arguments_are_stored_as_they_came(send: Send, acme: Cast, args: bytes) -> None:
+def test_unusual_argument_values_are_accepted(send: Send, acme: Cast, args: bytes) -> None:
     line = lines(make_call(args="HERE", is_open=True)).replace(b'"HERE"', args)
     assert send(line).json()["accepted"] == 1
     assert stored(acme) == (1, 0, 1)
@@ -244,7 +244,7 @@ HALF = gzip.compress(GOOD)[:-9]
         (f"{GZIP}\r\nTransfer-Encoding: chunked", b"%x\r\n%b" % (len(HALF) + 9, HALF)),
     ],
 )
-def test_a_request_that_breaks_off_stores_nothing(
+def test_interrupted_request_stores_nothing(
     live_server: LiveServer, send: Send, acme: Cast, head: str, body: bytes
 ) -> None:
     """Its sender will send the whole again under the same id, and must not be told 422."""
@@ -292,7 +292,7 @@ def umbrella() -> Cast:
     encode=st.sampled_from([(None, bytes), ("gzip", gzip.compress), ("zstd", zstandard.compress)]),
     cut=st.integers(0, 400),
 )
-def test_whatever_is_sent_is_stored_or_kept_or_refused_as_a_whole(
+def test_arbitrary_bodies_are_stored_or_rejected_as_a_whole(
     umbrella: Cast,
     sent: list[bytes],
     encode: tuple[str | None, Callable[[bytes], bytes]],

@@ -70,13 +70,13 @@ class _Processes:
         ((5,), [0]),
     ],
 )
-def test_the_busier_process_asks_half_of_what_it_has_more_to_move(
+def test_busier_process_moves_half_of_the_difference(
     tmp_path: Path, at_work: tuple[int, ...], moves: list[int]
 ) -> None:
     assert _Processes(tmp_path, *at_work).moves() == moves
 
 
-def test_a_sender_that_takes_turns_with_others_counts_by_its_time(tmp_path: Path) -> None:
+def test_connection_counts_by_its_share_of_time(tmp_path: Path) -> None:
     processes = _Processes(tmp_path, 2, 0)
     busy, idle = processes.balances
     for each in (busy, idle):
@@ -89,14 +89,14 @@ def test_a_sender_that_takes_turns_with_others_counts_by_its_time(tmp_path: Path
     assert not busy.asks_to_move()
 
 
-def test_a_long_silence_says_nothing(tmp_path: Path) -> None:
+def test_balance_does_not_act_on_a_long_interval(tmp_path: Path) -> None:
     processes = _Processes(tmp_path, 4, 0)
     processes.moves(answers=0)
     processes.clock.now += 60
     assert not processes.balances[0].asks_to_move()
 
 
-def test_a_process_that_has_died_is_not_waited_for(tmp_path: Path) -> None:
+def test_dead_process_is_not_counted(tmp_path: Path) -> None:
     holder = (
         "import sys; from pathlib import Path; from audit.intake.balance import Balance;"
         "held = Balance(Path(sys.argv[1]), 'other'); print('held', flush=True); sys.stdin.read()"
@@ -128,7 +128,7 @@ def _moves_in_a_second(balance: Balance) -> int:
     return moves
 
 
-def test_without_room_for_its_file_nobody_is_moved(tmp_path: Path) -> None:
+def test_connections_are_not_moved_without_a_shared_file(tmp_path: Path) -> None:
     folder = tmp_path / "a file"
     folder.touch()
     balance = Balance(folder, "own")
@@ -143,7 +143,7 @@ def installation() -> Iterator[Installation]:
         yield made
 
 
-def test_senders_one_process_accepted_are_served_by_both(installation: Installation) -> None:
+def test_connections_accepted_by_one_process_are_served_by_both(installation: Installation) -> None:
     """They only follow what the answers say of their connections."""
     process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_WEB_PROCESSES="2")
     facts = announcement(process)

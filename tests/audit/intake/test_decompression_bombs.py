@@ -73,7 +73,7 @@ def high_water(process: psutil.Process) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux' /proc")
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_and_costs_little_memory(
+def test_decompression_bomb_is_rejected_with_little_memory(
     server: LiveServer, acme: Cast, name: str
 ) -> None:
     encoding, make = BOMBS[name]

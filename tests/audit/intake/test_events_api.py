@@ -51,7 +51,7 @@ def _calls(acme: Cast) -> list[Invocation]:
         ("zstd", lambda body: zstandard.compress(body[:100]) + zstandard.compress(body[100:])),
     ],
 )
-def test_a_body_is_taken_in_every_encoding(
+def test_body_is_accepted_in_every_encoding(
     acme: Cast, key: str, encoding: str | None, encode: Any
 ) -> None:
     answer = post(key, encode(lines(make_call())), content_encoding=encoding)
@@ -77,7 +77,9 @@ def test_a_body_is_taken_in_every_encoding(
         ("revoked", 401, "unknown_key"),
     ],
 )
-def test_who_may_not_send(acme: Cast, authorization: str | None, status: int, code: str) -> None:
+def test_request_without_a_valid_key_is_rejected(
+    acme: Cast, authorization: str | None, status: int, code: str
+) -> None:
     if authorization == "read":
         authorization = f"Bearer {create_key(acme.tenant, 'r', [Scope.READ])[1]}"
     elif authorization == "revoked":
@@ -91,24 +93,24 @@ def test_who_may_not_send(acme: Cast, authorization: str | None, status: int, co
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "", "x"])
-def test_another_content_type_is_415(key: str, content_type: str) -> None:
+def test_other_content_types_get_415(key: str, content_type: str) -> None:
     answer = post(key, lines(make_call()), content_type=content_type)
     assert answer.status_code == 415
     assert answer.headers["Accept"] == "application/x-ndjson"
 
 
-def test_a_parameter_of_the_content_type_does_not_matter(key: str) -> None:
+def test_content_type_parameter_is_ignored(key: str) -> None:
     answer = post(key, lines(make_call()), content_type="application/x-ndjson; charset=utf-8")
     assert answer.status_code == 200
 
 
-def test_another_encoding_is_415(key: str) -> None:
+def test_other_encodings_get_415(key: str) -> None:
     answer = post(key, lines(make_call()), content_encoding="br")
     assert answer.status_code == 415
     assert "gzip" in answer.headers["Accept-Encoding"]
 
 
-def test_only_post_is_known(key: str) -> None:
+def test_only_post_is_allowed(key: str) -> None:
     answer = Client().get("/api/v1/events", headers={"Authorization": f"Bearer {key}"})
     assert answer.status_code == 405
 
@@ -132,9 +134,7 @@ BODY = lines(make_call()) * 20
     ],
     ids=range(10),
 )
-def test_what_cannot_be_read_as_lines_is_400(
-    acme: Cast, key: str, encoding: str, body: bytes
-) -> None:
+def test_unreadable_body_gets_400(acme: Cast, key: str, encoding: str, body: bytes) -> None:
     answer = post(key, body, content_encoding=encoding)
     assert (answer.status_code, answer.json()["code"]) == (400, "unreadable_body")
     assert _calls(acme) == []
@@ -160,7 +160,9 @@ MIB = 1024 * 1024
         ("identity", lambda: b"[" * 300_000, "too_deep"),
     ],
 )
-def test_every_limit_is_413(acme: Cast, key: str, encoding: str, make: Any, code: str) -> None:
+def test_every_exceeded_limit_gets_413(
+    acme: Cast, key: str, encoding: str, make: Any, code: str
+) -> None:
     answer = post(key, make(), content_encoding=encoding)
     assert (answer.status_code, answer.json()["code"]) == (413, code)
     assert (_calls(acme), _inbox(acme)) == ([], [])
@@ -177,11 +179,11 @@ def _nested(depth: int) -> bytes:
     return start.replace('"HERE"', "[" * (depth - 1) + "]" * (depth - 1)).encode()
 
 
-def test_the_deepest_allowed_line_is_stored(acme: Cast, key: str) -> None:
+def test_line_at_the_depth_limit_is_stored(acme: Cast, key: str) -> None:
     assert post(key, _nested(64)).json()["accepted"] == 1
 
 
-def test_one_bad_line_costs_that_line(acme: Cast, key: str) -> None:
+def test_invalid_lines_are_rejected_individually(acme: Cast, key: str) -> None:
     good, bad = make_call(), make_call(tool_name="")
     body = lines(good[:1]) + b"not json\n\n" + lines([bad[1], good[1]])
     answer = post(key, body).json()
@@ -198,7 +200,7 @@ def test_one_bad_line_costs_that_line(acme: Cast, key: str) -> None:
     assert (call.start_pos, call.end_pos) == (0, 1)
 
 
-def test_a_long_bad_line_is_kept_in_part(acme: Cast, key: str) -> None:
+def test_long_invalid_line_is_stored_truncated(acme: Cast, key: str) -> None:
     body = b"x" * MIB
     assert post(key, body).json()["accepted"] == 0
     (rejected,) = _inbox(acme)
@@ -225,7 +227,7 @@ def test_a_long_bad_line_is_kept_in_part(acme: Cast, key: str) -> None:
         "\ufeff{}".encode(),
     ],
 )
-def test_lines_that_are_no_event_go_to_the_inbox(acme: Cast, key: str, bad: bytes) -> None:
+def test_lines_that_are_not_events_go_to_the_inbox(acme: Cast, key: str, bad: bytes) -> None:
     answer = post(key, bad + b"\n" + lines(make_call())).json()
     assert (answer["accepted"], [each["line"] for each in answer["rejected"]]) == (2, [1])
     assert len(_inbox(acme)) == 1
@@ -256,7 +258,7 @@ def _start_with(args: bytes) -> bytes:
         b"{" + b",".join(b'"%d":0' % n for n in range(50_000)) + b"}",
     ],
 )
-def test_odd_json_stays_in_the_log_byte_for_byte(acme: Cast, key: str, args: bytes) -> None:
+def test_unusual_json_is_logged_unchanged(acme: Cast, key: str, args: bytes) -> None:
     line = _start_with(args)
     answer = post(key, line).json()
     assert answer["accepted"] == 1, answer
@@ -275,7 +277,7 @@ def test_odd_json_stays_in_the_log_byte_for_byte(acme: Cast, key: str, args: byt
         ("\\u0000", "\\u0000"),
     ],
 )
-def test_the_index_replaces_what_postgresql_cannot_hold(
+def test_index_replaces_characters_postgresql_cannot_store(
     acme: Cast, key: str, sent: str, kept: str
 ) -> None:
     output = {"status": "error", "error": {"type": "FATAL", "message": sent, "code": sent}}
@@ -307,7 +309,7 @@ def test_the_index_replaces_what_postgresql_cannot_hold(
             | {"code": "COERCED", "expected": "e" * 99_999, "received": "r" * 99_999}]}},
     ],
 )  # fmt: skip  # by line as they belong together
-def test_the_largest_values_are_stored_again_and_again(
+def test_largest_values_can_be_stored_repeatedly(
     acme: Cast, key: str, members: dict[str, Any]
 ) -> None:
     for _ in range(3):
@@ -318,7 +320,7 @@ def test_the_largest_values_are_stored_again_and_again(
         assert answer.json()["accepted"] == 4, answer.json()
 
 
-def test_auth_is_neither_stored_nor_kept(acme: Cast, key: str) -> None:
+def test_auth_is_never_stored(acme: Cast, key: str) -> None:
     start, end = make_call()
     secret = {"token": "s3cr3t", "more": ["s3cr3t"]}
     odd = [
@@ -341,7 +343,7 @@ def test_auth_is_neither_stored_nor_kept(acme: Cast, key: str) -> None:
         assert "s3cr3t" not in str(cursor.fetchall())
 
 
-def test_auth_inside_arguments_is_an_argument(acme: Cast, key: str) -> None:
+def test_auth_inside_arguments_is_accepted(acme: Cast, key: str) -> None:
     answer = post(key, lines(make_call(args={"auth": {"token": "x"}})))
     assert answer.json()["accepted"] == 2
 
@@ -355,7 +357,7 @@ def test_auth_inside_arguments_is_an_argument(acme: Cast, key: str) -> None:
         (timedelta(days=-20_000), "out_of_range"),
     ],
 )
-def test_a_call_of_a_day_the_index_has_not_goes_to_the_inbox(
+def test_call_on_a_day_outside_the_index_goes_to_the_inbox(
     acme: Cast, key: str, offset: timedelta, code: str
 ) -> None:
     answer = post(key, lines(make_call(started_at=datetime.now(UTC) + offset) + make_call()))
@@ -368,21 +370,21 @@ def test_a_call_of_a_day_the_index_has_not_goes_to_the_inbox(
     "started_at",
     ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z"],
 )
-def test_the_ends_of_the_calendar_go_to_the_inbox(acme: Cast, key: str, started_at: str) -> None:
+def test_extreme_dates_go_to_the_inbox(acme: Cast, key: str, started_at: str) -> None:
     events = [event | {"started_at": started_at} for event in make_call()]
     answer = post(key, lines(events)).json()
     assert (answer["accepted"], len(answer["rejected"])) == (0, 2)
 
 
 @pytest.mark.parametrize("days", [-2, 2])
-def test_an_end_far_from_its_start_goes_to_the_inbox(acme: Cast, key: str, days: int) -> None:
+def test_end_far_from_its_start_goes_to_the_inbox(acme: Cast, key: str, days: int) -> None:
     start, end = make_call()
     end["ended_at"] = (datetime.now(UTC) + timedelta(days=days)).isoformat()
     answer = post(key, lines([start, end])).json()
     assert (answer["accepted"], len(answer["rejected"])) == (1, 1)
 
 
-def test_a_replay_gets_the_stored_answer_and_writes_nothing(acme: Cast, key: str) -> None:
+def test_replayed_request_gets_the_stored_answer_and_writes_nothing(acme: Cast, key: str) -> None:
     batch_id = new_batch_id()
     body = lines(make_call()) + b"bad\n"
     first = post(key, body, idempotency_key=batch_id)
@@ -393,7 +395,7 @@ def test_a_replay_gets_the_stored_answer_and_writes_nothing(acme: Cast, key: str
     assert post(key, lines(make_call())).json()["ledger"]["first_index"] == 2
 
 
-def test_an_answer_has_its_members_in_one_order(acme: Cast, key: str) -> None:
+def test_answer_members_have_a_fixed_order(acme: Cast, key: str) -> None:
     post(key, lines(make_call()))
     batch_id, refused = new_batch_id(), make_call()[0] | {"auth": "secret"}
     answer = post(key, lines([*make_call(), refused]), idempotency_key=batch_id)
@@ -405,7 +407,7 @@ def test_an_answer_has_its_members_in_one_order(acme: Cast, key: str) -> None:
     )
 
 
-def test_an_answer_that_was_stored_with_its_place_keeps_its_bytes(acme: Cast, key: str) -> None:
+def test_answer_stored_by_an_earlier_version_is_returned_unchanged(acme: Cast, key: str) -> None:
     """As earlier versions stored it; an answer now is stored without `ledger`."""
     batch_id, body = new_batch_id(), lines(make_call()) + "kein Ereignis: äöü\n".encode()
     first = post(key, body, idempotency_key=batch_id).content
@@ -417,7 +419,7 @@ def test_an_answer_that_was_stored_with_its_place_keeps_its_bytes(acme: Cast, ke
     assert post(key, body, idempotency_key=batch_id).content == first
 
 
-def test_the_same_batch_id_with_another_body_acknowledges_nothing(acme: Cast, key: str) -> None:
+def test_reused_batch_id_with_another_body_is_rejected(acme: Cast, key: str) -> None:
     batch_id = new_batch_id()
     post(key, lines(make_call()), idempotency_key=batch_id)
     answer = post(key, lines(make_call()), idempotency_key=batch_id)
@@ -425,7 +427,7 @@ def test_the_same_batch_id_with_another_body_acknowledges_nothing(acme: Cast, ke
     assert len(_calls(acme)) == 1
 
 
-def test_two_tenants_may_use_the_same_batch_id(acme: Cast, globex: Cast, key: str) -> None:
+def test_two_tenants_can_use_the_same_batch_id(acme: Cast, globex: Cast, key: str) -> None:
     batch_id = new_batch_id()
     post(key, lines(make_call()), idempotency_key=batch_id)
     answer = post(
@@ -445,7 +447,7 @@ def test_two_tenants_may_use_the_same_batch_id(acme: Cast, globex: Cast, key: st
         str(uuid.UUID(int=(2**48 - 1) << 80 | 7 << 76 | 2 << 62)),
     ],
 )
-def test_a_key_that_cannot_serve_is_replaced_with_a_warning(
+def test_invalid_idempotency_key_is_replaced_with_a_warning(
     acme: Cast, key: str, batch_id: str | None
 ) -> None:
     body = lines(make_call())
@@ -457,7 +459,7 @@ def test_a_key_that_cannot_serve_is_replaced_with_a_warning(
     assert len(_calls(acme)) == 1
 
 
-def test_without_the_database_the_answer_is_503(
+def test_unavailable_database_gets_503(
     acme: Cast, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body, batch_id = lines(make_call()), new_batch_id()
@@ -470,7 +472,7 @@ def test_without_the_database_the_answer_is_503(
     assert post(key, body, idempotency_key=batch_id).json()["accepted"] == 2
 
 
-def test_a_database_that_dies_amid_a_request_has_stored_nothing(
+def test_database_failure_during_a_request_stores_nothing(
     acme: Cast, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body, batch_id = lines(make_call()), new_batch_id()
@@ -493,7 +495,7 @@ def test_a_database_that_dies_amid_a_request_has_stored_nothing(
 
 
 @pytest.mark.parametrize("state", ["40001", "40P01"])
-def test_a_lost_race_is_run_again_unseen(
+def test_serialization_failure_is_retried(
     key: str, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     runs = []
@@ -510,7 +512,7 @@ def test_a_lost_race_is_run_again_unseen(
     assert len(runs) == 3
 
 
-def test_losing_every_time_is_503(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_deadlocks_get_503(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def lose(events: object) -> bytes:
         with connection.wrap_database_errors:
             raise psycopg.errors.DeadlockDetected

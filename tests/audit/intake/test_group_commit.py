@@ -110,7 +110,7 @@ def together(store: Store | None = None, **options: Any) -> Iterator[Together]:
             store.let_go()
 
 
-def test_who_finds_nobody_waits_for_nobody() -> None:
+def test_single_request_is_stored_immediately() -> None:
     store = Store()
     store.let_go()
     one = request(1)
@@ -118,7 +118,7 @@ def test_who_finds_nobody_waits_for_nobody() -> None:
     assert store.groups == [[one]]
 
 
-def test_those_who_wait_are_stored_together_in_their_order() -> None:
+def test_waiting_requests_are_stored_together_in_order() -> None:
     requests = [request(n, n + 100) for n in range(1, 6)]
     with together() as here:
         futures = here.waits(*requests)
@@ -139,7 +139,9 @@ def test_those_who_wait_are_stored_together_in_their_order() -> None:
     ],
     ids=["another tenant", "a shared call", "the same request twice", "only gaps", "too many"],
 )
-def test_who_is_taken_along(requests: list[IntakeRequest], sizes: list[int]) -> None:
+def test_group_contains_one_tenant_distinct_calls_and_limited_events(
+    requests: list[IntakeRequest], sizes: list[int]
+) -> None:
     with together() as here:
         futures = here.waits(*requests)
         here.store.let_go()
@@ -151,7 +153,7 @@ def test_who_is_taken_along(requests: list[IntakeRequest], sizes: list[int]) -> 
         )
 
 
-def test_each_gets_its_own_answer_also_a_refusal() -> None:
+def test_each_request_gets_its_own_answer_or_rejection() -> None:
     reused = request(2)
     store = Store(lambda each: BatchIdReusedError() if each is reused else answer_to(each))
     with together(store) as here:
@@ -163,7 +165,7 @@ def test_each_gets_its_own_answer_also_a_refusal() -> None:
         assert here.sizes() == [1, 2]
 
 
-def test_what_one_request_does_costs_only_that_one() -> None:
+def test_failing_request_does_not_affect_the_others() -> None:
     bad = request(2)
 
     def answer(each: IntakeRequest) -> Result:
@@ -181,7 +183,7 @@ def test_what_one_request_does_costs_only_that_one() -> None:
         assert here.sizes() == [1, 3, 1, 1, 1]
 
 
-def test_all_are_told_that_postgresql_is_away() -> None:
+def test_database_failure_is_reported_to_all_waiting_requests() -> None:
     def away(_: IntakeRequest) -> Result:
         raise OperationalError("away")
 
@@ -194,7 +196,7 @@ def test_all_are_told_that_postgresql_is_away() -> None:
         assert here.sizes() == [1, 2]
 
 
-def test_nobody_waits_where_nothing_moves() -> None:
+def test_waiting_request_is_rejected_after_the_timeout() -> None:
     with together(wait_s=0.5) as here:
         late = here.pool.submit(here.group_commit.store, request(1))
         with pytest.raises(OverloadedError):
@@ -207,7 +209,7 @@ def test_nobody_waits_where_nothing_moves() -> None:
         assert here.group_commit.store(request(3))
 
 
-def test_who_is_being_stored_waits_for_the_end() -> None:
+def test_request_being_stored_waits_until_the_end() -> None:
     """However long it takes: it may be committed, and "come later" would be untrue."""
     with together(wait_s=2) as here:
         futures = here.waits(request(1), request(2))
@@ -219,13 +221,13 @@ def test_who_is_being_stored_waits_for_the_end() -> None:
         assert here.sizes() == [1, 2]
 
 
-def test_which_requests_are_small() -> None:
+def test_small_requests_are_limited_by_events_and_bytes() -> None:
     assert is_small(group_commit.SMALL_EVENTS, group_commit.SMALL_BYTES)
     assert not is_small(group_commit.SMALL_EVENTS + 1, 1)
     assert not is_small(1, group_commit.SMALL_BYTES + 1)
 
 
-def test_a_group_leaves_what_its_requests_would(
+def test_group_stores_the_same_as_separate_requests(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One transaction, a batch for each, in order; each answered as if it had come alone."""

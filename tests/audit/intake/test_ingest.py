@@ -79,14 +79,14 @@ FULL: dict[str, Any] = {
         ({"status": "ok", "data": 1, "meta": {}}, None),
     ],
 )
-def test_a_calls_attempt_is_known_whether_it_failed_or_not(
+def test_attempt_is_indexed_for_failed_and_successful_calls(
     acme: Cast, output: dict[str, Any], attempt: int | None
 ) -> None:
     send_events(acme.tenant, make_call(output=output))
     assert _call(acme).attempt == attempt
 
 
-def test_every_column_comes_from_its_member(acme: Cast) -> None:
+def test_every_column_is_filled_from_its_member(acme: Cast) -> None:
     error: dict[str, Any] = {"type": "RATE_LIMIT", "message": "slow down", "code": "too_many"}
     error |= {"retry_after_ms": 1500, "upstream_status": 429, "attempt": 3}
     meta = {"cache_hit": False, "token_usage": {"prompt": 12, "completion": 20}}
@@ -145,7 +145,7 @@ def test_every_column_comes_from_its_member(acme: Cast) -> None:
         ),
     ],
 )
-def test_what_failed_and_as_what(
+def test_failure_state_and_error_type_are_derived(
     acme: Cast, members: dict[str, Any], state: str, error_type: str
 ) -> None:
     send_events(acme.tenant, make_call(**members))
@@ -154,7 +154,7 @@ def test_what_failed_and_as_what(
     assert_consistent(acme.tenant)
 
 
-def test_every_order_and_cut_gives_the_same_index(acme: Cast) -> None:
+def test_every_order_and_batching_produces_the_same_index(acme: Cast) -> None:
     """All arrivals of start, end and one duplicate each, in one batch or several.
 
     Duplicates are equal, so there are 6 orders, each cut in 8 ways.
@@ -185,7 +185,7 @@ def test_every_order_and_cut_gives_the_same_index(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
-def test_a_call_is_open_until_its_end_comes(acme: Cast) -> None:
+def test_call_is_open_until_its_end_arrives(acme: Cast) -> None:
     start, end = make_call(output={"status": "error", "error": {"type": "FATAL"}})
     send_events(acme.tenant, [start])
     call = _call(acme)
@@ -196,7 +196,7 @@ def test_a_call_is_open_until_its_end_comes(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
-def test_another_event_in_a_taken_slot_is_a_conflict(acme: Cast) -> None:
+def test_different_event_for_a_stored_start_or_end_is_a_conflict(acme: Cast) -> None:
     start, end = make_call()
     send_events(acme.tenant, [start, end])
     before = _call(acme)
@@ -215,7 +215,7 @@ def test_another_event_in_a_taken_slot_is_a_conflict(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
-def test_a_conflict_within_one_request(acme: Cast) -> None:
+def test_conflict_within_one_request_is_rejected(acme: Cast) -> None:
     start, end = make_call()
     answer = send_events(acme.tenant, [start, end, start, end | {"duration_ms": 1}])
     assert (answer["accepted"], answer["duplicates"]) == (2, 1)
@@ -225,7 +225,7 @@ def test_a_conflict_within_one_request(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("in_one_batch", [True, False])
-def test_a_pair_that_disagrees_says_so(acme: Cast, in_one_batch: bool) -> None:
+def test_disagreeing_start_and_end_are_marked(acme: Cast, in_one_batch: bool) -> None:
     start, end = make_call(tool_name="a", run_id="r")
     end |= {"tool_name": "b", "run_id": "other"}
     for batch in [[start, end]] if in_one_batch else [[start], [end]]:
@@ -236,7 +236,9 @@ def test_a_pair_that_disagrees_says_so(acme: Cast, in_one_batch: bool) -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_what_only_one_of_the_pair_says_is_no_conflict(acme: Cast, order: tuple[int, int]) -> None:
+def test_members_present_in_only_one_event_are_no_conflict(
+    acme: Cast, order: tuple[int, int]
+) -> None:
     pair = make_call(**FULL)
     only_end = ("run_id", "case_id", "timeouts_ms", "producer_id")
     only_start = ("locale", "parent_invocation_id", "turn_id")
@@ -258,7 +260,7 @@ MIDNIGHT = datetime.combine(datetime.now(UTC).date(), datetime.min.time(), UTC) 
 
 @pytest.mark.parametrize("in_one_batch", [True, False])
 @pytest.mark.parametrize("offset_ms", [-3, 3])
-def test_an_end_that_puts_its_start_on_the_next_day_finds_it(
+def test_end_with_a_start_time_on_the_next_day_is_paired(
     acme: Cast, in_one_batch: bool, offset_ms: int
 ) -> None:
     start, end = make_call(started_at=MIDNIGHT + timedelta(milliseconds=offset_ms))
@@ -272,7 +274,7 @@ def test_an_end_that_puts_its_start_on_the_next_day_finds_it(
     assert_consistent(acme.tenant)
 
 
-def test_a_trace_over_midnight_has_a_row_for_each_day(acme: Cast) -> None:
+def test_trace_over_midnight_has_one_row_per_day(acme: Cast) -> None:
     for minutes in (-10, -5, 5):
         send_events(acme.tenant, make_call(started_at=MIDNIGHT + timedelta(minutes=minutes)))
     with tenant_scope(acme.tenant.id):
@@ -284,7 +286,7 @@ def test_a_trace_over_midnight_has_a_row_for_each_day(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
-def test_two_ends_a_day_off_on_either_side_of_one_call(acme: Cast) -> None:
+def test_second_end_one_day_away_is_rejected(acme: Cast) -> None:
     start, end = make_call(started_at=MIDNIGHT + timedelta(hours=12))
     send_events(acme.tenant, [start])
     ends = [
@@ -297,7 +299,7 @@ def test_two_ends_a_day_off_on_either_side_of_one_call(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
-def test_the_same_id_on_far_days_is_two_calls(acme: Cast) -> None:
+def test_same_id_on_distant_days_is_two_calls(acme: Cast) -> None:
     start, end = make_call(started_at=MIDNIGHT)
     far = end | {"started_at": (MIDNIGHT - timedelta(days=5)).isoformat()}
     send_events(acme.tenant, [start, far])
@@ -305,7 +307,7 @@ def test_the_same_id_on_far_days_is_two_calls(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
-def test_a_missing_partition_costs_its_events_only(
+def test_missing_partition_rejects_only_its_events(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process believes in a day whose partition was dropped."""
@@ -332,7 +334,7 @@ def _gap(low: int, high: int, **members: Any) -> dict[str, Any]:
     }
 
 
-def test_a_producer_is_the_same_whatever_the_order(acme: Cast, globex: Cast) -> None:
+def test_producer_row_is_independent_of_event_order(acme: Cast, globex: Cast) -> None:
     events = [
         event | {"producer_id": "p", "producer_seq": seq}
         for seq, event in enumerate([*make_call(), *make_call()])
@@ -356,14 +358,14 @@ def test_a_producer_is_the_same_whatever_the_order(acme: Cast, globex: Cast) -> 
         assert_consistent(cast.tenant)
 
 
-def test_a_gap_said_twice_is_a_duplicate(acme: Cast) -> None:
+def test_repeated_gap_is_a_duplicate(acme: Cast) -> None:
     answer = send_events(acme.tenant, [_gap(1, 2), _gap(1, 2), _gap(3, 3)])
     assert (answer["accepted"], answer["duplicates"]) == (2, 1)
     assert send_events(acme.tenant, [_gap(1, 2)])["duplicates"] == 1
     assert_consistent(acme.tenant)
 
 
-def test_the_leaves_follow_from_the_bytes(acme: Cast) -> None:
+def test_leaves_are_derived_from_the_stored_bytes(acme: Cast) -> None:
     start, end = make_call()
     del end["event_id"]
     events = [start, end, _gap(1, 2, event_id=str(uuid.uuid4()))]
@@ -389,7 +391,7 @@ def test_the_leaves_follow_from_the_bytes(acme: Cast) -> None:
     assert bytes(batch.body_sha256) == hashlib.sha256(lines(events)[:-1]).digest()
 
 
-def test_the_ledger_hashes_are_the_published_ones() -> None:
+def test_leaf_hash_matches_the_published_formula() -> None:
     """Written out once more, without our module."""
     salt, raw, event_id, call = b"s" * 32, b'{"a":1}', uuid.UUID(int=1), uuid.UUID(int=2)
     commit = hashlib.sha256(b"\x02" + salt + raw).digest()
@@ -401,7 +403,7 @@ def test_the_ledger_hashes_are_the_published_ones() -> None:
     )
 
 
-def test_batches_follow_each_other_in_the_ledger(acme: Cast, globex: Cast) -> None:
+def test_batches_are_contiguous_in_the_ledger(acme: Cast, globex: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     sizes = []
     for batch in (make_call(), [], make_call() + make_call(), make_call(is_open=True)):
@@ -417,7 +419,7 @@ def test_batches_follow_each_other_in_the_ledger(acme: Cast, globex: Cast) -> No
     assert_consistent(acme.tenant)
 
 
-def test_the_payload_holds_the_exact_lines(acme: Cast) -> None:
+def test_payload_contains_the_exact_lines(acme: Cast) -> None:
     odd = [json.dumps(event, indent=None, separators=(" ,  ", " : ")) for event in make_call()]
     body = ("\r\n\n".join(odd) + "\r").encode()
     answer = post(make_ingest_key(acme.tenant), body, idempotency_key=new_batch_id()).json()

@@ -123,7 +123,7 @@ def endless_numbers() -> Iterator[None]:
 
 @pytest.mark.usefixtures("endless_numbers")
 @pytest.mark.parametrize("name", CORPUS)
-def test_poison_in_every_place_costs_no_other_line(
+def test_invalid_line_at_any_position_affects_no_other_line(
     send: Callable[[bytes], Answer], acme: Cast, name: str
 ) -> None:
     accepted, raws, refused = 0, [], []

@@ -60,7 +60,7 @@ def test_requests_events_and_stages_are_counted(acme: Cast) -> None:
     assert grown['tooltrail_request_seconds_bucket{le="0.1"}'] <= 2
 
 
-def test_a_lag_is_counted_from_the_end_of_a_call(acme: Cast) -> None:
+def test_event_lag_is_measured_from_the_end_of_a_call(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     before = read()
     now = datetime.now(UTC)
@@ -78,7 +78,7 @@ def test_a_lag_is_counted_from_the_end_of_a_call(acme: Cast) -> None:
     assert grown["tooltrail_events_ahead_total"] == 1
 
 
-def test_what_waits_in_all_inboxes_is_counted(
+def test_waiting_events_of_all_inboxes_are_counted(
     acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "INBOX_KNOWN_S", 0.0)
@@ -89,7 +89,7 @@ def test_what_waits_in_all_inboxes_is_counted(
     assert read()["tooltrail_inbox_open"] - before == 3
 
 
-def test_the_format_is_prometheus_own(acme: Cast) -> None:
+def test_output_is_valid_prometheus_format(acme: Cast) -> None:
     """Each family is introduced once, counters end in _total, times are in seconds."""
     post(make_ingest_key(acme.tenant), lines(make_call()))
     metrics = Client().get("/metrics").content.decode()
@@ -115,7 +115,7 @@ def test_the_format_is_prometheus_own(acme: Cast) -> None:
             assert values[-1] == float(count)
 
 
-def test_gauges_tell_of_partitions_and_the_worker() -> None:
+def test_gauges_report_partitions_and_due_jobs() -> None:
     metrics = read()
     assert metrics["tooltrail_database_up"] == 1
     assert metrics[f'tooltrail_build_info{{version="{VERSION}"}}'] == 1
@@ -123,7 +123,7 @@ def test_gauges_tell_of_partitions_and_the_worker() -> None:
     assert metrics["tooltrail_jobs_due"] >= 0
 
 
-def test_all_processes_count_and_the_dead_stay_counted(tmp_path: Path) -> None:
+def test_counters_of_all_processes_are_summed_including_dead_ones(tmp_path: Path) -> None:
     line = 'tooltrail_requests_total{status="200"}'
     Counters(tmp_path / "1").add({line: 2})
     code = f"""
@@ -140,17 +140,17 @@ import os; os.kill(os.getpid(), 9)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full here")
-def test_a_full_disk_costs_counts_and_not_the_process() -> None:
+def test_full_disk_does_not_raise() -> None:
     Counters(Path("/dev/full")).add({'tooltrail_requests_total{status="200"}': 1})
 
 
 @pytest.mark.parametrize("header", ["x_forwarded_for", "forwarded", "via"])
-def test_what_a_proxy_passes_on_is_not_from_this_machine(header: str) -> None:
+def test_proxied_requests_are_not_local(header: str) -> None:
     answer = Client().get("/metrics", headers={header.replace("_", "-"): "127.0.0.1"})
     assert answer.status_code == HTTPStatus.FORBIDDEN
 
 
-def test_another_machine_needs_the_token() -> None:
+def test_remote_requests_need_the_token() -> None:
     assert Client().get("/metrics", REMOTE_ADDR="10.0.0.7").status_code == HTTPStatus.FORBIDDEN
     assert Client().get("/metrics", REMOTE_ADDR="").status_code == HTTPStatus.FORBIDDEN
     with override_settings(METRICS_TOKEN="s3cret"):
@@ -162,6 +162,6 @@ def test_another_machine_needs_the_token() -> None:
         assert there.status_code == HTTPStatus.OK
 
 
-def test_a_name_there_is_not_cannot_be_counted() -> None:
+def test_unknown_counter_name_is_rejected() -> None:
     with pytest.raises(KeyError):
         counters().add({"tooltrail_unheard_of": 1})

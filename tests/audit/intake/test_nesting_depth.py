@@ -94,7 +94,7 @@ def nested(depth: int, opening: bytes = b"[", closing: bytes = b"]") -> bytes:
     ],
 )
 @pytest.mark.parametrize("shape", [(b"[", b"]"), (b'{"a":', b"}"), (b"[", b"")])
-def test_no_decoder_leaves_the_stack_of_a_web_thread(
+def test_decoders_do_not_overflow_the_stack_of_a_web_thread(
     decoder: str, around: bytes, expected: str, depth: int, shape: tuple[bytes, bytes]
 ) -> None:
     body = around.replace(b"%b", nested(depth, *shape))
@@ -120,7 +120,7 @@ def test_no_decoder_leaves_the_stack_of_a_web_thread(
         (b"]" * 100 + b"[" * 64, False),  # no decoder gets beyond the first
     ],
 )
-def test_depth_of_what_is_no_json_is_that_of_its_beginning(text: bytes, deep: bool) -> None:
+def test_depth_of_invalid_json_is_measured_from_its_beginning(text: bytes, deep: bool) -> None:
     assert is_too_deep(text, 64) is deep
 
 
@@ -137,7 +137,7 @@ def server() -> Iterator[LiveServer]:
         ("/api/v1/events", NDJSON, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     ],
 )
-def test_thirty_deep_bodies_at_once_end_no_process(
+def test_thirty_concurrent_deep_bodies_crash_no_process(
     server: LiveServer, acme: Cast, path: str, content_type: str, answer: HTTPStatus
 ) -> None:
     key = make_ingest_key(acme.tenant)
@@ -181,7 +181,7 @@ def field(number: int, data: bytes) -> bytes:
     return bytes((number << 3 | 2,)) + length + bytes((size,)) + data
 
 
-def test_no_door_for_programs_takes_a_process_down(server: LiveServer, acme: Cast) -> None:
+def test_deep_bodies_to_any_api_crash_no_process(server: LiveServer, acme: Cast) -> None:
     scopes = list(Scope)
     key = create_key(acme.tenant, "deep", scopes, created_by=acme.admin)[1]
     json_text = nested(20_000)
@@ -209,7 +209,7 @@ def test_no_door_for_programs_takes_a_process_down(server: LiveServer, acme: Cas
     assert web_process(server) == process
 
 
-def test_no_form_takes_a_process_down(server: LiveServer, acme: Cast) -> None:
+def test_deep_form_values_crash_no_process(server: LiveServer, acme: Cast) -> None:
     acme.admin.is_staff = True
     acme.admin.save()
     browser = Client()

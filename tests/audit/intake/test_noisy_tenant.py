@@ -31,9 +31,7 @@ def body(**members: Any) -> bytes:
     return "\n".join(json.dumps(event) for event in make_call(**members)).encode()
 
 
-def test_eight_dear_requests_at_once_close_no_other_tenants_intake(
-    acme: Cast, globex: Cast
-) -> None:
+def test_expensive_requests_of_one_tenant_do_not_block_another(acme: Cast, globex: Cast) -> None:
     """Eight requests of 3 KB closed every tenant's intake for half a minute."""
     register_checked_tool(acme.tenant, output_schema=DEAR)
     keys = [make_ingest_key(cast.tenant) for cast in (acme, globex)]
@@ -72,7 +70,7 @@ def test_eight_dear_requests_at_once_close_no_other_tenants_intake(
 
 
 @pytest.mark.parametrize("path", ["/api/v1/events", "/v1/traces"])
-def test_slow_bodies_of_one_tenant_close_no_other_tenants_intake(
+def test_slow_bodies_of_one_tenant_do_not_block_another(
     acme: Cast, globex: Cast, path: str
 ) -> None:
     """Ten bodies that came slowly had all places; who was cut off came back at once."""

@@ -60,7 +60,7 @@ def reread(tenant: Tenant) -> Report:
     return reindex(tenant.id, repair=False, progress=lambda done, size: None)
 
 
-def test_what_is_found_is_what_the_guard_finds(acme: Cast) -> None:
+def test_findings_equal_the_violations_of_the_guard(acme: Cast) -> None:
     register_checked_tool(acme.tenant)
     answer = record_request(
         acme.tenant, [*make_call(output=VIOLATING_OUTPUT), *make_call(output=FINE)]
@@ -83,7 +83,7 @@ def test_what_is_found_is_what_the_guard_finds(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
-def test_it_is_an_event_of_the_log_behind_those_that_were_sent(acme: Cast) -> None:
+def test_finding_is_a_log_event_after_the_sent_events(acme: Cast) -> None:
     register_checked_tool(acme.tenant)
     start, end = make_call(output=VIOLATING_OUTPUT)
     answer = record_request(acme.tenant, [start, end])
@@ -126,14 +126,16 @@ def test_it_is_an_event_of_the_log_behind_those_that_were_sent(acme: Cast) -> No
     ],
     ids=str,
 )
-def test_what_is_not_judged(acme: Cast, change: dict[str, Any]) -> None:
+def test_guarded_failed_or_withheld_outputs_are_not_validated(
+    acme: Cast, change: dict[str, Any]
+) -> None:
     register_checked_tool(acme.tenant)
     start, end = make_call(output=VIOLATING_OUTPUT)
     assert record_request(acme.tenant, [start, end | change])["accepted"] == 2
     assert found_in(acme.tenant) == []
 
 
-def test_an_output_that_names_a_span_is_judged(acme: Cast) -> None:
+def test_output_with_span_like_members_is_validated(acme: Cast) -> None:
     register_checked_tool(acme.tenant)
     record_request(
         acme.tenant, make_call(output={"status": "ok", "data": {"otlp": 1, "exporter": "otlp"}})
@@ -141,7 +143,7 @@ def test_an_output_that_names_a_span_is_judged(acme: Cast) -> None:
     assert [one.path for one in found_in(acme.tenant)] == ["$.celsius"]
 
 
-def test_off_by_default_and_off_again(acme: Cast) -> None:
+def test_validation_on_arrival_is_off_by_default_and_can_be_turned_off(acme: Cast) -> None:
     tool = register_checked_tool(acme.tenant, is_on=False)
     record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     assert found_in(acme.tenant) == []
@@ -152,7 +154,7 @@ def test_off_by_default_and_off_again(acme: Cast) -> None:
     assert found_in(acme.tenant) == []
 
 
-def test_a_repeated_end_adds_nothing(acme: Cast) -> None:
+def test_repeated_end_adds_no_findings(acme: Cast) -> None:
     register_checked_tool(acme.tenant)
     start, end = make_call(output=VIOLATING_OUTPUT)
     record_request(acme.tenant, [end, end])
@@ -168,7 +170,7 @@ def test_a_repeated_end_adds_nothing(acme: Cast) -> None:
     assert reread(acme.tenant).is_clean
 
 
-def test_every_order_leaves_the_same_index_and_the_log_says_the_same() -> None:
+def test_every_event_order_produces_the_same_index_and_matches_the_log() -> None:
     rng = random.Random()
     calls = [some_call(rng, number) for number in range(6)]
     calls += [broken_call(rng, number) for number in range(6, 9)]
@@ -204,7 +206,7 @@ def broken_call(rng: random.Random, number: int) -> list[Event]:
     ]
 
 
-def test_an_executor_cannot_send_a_finding(acme: Cast) -> None:
+def test_executor_cannot_send_a_finding(acme: Cast) -> None:
     register_checked_tool(acme.tenant)
     record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     [[*_, finding]] = logged(acme.tenant)
@@ -212,7 +214,7 @@ def test_an_executor_cannot_send_a_finding(acme: Cast) -> None:
     assert (answer["accepted"], answer["rejected"][0]["code"]) == (0, "invalid_event")
 
 
-def test_texts_postgresql_cannot_hold_are_replaced(acme: Cast) -> None:
+def test_texts_postgresql_cannot_store_are_replaced(acme: Cast) -> None:
     register_checked_tool(
         acme.tenant, output_schema={"type": "object", "additionalProperties": False}
     )
@@ -232,7 +234,7 @@ def test_texts_postgresql_cannot_hold_are_replaced(acme: Cast) -> None:
         ({"uniqueItems": True, "contains": {"const": 1}}, [[[0]] * 400] * 40),
     ],
 )
-def test_a_small_event_costs_no_seconds(
+def test_validation_of_a_small_event_is_bounded_in_time(
     acme: Cast, items: dict[str, Any], wrong: list[Any]
 ) -> None:
     """3 KB cost 3.5 s of processor time, 12 KB 13.6 s, and all others waited for it."""
@@ -248,9 +250,7 @@ def test_a_small_event_costs_no_seconds(
     assert found
 
 
-def test_of_very_much_that_is_wrong_not_everything_is_explained(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_explanations_stop_at_the_work_limit(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrival, "REQUEST_STEPS", 80)
     register_checked_tool(acme.tenant)
     record_request(
@@ -277,7 +277,7 @@ def test_of_very_much_that_is_wrong_not_everything_is_explained(
     assert len(found_in(acme.tenant)) == found.total()
 
 
-def test_an_editor_turns_it_on_and_off_and_it_is_on_record(acme: Cast) -> None:
+def test_editor_toggles_validation_on_arrival_and_changes_are_recorded(acme: Cast) -> None:
     tool = register_checked_tool(acme.tenant, is_on=False)
     client, viewer = Client(), Client()
     client.force_login(acme.editor)
@@ -304,10 +304,10 @@ def test_an_editor_turns_it_on_and_off_and_it_is_on_record(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "expected"),
     [(None, "have no schema"), ({"pattern": "^(?!a)"}, "cannot be used for validation")],
 )
-def test_what_cannot_be_checked_is_said(
+def test_schema_that_cannot_be_validated_against_is_reported(
     acme: Cast, schema: Any, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tools_registry import versions

@@ -67,7 +67,7 @@ def read(cast: Cast) -> LedgerCheck:
         return LedgerCheck.objects.for_tenant(cast.tenant.id).get(id=check.id)
 
 
-def test_an_action_becomes_an_entry(acme: Cast) -> None:
+def test_action_becomes_a_ledger_entry(acme: Cast) -> None:
     act(acme, scopes=["read"], name="Zoë \u2028")
     enter(acme)
     (action,) = on_record(acme)
@@ -89,7 +89,7 @@ def test_an_action_becomes_an_entry(acme: Cast) -> None:
     }
 
 
-def test_the_entry_of_an_action_says_which_to_those_who_may_see_actions(acme: Cast) -> None:
+def test_entry_shows_its_action_only_to_roles_that_may_see_actions(acme: Cast) -> None:
     act(acme)
     enter(acme)
     page = signed_in(acme.auditor).get("/ledger/entries/0").content.decode()
@@ -100,7 +100,7 @@ def test_the_entry_of_an_action_says_which_to_those_who_may_see_actions(acme: Ca
     assert "key.create" not in page
 
 
-def test_actions_enter_in_their_order_among_events_and_once(acme: Cast) -> None:
+def test_actions_are_entered_once_in_order_among_events(acme: Cast) -> None:
     act(acme, 3)
     enter(acme)
     send_events(acme.tenant, make_call())
@@ -111,14 +111,14 @@ def test_actions_enter_in_their_order_among_events_and_once(acme: Cast) -> None:
     assert (status_of(acme.tenant).size, status_of(acme.tenant).signed_size) == (7, 3)
 
 
-def test_many_enter_batch_by_batch(acme: Cast) -> None:
+def test_many_actions_are_entered_in_batches(acme: Cast) -> None:
     act(acme, 5)
     now = datetime.now(UTC)
     assert [enter_actions(acme.tenant.id, now, batch=2) for _ in range(4)] == [2, 2, 1, 0]
     assert [one.ledger_index for one in on_record(acme)] == [0, 1, 2, 3, 4]
 
 
-def test_two_workers_enter_each_once(acme: Cast) -> None:
+def test_concurrent_workers_enter_each_action_once(acme: Cast) -> None:
     act(acme, 40)
 
     def worker(_: int) -> int:
@@ -140,7 +140,7 @@ def test_two_workers_enter_each_once(acme: Cast) -> None:
 
 @pytest.mark.parametrize("step", ["append_batch", "run"])
 @pytest.mark.parametrize("is_done", [False, True])
-def test_a_worker_killed_at_any_step_has_entered_nothing(
+def test_worker_killed_at_any_step_enters_nothing_partially(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, step: str, is_done: bool
 ) -> None:
     class Killed(BaseException):
@@ -166,13 +166,13 @@ def test_a_worker_killed_at_any_step_has_entered_nothing(
         assert Batch.objects.for_tenant(acme.tenant.id).count() == 1
 
 
-def test_another_tenants_actions_stay_where_they_are(acme: Cast, globex: Cast) -> None:
+def test_actions_of_another_tenant_are_not_entered(acme: Cast, globex: Cast) -> None:
     act(acme)
     enter(globex)
     assert [one.ledger_index for one in on_record(acme)] == [None]
 
 
-def test_what_nobody_touched_passes(acme: Cast) -> None:
+def test_check_passes_for_unaltered_actions(acme: Cast) -> None:
     act(acme, 3, tries=2, share=0.1, none=None)
     enter(acme)
     send_events(acme.tenant, make_call())
@@ -210,7 +210,7 @@ CHANGED = "entry 1: its action was changed in the audit log"
         ),
     ],
 )
-def test_an_altered_action_is_found(acme: Cast, tampering: str, finding: str) -> None:
+def test_altered_action_is_detected(acme: Cast, tampering: str, finding: str) -> None:
     act(acme, 3, scopes=["read"])
     enter(acme)
     send_events(acme.tenant, make_call())
@@ -223,7 +223,7 @@ def test_an_altered_action_is_found(acme: Cast, tampering: str, finding: str) ->
 
 
 @pytest.mark.parametrize("ledger_index", [None, 0, 2, 9])
-def test_an_inserted_action_is_found(acme: Cast, ledger_index: int | None) -> None:
+def test_inserted_action_is_detected(acme: Cast, ledger_index: int | None) -> None:
     """Also one that leaves it to the worker to enter it: it comes too late for its time."""
     act(acme, 1)
     enter(acme)

@@ -61,7 +61,7 @@ def fill(cast: Cast, *, batches: int = 6, calls: int = 3) -> None:
         keep(cast.tenant, NOW + minute * LATER)
 
 
-def test_what_nobody_touched_passes(acme: Cast) -> None:
+def test_check_passes_for_an_unaltered_ledger(acme: Cast) -> None:
     fill(acme, batches=45)
     check = run(acme)
     assert (check.state, check.findings) == (JobState.PASSED, [])
@@ -121,7 +121,7 @@ OTHER = "SELECT payload FROM batch b WHERE b.tenant_id = batch.tenant_id AND b.f
         ),
     ],
 )
-def test_what_was_altered_is_found(acme: Cast, tampering: str, where: str, finding: str) -> None:
+def test_alteration_is_detected(acme: Cast, tampering: str, where: str, finding: str) -> None:
     fill(acme)
     statement = f"{tampering} WHERE tenant_id = %s AND {where}"
     assert as_owner(statement, [acme.tenant.id]) == 1
@@ -130,7 +130,7 @@ def test_what_was_altered_is_found(acme: Cast, tampering: str, where: str, findi
     assert any(each.startswith(finding) for each in check.findings), check.findings
 
 
-def test_a_rewritten_leaf_with_its_tile_is_found_at_the_signed_root(acme: Cast) -> None:
+def test_leaf_rewritten_with_its_tile_is_detected_at_the_signed_root(acme: Cast) -> None:
     """Who changes bytes, leaf and tile alike is left with the roots that were signed."""
     append(acme.tenant, leaves(40))
     keep(acme.tenant, NOW)
@@ -152,7 +152,7 @@ def declare_erased(cast: Cast, kind: Kind, ranges: list[list[int]]) -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.RETENTION, Kind.ERASURE])
-def test_what_an_entry_says_was_erased_passes(acme: Cast, kind: Kind) -> None:
+def test_declared_erasure_passes(acme: Cast, kind: Kind) -> None:
     fill(acme)
     scope = [acme.tenant.id]
     as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index < 12", scope)
@@ -162,7 +162,7 @@ def test_what_an_entry_says_was_erased_passes(acme: Cast, kind: Kind) -> None:
     assert (check.state, check.findings, check.erased_count) == (JobState.PASSED, [], 12)
 
 
-def test_what_was_erased_while_a_check_was_under_way_passes(acme: Cast) -> None:
+def test_erasure_during_a_check_passes(acme: Cast) -> None:
     """The entry came behind the last one the check reads."""
     fill(acme)
     pk = start(acme).id
@@ -194,7 +194,7 @@ def test_what_was_erased_while_a_check_was_under_way_passes(acme: Cast) -> None:
         ),
     ],
 )
-def test_what_no_entry_covers_fails(
+def test_undeclared_erasure_fails(
     acme: Cast, kind: Kind, ranges: list[list[int]], finding: str
 ) -> None:
     fill(acme)
@@ -208,7 +208,7 @@ def test_what_no_entry_covers_fails(
     assert (check.state, check.findings) == (JobState.FAILED, [finding])
 
 
-def test_an_entry_covers_nothing_that_came_after_it(acme: Cast) -> None:
+def test_erasure_entry_covers_no_later_entries(acme: Cast) -> None:
     fill(acme)
     declare_erased(acme, Kind.ERASURE, [[0, 99]])
     fill(acme, batches=1)
@@ -220,7 +220,7 @@ def test_an_entry_covers_nothing_that_came_after_it(acme: Cast) -> None:
     ]
 
 
-def test_an_entry_that_was_altered_covers_nothing(acme: Cast) -> None:
+def test_altered_erasure_entry_covers_nothing(acme: Cast) -> None:
     fill(acme)
     declare_erased(acme, Kind.ERASURE, [[0, 1]])
     scope = [acme.tenant.id]
@@ -240,7 +240,7 @@ def test_an_entry_that_was_altered_covers_nothing(acme: Cast) -> None:
     ]
 
 
-def test_many_findings_are_counted_and_the_first_kept(acme: Cast) -> None:
+def test_many_findings_are_counted_and_the_first_are_kept(acme: Cast) -> None:
     for _ in range(30):
         append(acme.tenant, leaves(1))
         send_events(acme.tenant, make_call(is_open=True))
@@ -249,7 +249,7 @@ def test_many_findings_are_counted_and_the_first_kept(acme: Cast) -> None:
     assert (check.finding_count, len(check.findings)) == (30, checks.FINDINGS_KEPT)
 
 
-def test_one_at_a_time_and_stopped(acme: Cast) -> None:
+def test_only_one_check_runs_at_a_time_and_can_be_cancelled(acme: Cast) -> None:
     fill(acme)
     check = start(acme)
     with tenant_scope(acme.tenant.id):
@@ -261,7 +261,7 @@ def test_one_at_a_time_and_stopped(acme: Cast) -> None:
     assert start(acme).next_index == 0
 
 
-def test_a_worker_killed_in_between_goes_on(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_resumes_after_a_killed_worker(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(acme, batches=45)
     pk = start(acme).id
     assert checks.run_slice(acme.tenant.id, pk, seconds=0.0)
@@ -284,11 +284,11 @@ def test_a_worker_killed_in_between_goes_on(acme: Cast, monkeypatch: pytest.Monk
     assert (check.state, check.checkpoint_count) == (JobState.PASSED, 45)
 
 
-def test_a_ledger_without_entries_passes(acme: Cast) -> None:
+def test_empty_ledger_passes(acme: Cast) -> None:
     assert run(acme).state == JobState.PASSED
 
 
-def test_another_tenants_check_is_not_run(acme: Cast, globex: Cast) -> None:
+def test_check_of_another_tenant_is_not_run(acme: Cast, globex: Cast) -> None:
     pk = start(acme).id
     assert not checks.run_slice(globex.tenant.id, pk)
     assert again(acme, pk).state == JobState.WAITING

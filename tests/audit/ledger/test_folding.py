@@ -35,7 +35,7 @@ def subtrees(hashes: list[bytes]) -> Callable[[int, int], bytes]:
     return lambda level, index: root_of(hashes[index << level : (index + 1) << level])
 
 
-def test_every_size_up_to_300_is_proved_from_the_tables(acme: Cast) -> None:
+def test_proofs_from_the_tables_are_correct_for_every_size_up_to_300(acme: Cast) -> None:
     """One entry more each time: the root, an inclusion and a consistency as RFC 6962 makes them."""
     hashes = leaves(300)
     chosen = random.Random(11)
@@ -56,7 +56,7 @@ def test_every_size_up_to_300_is_proved_from_the_tables(acme: Cast) -> None:
         verify_consistency(old, root_of(known[:old]), size, root, consistency)
 
 
-def test_a_larger_log_still_proves_what_it_was(acme: Cast) -> None:
+def test_larger_log_still_proves_its_earlier_sizes(acme: Cast) -> None:
     """From tiles that have grown since, any older tree: 300 sizes of a log of 70,000."""
     hashes = leaves(70_000)
     for at in range(0, 70_000, 1_000):
@@ -71,7 +71,7 @@ def test_a_larger_log_still_proves_what_it_was(acme: Cast) -> None:
         assert root == root_of(hashes[:size])
 
 
-def test_tiles_are_those_of_the_specification() -> None:
+def test_tiles_match_the_specification() -> None:
     """In whatever portions leaves come, there are the tiles `tiles_between` names."""
     hashes = leaves(66_000)
     chosen = random.Random(5)
@@ -92,14 +92,14 @@ def test_tiles_are_those_of_the_specification() -> None:
     assert all(tile.hashes(tiles[tile.level, tile.index]) for tile in tiles_between(0, len(hashes)))
 
 
-def test_events_that_were_sent_are_folded(acme: Cast) -> None:
+def test_stored_events_are_folded(acme: Cast) -> None:
     for _ in range(3):
         send_events(acme.tenant, make_call())
     assert fold_slice(acme.tenant.id).size == 6
     assert fold_slice(acme.tenant.id).size == 6
 
 
-def test_two_workers_at_once(acme: Cast) -> None:
+def test_two_concurrent_workers_fold_the_same_tree(acme: Cast) -> None:
     """Each folds all it finds while entries come; the tiles are those of one."""
     hashes = leaves(20_000)
     done = threading.Event()
@@ -135,7 +135,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("name", ["lock_tiles", "ledger_status", "leaves_from", "grow_tiles"])
 @pytest.mark.parametrize("is_after", [False, True])
-def test_a_worker_killed_at_any_statement(
+def test_folding_resumes_after_a_worker_is_killed_at_any_statement(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, name: str, is_after: bool
 ) -> None:
     hashes = leaves(700)
@@ -160,7 +160,7 @@ def test_a_worker_killed_at_any_statement(
         assert StoredTree(acme.tenant.id, 700).root() == root_of(hashes)
 
 
-def test_a_log_with_a_hole_is_not_folded(acme: Cast) -> None:
+def test_log_with_a_gap_is_not_folded(acme: Cast) -> None:
     for part in range(3):
         append(acme.tenant, leaves(10, bytes([part])))
     scope = [acme.tenant.id]
@@ -173,7 +173,7 @@ def test_a_log_with_a_hole_is_not_folded(acme: Cast) -> None:
         fold_slice(acme.tenant.id)
 
 
-def test_a_tile_that_lost_its_end_is_noticed(acme: Cast) -> None:
+def test_truncated_tile_is_detected(acme: Cast) -> None:
     append(acme.tenant, leaves(600))
     fold_slice(acme.tenant.id)
     as_owner(
@@ -186,7 +186,7 @@ def test_a_tile_that_lost_its_end_is_noticed(acme: Cast) -> None:
         fold_slice(acme.tenant.id)
 
 
-def test_a_tenant_without_events_has_no_tiles(acme: Cast) -> None:
+def test_tenant_without_events_has_no_tiles(acme: Cast) -> None:
     folded = fold_slice(acme.tenant.id)
     assert (folded.size, folded.has_more) == (0, False)
     assert status_of(acme.tenant).signed_size is None

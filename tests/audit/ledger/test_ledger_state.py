@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield own_folder(tmp_path, monkeypatch)
 
 
-def test_refusals_and_waiting_entries_are_told(acme: Cast) -> None:
+def test_ledger_state_reports_refusals_and_unsigned_entries(acme: Cast) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
     before = all_ledgers_status(NOW).refused
@@ -50,20 +50,20 @@ def test_refusals_and_waiting_entries_are_told(acme: Cast) -> None:
     keep(acme.tenant, NOW + timedelta(minutes=3))
 
 
-def test_metrics_have_them() -> None:
+def test_metrics_contain_the_ledger_state() -> None:
     metrics = Client().get("/metrics").content.decode()
     assert "\ntooltrail_ledger_refused " in metrics
     assert "\ntooltrail_ledger_unsigned_seconds " in metrics
 
 
-def test_the_workers_tasks_sign(acme: Cast, globex: Cast) -> None:
+def test_worker_task_signs_only_its_tenant(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         append(cast.tenant, leaves(3))
     keep_ledger(str(acme.tenant.id))
     assert (status_of(acme.tenant).signed_size, status_of(globex.tenant).signed_size) == (3, None)
 
 
-def test_what_is_wrong_with_one_tenants_ledger_stops_no_other(
+def test_failure_for_one_tenant_does_not_stop_signing_for_others(
     acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept: list[UUID] = []
@@ -79,7 +79,7 @@ def test_what_is_wrong_with_one_tenants_ledger_stops_no_other(
     assert f"ledger of tenant {acme.tenant.id}: not signed" in caplog.text
 
 
-def test_nothing_more_is_tried_while_the_database_is_away(
+def test_signing_stops_after_the_first_database_failure(
     acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[UUID] = []
@@ -94,7 +94,7 @@ def test_nothing_more_is_tried_while_the_database_is_away(
     assert len(tried) == 1
 
 
-def test_the_worker_looks_every_ten_seconds() -> None:
+def test_signing_runs_every_ten_seconds() -> None:
     periodic = app.periodic_registry.periodic_tasks
     (crontab,) = [task.cron for task in periodic.values() if task.task.name == keep_ledgers.name]
     assert crontab == "* * * * * */10"

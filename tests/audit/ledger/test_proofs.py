@@ -86,7 +86,7 @@ def checked(client: Client, document: dict[str, Any]) -> bytes:
     return checkpoint.root
 
 
-def test_the_event_of_a_call_is_proved_down_to_its_bytes(acme: Cast) -> None:
+def test_event_of_a_call_is_proved_down_to_its_bytes(acme: Cast) -> None:
     calls = [make_call() for _ in range(4)]
     for call in calls:
         send_events(acme.tenant, call)
@@ -110,7 +110,7 @@ def test_the_event_of_a_call_is_proved_down_to_its_bytes(acme: Cast) -> None:
             )
 
 
-def test_a_file_proves_without_us(acme: Cast) -> None:
+def test_proof_file_verifies_without_the_server(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     keep(acme.tenant, NOW)
     client = program(acme)
@@ -123,7 +123,7 @@ def test_a_file_proves_without_us(acme: Cast) -> None:
     assert (file.index, found.size) == (1, 2)
 
 
-def test_a_key_without_payloads_gets_neither_bytes_nor_salt(acme: Cast) -> None:
+def test_key_without_payloads_scope_gets_neither_bytes_nor_salt(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     keep(acme.tenant, NOW)
     proof = ask(program(acme), "/inclusion?index=0")
@@ -132,7 +132,7 @@ def test_a_key_without_payloads_gets_neither_bytes_nor_salt(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS[:40:3], ids=lambda row: str(row.get("name", ""))[:30])
-def test_events_without_ids_of_their_own_are_made_again(acme: Cast, row: dict[str, Any]) -> None:
+def test_entries_of_events_without_ids_are_recomputed(acme: Cast, row: dict[str, Any]) -> None:
     """ADK events, some of them twice in a request, between lines that were refused."""
     lines = emitted(row, datetime.now(UTC)) if row["events"] else []
     body = [b'{"type": "neither"}', *lines, b"no json", *lines, *lines]
@@ -161,7 +161,7 @@ def adk_end(call: str, started_at: datetime, days: int = 0, **more: str) -> byte
     return json.dumps(event | more).encode()
 
 
-def test_events_without_ids_are_made_again_whatever_was_refused(acme: Cast) -> None:
+def test_entries_are_recomputed_among_many_rejected_lines(acme: Cast) -> None:
     """Behind many lines that are equal and refused, or empty: nothing was altered."""
     now = datetime.now(UTC)
     body = [
@@ -181,7 +181,7 @@ def test_events_without_ids_are_made_again_whatever_was_refused(acme: Cast) -> N
     assert [n for n, one in enumerate(remade) if one.entry is None] == []
 
 
-def test_an_events_names_are_looked_for_where_the_last_ones_were(acme: Cast) -> None:
+def test_recomputation_searches_from_the_last_match(acme: Cast) -> None:
     """Half a request refused: its events are not each looked for from the beginning."""
     now = datetime.now(UTC)
     body = [b"no json"] * 500 + [adk_end(f"call-{n}", now) for n in range(500)]
@@ -193,7 +193,7 @@ def test_an_events_names_are_looked_for_where_the_last_ones_were(acme: Cast) -> 
     assert made.call_count < 2_000
 
 
-def test_events_made_of_spans_are_made_again(acme: Cast) -> None:
+def test_entries_of_spans_are_recomputed(acme: Cast) -> None:
     spans = [otlp_requests.span() for _ in range(5)]
     answer = otlp_requests.post(
         make_ingest_key(acme.tenant), otlp_requests.request(*spans), otlp_requests.JSON
@@ -204,7 +204,7 @@ def test_events_made_of_spans_are_made_again(acme: Cast) -> None:
     assert all(one is not None and one.entry is not None and one.raw for one in found)
 
 
-def test_consistency_of_any_two_checkpoints(acme: Cast) -> None:
+def test_consistency_is_proved_between_any_two_checkpoints(acme: Cast) -> None:
     known: list[bytes] = []
     for part in range(12):
         new = leaves(part * 41 + 1, bytes([part]))
@@ -237,7 +237,7 @@ def test_consistency_of_any_two_checkpoints(acme: Cast) -> None:
     assert ask(client, "/consistency?old=5", 409)["code"] == "unsigned"
 
 
-def test_a_client_of_tiled_logs_reads_the_whole_tree(acme: Cast) -> None:
+def test_tile_client_reads_the_whole_tree(acme: Cast) -> None:
     known = leaves(1_000)
     append(acme.tenant, known)
     keep(acme.tenant, NOW)
@@ -257,7 +257,7 @@ def test_a_client_of_tiled_logs_reads_the_whole_tree(acme: Cast) -> None:
         assert client.get(f"/api/v1/ledger/{path}").status_code == 404
 
 
-def test_what_is_not_signed_is_not_proved(acme: Cast) -> None:
+def test_unsigned_entries_are_not_proved(acme: Cast) -> None:
     client = program(acme)
     assert ask(client, "/inclusion?index=0", 409)["code"] == "unsigned"
     assert client.get("/api/v1/ledger/checkpoint").status_code == 409
@@ -281,7 +281,7 @@ def test_what_is_not_signed_is_not_proved(acme: Cast) -> None:
         "UPDATE ledger_checkpoint SET root = sha256('x') WHERE tenant_id = %s",
     ],
 )
-def test_what_was_altered_is_not_proved(acme: Cast, tampering: str) -> None:
+def test_altered_entries_are_not_proved(acme: Cast, tampering: str) -> None:
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
     client = program(acme)
@@ -290,7 +290,7 @@ def test_what_was_altered_is_not_proved(acme: Cast, tampering: str) -> None:
     assert ask(client, "/inclusion?index=7", 409)["code"] == "altered"
 
 
-def test_an_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
+def test_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         send_events(cast.tenant, make_call())
         keep(cast.tenant, NOW)
@@ -306,7 +306,7 @@ def test_an_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
     assert found.fault == "the stored bytes do not match the hash computed on arrival"
 
 
-def test_an_epoch_has_keys_and_checkpoints_of_its_own(acme: Cast) -> None:
+def test_new_epoch_has_its_own_key_and_checkpoints(acme: Cast) -> None:
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
     append(acme.tenant, leaves(10, b"lost"))
@@ -332,7 +332,7 @@ def test_an_epoch_has_keys_and_checkpoints_of_its_own(acme: Cast) -> None:
     assert base64.b64decode(entry["entry"])[1] == 9
 
 
-def test_another_tenants_ledger_is_not_to_be_had(acme: Cast, globex: Cast) -> None:
+def test_ledger_of_another_tenant_is_not_accessible(acme: Cast, globex: Cast) -> None:
     call = make_call()
     send_events(acme.tenant, call)
     keep(acme.tenant, NOW)

@@ -73,7 +73,7 @@ def own_entries(tenant: Tenant) -> list[dict[str, Any]]:
     return [json.loads(raw) for payload in payloads for _, raw in unpack(payload)]
 
 
-def test_what_came_is_signed(acme: Cast) -> None:
+def test_received_events_are_signed(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     status = keep(acme.tenant, NOW)
     assert (status.size, status.folded, status.signed_size, status.refusal) == (2, 2, 2, None)
@@ -83,7 +83,7 @@ def test_what_came_is_signed(acme: Cast) -> None:
     assert (checkpoint.size, checkpoint.root) == (2, status.signed_root)
 
 
-def test_a_log_that_grows_all_the_time_is_signed_now_and_then(acme: Cast) -> None:
+def test_continuously_growing_log_is_signed_every_20_seconds(acme: Cast) -> None:
     """Never later than 20 s, and a look of the worker, after an entry came."""
     for second in range(60):
         append(acme.tenant, leaves(3, bytes([second])))
@@ -93,19 +93,19 @@ def test_a_log_that_grows_all_the_time_is_signed_now_and_then(acme: Cast) -> Non
     assert keep(acme.tenant, NOW + timedelta(seconds=60)).signed_size == 180
 
 
-def test_nothing_new_is_signed_once(acme: Cast) -> None:
+def test_unchanged_log_is_signed_once(acme: Cast) -> None:
     append(acme.tenant, leaves(5))
     for minute in range(5):
         keep(acme.tenant, NOW + minute * LATER)
     assert len(notes(acme.tenant)) == 1
 
 
-def test_no_entries_no_checkpoint(acme: Cast, folder: Path) -> None:
+def test_empty_log_has_no_checkpoint(acme: Cast, folder: Path) -> None:
     assert keep(acme.tenant, NOW).signed_size is None
     assert not (folder / f"{acme.tenant.id}.json").exists()
 
 
-def test_the_files_are_the_workers_alone(acme: Cast, folder: Path) -> None:
+def test_signer_files_are_private(acme: Cast, folder: Path) -> None:
     append(acme.tenant, leaves(5))
     keep(acme.tenant, NOW)
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -118,7 +118,7 @@ def test_the_files_are_the_workers_alone(acme: Cast, folder: Path) -> None:
     assert len(notes(acme.tenant)) == 1
 
 
-def test_another_machine_has_no_key_and_folds_only(acme: Cast, folder: Path) -> None:
+def test_machine_without_the_key_only_folds(acme: Cast, folder: Path) -> None:
     append(acme.tenant, leaves(5))
     keep(acme.tenant, NOW)
     (folder / "signing-keys.json").unlink()
@@ -147,7 +147,7 @@ STEPS = [
 
 @pytest.mark.parametrize(("where", "name"), STEPS)
 @pytest.mark.parametrize("is_after", [False, True])
-def test_a_worker_killed_at_any_step(
+def test_signing_resumes_after_a_worker_is_killed_at_any_step(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, where: Any, name: str, is_after: bool
 ) -> None:
     """Whatever was signed is what is published, and there is one checkpoint of each size."""
@@ -212,7 +212,7 @@ def test_two_workers_sign_one_history(acme: Cast) -> None:
     assert all(each.root == root_of(hashes[: each.size]) for each in checkpoints)
 
 
-def test_a_restored_older_database_is_refused(acme: Cast, caplog: pytest.LogCaptureFixture) -> None:
+def test_restored_older_database_is_refused(acme: Cast, caplog: pytest.LogCaptureFixture) -> None:
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
     append(acme.tenant, leaves(200, b"lost"))
@@ -233,7 +233,7 @@ def test_a_restored_older_database_is_refused(acme: Cast, caplog: pytest.LogCapt
     assert len(notes(acme.tenant)) == 1
 
 
-def test_a_log_that_is_as_it_was_again_is_signed_again(acme: Cast) -> None:
+def test_log_is_signed_again_after_restoring_its_entries(acme: Cast) -> None:
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
     as_owner("UPDATE ledger_head SET size = 200 WHERE tenant_id = %s", [acme.tenant.id])
@@ -255,7 +255,7 @@ def rewrite_tile(tenant: Tenant, level: int, tile_index: int) -> None:
 
 
 @pytest.mark.parametrize(("level", "tile_index"), [(0, 2), (1, 0)])
-def test_a_rewritten_tile_is_refused(acme: Cast, level: int, tile_index: int) -> None:
+def test_rewritten_tile_is_refused(acme: Cast, level: int, tile_index: int) -> None:
     append(acme.tenant, leaves(600))
     keep(acme.tenant, NOW)
     rewrite_tile(acme.tenant, level, tile_index)
@@ -266,7 +266,7 @@ def test_a_rewritten_tile_is_refused(acme: Cast, level: int, tile_index: int) ->
     assert (status.signed_size, len(notes(acme.tenant))) == (600, 1)
 
 
-def test_a_leaf_rewritten_in_a_full_tile_is_left_to_a_check(acme: Cast) -> None:
+def test_rewritten_leaf_of_a_full_tile_is_found_by_a_check(acme: Cast) -> None:
     """The signer reads only the root of a full tile, which is in the tile above."""
     append(acme.tenant, leaves(600))
     keep(acme.tenant, NOW)
@@ -283,7 +283,7 @@ def test_a_leaf_rewritten_in_a_full_tile_is_left_to_a_check(acme: Cast) -> None:
     assert "tile/0/000 does not match the leaves in the log" in check.findings
 
 
-def test_a_lost_state_is_refused_until_an_epoch_begins(acme: Cast, folder: Path) -> None:
+def test_lost_signer_state_is_refused_until_a_new_epoch(acme: Cast, folder: Path) -> None:
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
     last = notes(acme.tenant)[-1]
@@ -300,7 +300,7 @@ def test_a_lost_state_is_refused_until_an_epoch_begins(acme: Cast, folder: Path)
     assert entry["previous"]["note"] == last
 
 
-def test_a_damaged_state_is_no_reason_to_sign(acme: Cast, folder: Path) -> None:
+def test_damaged_signer_state_prevents_signing(acme: Cast, folder: Path) -> None:
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
     (folder / f"{acme.tenant.id}.json").write_text('{"epoch": 0')
@@ -310,7 +310,7 @@ def test_a_damaged_state_is_no_reason_to_sign(acme: Cast, folder: Path) -> None:
     assert len(notes(acme.tenant)) == 1
 
 
-def test_another_host_name_is_refused(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_host_name_is_refused(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
     monkeypatch.setattr(settings, "LEDGER_HOST", "tools.example")
@@ -319,7 +319,7 @@ def test_another_host_name_is_refused(acme: Cast, monkeypatch: pytest.MonkeyPatc
     assert "name it tools.example/log/" in status.refusal
 
 
-def test_an_epoch_after_a_restore(acme: Cast) -> None:
+def test_new_epoch_after_a_restore_names_the_last_checkpoint(acme: Cast) -> None:
     """Another log by name; its entry says what of the old one was signed last."""
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
@@ -351,14 +351,14 @@ def test_an_epoch_after_a_restore(acme: Cast) -> None:
     assert status_of(acme.tenant).epoch == 2
 
 
-def test_no_epoch_where_nothing_was_signed(acme: Cast) -> None:
+def test_new_epoch_without_a_signed_checkpoint_is_rejected(acme: Cast) -> None:
     with pytest.raises(CommandError, match="was ever signed"):
         call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "x")
     with pytest.raises(CommandError, match="unknown tenant 'nobody'"):
         call_command("ledger", "new-epoch", "nobody", "--reason", "x")
 
 
-def test_an_epoch_names_the_checkpoint_an_auditor_has(
+def test_new_epoch_follows_the_checkpoint_an_auditor_has(
     acme: Cast, folder: Path, tmp_path: Path
 ) -> None:
     """Where database and folder forgot that anything was signed: of each epoch before, too."""
@@ -381,7 +381,7 @@ def test_an_epoch_names_the_checkpoint_an_auditor_has(
         assert (status.epoch, status.signed_size, status.refusal) == (epoch, 2, None)
 
 
-def test_an_epoch_cannot_follow_another_logs_checkpoint(
+def test_new_epoch_rejects_the_checkpoint_of_another_log(
     acme: Cast, globex: Cast, tmp_path: Path
 ) -> None:
     kept = tmp_path / "checkpoint"
@@ -395,7 +395,7 @@ def test_an_epoch_cannot_follow_another_logs_checkpoint(
         )
 
 
-def test_both_keys_sign_until_the_overlap_is_over(acme: Cast, folder: Path) -> None:
+def test_both_keys_sign_until_the_overlap_ends(acme: Cast, folder: Path) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
     (old,) = keys.load()
@@ -425,7 +425,7 @@ def test_both_keys_sign_until_the_overlap_is_over(acme: Cast, folder: Path) -> N
     assert published.signs_until is not None
 
 
-def test_a_lost_key_is_replaced(acme: Cast, folder: Path) -> None:
+def test_lost_key_is_replaced(acme: Cast, folder: Path) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
     (folder / "signing-keys.json").unlink()
@@ -436,7 +436,7 @@ def test_a_lost_key_is_replaced(acme: Cast, folder: Path) -> None:
     opened(acme.tenant, notes(acme.tenant)[-1])
 
 
-def test_status_tells_and_fails_where_the_signer_refuses(acme: Cast) -> None:
+def test_status_command_reports_a_refusal_and_fails(acme: Cast) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
     as_owner("UPDATE ledger_head SET size = 2 WHERE tenant_id = %s", [acme.tenant.id])
@@ -455,7 +455,7 @@ def test_status_tells_and_fails_where_the_signer_refuses(acme: Cast) -> None:
     assert keep(acme.tenant, NOW + 2 * LATER).refusal is None
 
 
-def test_one_tenants_refusal_leaves_others_alone(acme: Cast, globex: Cast) -> None:
+def test_refusal_for_one_tenant_does_not_affect_others(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         append(cast.tenant, leaves(3))
         keep(cast.tenant, NOW)

@@ -46,7 +46,7 @@ def index_differs(case: Case) -> bool:
     return not report.is_clean
 
 
-def test_unaltered_it_is_genuine_and_goes_on_from_all_that_was_signed(
+def test_unaltered_bundle_is_genuine_and_consistent_with_all_checkpoints(
     case: Case, tmp_path: Path
 ) -> None:
     verdict = case.judge(case.of, tmp_path / "evidence.zip", *case.kept.values())
@@ -56,12 +56,12 @@ def test_unaltered_it_is_genuine_and_goes_on_from_all_that_was_signed(
     assert not index_differs(case)
 
 
-def test_all_alterations_are_a_thousand() -> None:
+def test_alterations_add_up_to_one_thousand() -> None:
     assert sum(ALTERATIONS.values()) == TIMES
 
 
 @pytest.mark.parametrize("alter", ALTERATIONS, ids=lambda alter: alter.__name__)
-def test_random_alterations_get_the_verdict_they_must(
+def test_random_alterations_get_the_expected_verdict(
     alter: Callable[[Case, random.Random], Expected], case: Case, tmp_path: Path
 ) -> None:
     path, newest = tmp_path / "evidence.zip", case.kept[max(case.kept)]
@@ -80,7 +80,9 @@ def test_random_alterations_get_the_verdict_they_must(
     assert case.judge(case.of, path).is_genuine, "restored, it is what it was"
 
 
-def test_without_the_auditors_key_another_one_passes(case: Case, tmp_path: Path) -> None:
+def test_bundle_signed_with_another_key_passes_without_a_trusted_key(
+    case: Case, tmp_path: Path
+) -> None:
     sign_with_another_key(case, random.Random(SEED))
     verdict = case.judge(case.of, tmp_path / "evidence.zip", trusts=False)
     case.restore()

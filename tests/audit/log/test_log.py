@@ -26,7 +26,7 @@ def packed_before(events: list[tuple[bytes, bytes]]) -> bytes:
 
 
 @given(EVENTS, st.sets(st.integers(0, 7)))
-def test_what_is_packed_comes_back_erased_or_not(
+def test_packed_events_round_trip_with_and_without_erasures(
     events: list[tuple[bytes, bytes]], erased: set[int]
 ) -> None:
     left = without(events, erased)
@@ -36,14 +36,14 @@ def test_what_is_packed_comes_back_erased_or_not(
 
 
 @given(EVENTS, st.sets(st.integers(0, 7)))
-def test_batches_with_salts_among_the_texts_are_read(
+def test_earlier_payload_format_is_unpacked(
     events: list[tuple[bytes, bytes]], erased: set[int]
 ) -> None:
     left = without(events, erased)
     assert unpack(packed_before(left)) == left
 
 
-def test_a_payload_is_zstd_to_whoever_reads_it_with_another_tool() -> None:
+def test_payload_is_valid_zstd_for_other_tools() -> None:
     salt, raw = os.urandom(32), b'{"type": "toolExecutionStart"}'
     with zstandard.ZstdDecompressor().stream_reader(
         pack([(salt, raw)]), read_across_frames=True
@@ -52,7 +52,7 @@ def test_a_payload_is_zstd_to_whoever_reads_it_with_another_tool() -> None:
 
 
 @pytest.mark.parametrize("packer", [pack, packed_before])
-def test_a_payload_cut_anywhere_is_damaged(packer: object) -> None:
+def test_truncated_payload_is_reported_as_damaged(packer: object) -> None:
     assert callable(packer)
     payload: bytes = packer([(bytes(32), b"first"), (bytes(32), b"second")])
     for length in range(len(payload)):
@@ -60,7 +60,7 @@ def test_a_payload_cut_anywhere_is_damaged(packer: object) -> None:
             unpack(payload[:length])
 
 
-def test_salts_without_events_and_events_without_salts_are_damage() -> None:
+def test_mismatched_salts_and_events_are_reported_as_damaged() -> None:
     two, one = pack([(bytes(32), b"a"), (bytes(32), b"b")]), pack([(bytes(32), b"a")])
     frame = two[8 + 64 :]
     with pytest.raises(LogPayloadError, match="a salt for each"):

@@ -19,7 +19,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("model", list(apps.get_app_config("audit").get_models()))
-def test_a_models_fields_are_its_tables_columns(model: type[models.Model]) -> None:
+def test_model_fields_match_the_table_columns(model: type[models.Model]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT column_name, data_type, is_nullable = 'YES' FROM information_schema.columns"

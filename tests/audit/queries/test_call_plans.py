@@ -89,9 +89,7 @@ def recorded() -> Cast:
         ("state:failed violation:WRONG_TYPE duration:>2s", ["started_at"]),
     ],
 )
-def test_an_index_serves_the_question(
-    recorded: Cast, statement: str, query: str, served: list[str]
-) -> None:
+def test_query_uses_an_index(recorded: Cast, statement: str, query: str, served: list[str]) -> None:
     plan = explained(recorded, statement, f"{query} since:1h")
     assert "Seq Scan on invocation" not in plan, plan
     assert "Seq Scan on violation" not in plan, plan
@@ -113,7 +111,7 @@ def test_an_index_serves_the_question(
         ("path:data.*", "violation_count > 0"),
     ],
 )
-def test_failed_and_violating_calls_have_an_index_of_their_own(
+def test_failed_and_violating_calls_have_partial_indexes(
     recorded: Cast, statement: str, query: str, known: str
 ) -> None:
     """What an index is of by its predicate, no row is asked for again."""
@@ -123,7 +121,7 @@ def test_failed_and_violating_calls_have_an_index_of_their_own(
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_only_the_days_that_are_asked_for_are_read(recorded: Cast, statement: str) -> None:
+def test_only_the_requested_days_are_read(recorded: Cast, statement: str) -> None:
     plan = explained(recorded, statement, "since:3h violation:*")
     allowed_days = {(NOW - timedelta(hours=3)).date(), TODAY, TODAY + timedelta(days=1)}
     allowed_days |= {TODAY + timedelta(days=2)}  # what a clock ahead of ours may have sent
@@ -136,7 +134,7 @@ def test_only_the_days_that_are_asked_for_are_read(recorded: Cast, statement: st
 
 
 @pytest.mark.parametrize("name", ["tool", "trace", "run", "call"])
-def test_the_beginning_of_a_text_is_a_range_of_its_index(recorded: Cast, name: str) -> None:
+def test_text_prefix_is_an_index_range(recorded: Cast, name: str) -> None:
     column = {"tool": "tool_name", "trace": "trace_id", "run": "run_id", "call": "call_id"}[name]
     with tenant_scope(recorded.tenant.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
@@ -152,7 +150,7 @@ def test_the_beginning_of_a_text_is_a_range_of_its_index(recorded: Cast, name: s
 @pytest.mark.parametrize(
     "name", ["known_tools", "known_error_types", "known_violations", "known_error_codes"]
 )
-def test_what_completes_a_query_reads_its_days_alone(recorded: Cast, name: str) -> None:
+def test_completion_queries_read_only_their_days(recorded: Cast, name: str) -> None:
     days = {"first_day": TODAY - timedelta(days=6), "last_day": TODAY}
     with tenant_scope(recorded.tenant.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
@@ -164,7 +162,7 @@ def test_what_completes_a_query_reads_its_days_alone(recorded: Cast, name: str) 
 
 
 @pytest.mark.parametrize("name", ["open_tally", "orphan_tally", "producers_heard", "calls_by_id"])
-def test_open_calls_and_found_ones_are_read_by_index(recorded: Cast, name: str) -> None:
+def test_open_call_queries_use_an_index(recorded: Cast, name: str) -> None:
     parameters: dict[str, Any] = {
         "tenant_id": recorded.tenant.id,
         "now": NOW,
@@ -197,7 +195,7 @@ def test_open_calls_and_found_ones_are_read_by_index(recorded: Cast, name: str) 
         ),
     ],
 )
-def test_what_names_no_days_is_planned_once_for_any_parameters(
+def test_statements_without_days_use_a_generic_plan(
     recorded: Cast, name: str, parameters: dict[str, Any], served: str
 ) -> None:
     with tenant_scope(recorded.tenant.id), connection.cursor() as cursor:

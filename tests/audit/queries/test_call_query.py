@@ -88,7 +88,7 @@ SENDABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
         ),
     ],
 )  # fmt: skip  # by line as they belong together
-def test_what_is_read(text: str, wanted: dict[str, Any]) -> None:
+def test_terms_are_parsed(text: str, wanted: dict[str, Any]) -> None:
     query = parse(text)
     assert query.problems == ()
     assert query.wanted == CallFilter(**wanted)
@@ -121,7 +121,7 @@ Y = PayloadHas("output", ("rows", None, "id"), Text("7", True))
         ("(f(x) OR y)", [AnyOf((Contains("f(x)"), Contains("y")))]),
     ],
 )
-def test_operators(text: str, others: list[Condition]) -> None:
+def test_operators_are_parsed(text: str, others: list[Condition]) -> None:
     query = parse(text)
     assert query.problems == ()
     assert query.wanted == CallFilter(others=tuple(others))
@@ -139,7 +139,7 @@ def test_operators(text: str, others: list[Condition]) -> None:
         ("output.done:*", [PayloadHas("output", ("done",), Text("", True))]),
     ],
 )
-def test_values_of_payloads_are_for_who_sees_them(text: str, payload: list[Condition]) -> None:
+def test_payload_terms_require_payload_access(text: str, payload: list[Condition]) -> None:
     query = parse(f"{text} state:ok", ANYBODY)
     assert query.problems == ()
     assert query.wanted == CallFilter(state="ok", payload=tuple(payload), sees_messages=True)
@@ -149,7 +149,7 @@ def test_values_of_payloads_are_for_who_sees_them(text: str, payload: list[Condi
         refused.wanted  # noqa: B018
 
 
-def test_days_and_times_are_of_who_asks() -> None:
+def test_dates_use_the_time_zone_of_the_reader() -> None:
     berlin = Reader(ZoneInfo("Europe/Berlin"))
     now = datetime(2026, 11, 23, 23, 30, tzinfo=UTC)  # 00:30 of the 24th there
     day = parse("since:2026-11-22 until:2026-11-23", berlin).wanted
@@ -165,7 +165,7 @@ def test_days_and_times_are_of_who_asks() -> None:
     assert "Times are in Europe/Berlin" in problem.message
 
 
-def test_a_pinned_query_means_the_same_to_everybody_at_any_time() -> None:
+def test_pinned_query_is_independent_of_reader_and_time() -> None:
     berlin = Reader(ZoneInfo("Europe/Berlin"), sees_payloads=True)
     now = datetime(2026, 11, 23, 12, tzinfo=UTC)
     query = parse("tool:a OR tool:b", berlin)
@@ -181,7 +181,7 @@ def test_a_pinned_query_means_the_same_to_everybody_at_any_time() -> None:
     assert hidden == "(…)"
 
 
-def test_a_query_as_long_as_may_be_is_pinned_in_full() -> None:
+def test_query_of_maximum_length_is_pinned_completely() -> None:
     """It came out empty, which asks for every call."""
     now = datetime(2026, 11, 23, 12, tzinfo=UTC)
     rest = f"(x OR {' '.join('y' * 400 for _ in range(4))}) tool:"
@@ -197,7 +197,7 @@ def test_a_query_as_long_as_may_be_is_pinned_in_full() -> None:
     )
 
 
-def test_a_query_is_not_too_large() -> None:
+def test_depth_and_number_of_terms_are_limited() -> None:
     assert parse("(" * MAX_DEPTH + "a" + ")" * MAX_DEPTH).problems == ()
     deep = parse("(" * 900 + "a" + ")" * 900)
     assert [each.message for each in deep.problems] == [
@@ -265,14 +265,14 @@ def test_a_query_is_not_too_large() -> None:
         ("tool:" + "x" * (MAX_VALUE + 1), "x" * (MAX_VALUE + 1), "at most 512"),
     ],
 )
-def test_what_is_refused_says_why_and_where(text: str, where: str, expected: str) -> None:
+def test_problem_has_a_message_and_a_position(text: str, where: str, expected: str) -> None:
     problem, *more = parse(text, ANYBODY).problems
     assert text[problem.start : problem.end] == where
     assert not more or "OR OR" in text or "NOT OR" in text
     assert expected in problem.message
 
 
-def test_what_can_be_read_fills_the_form_and_nothing_is_searched_by_it() -> None:
+def test_valid_terms_fill_the_form_and_an_invalid_query_is_not_run() -> None:
     query = parse('tool:search nonsense:1 state:error is:late "')
     with pytest.raises(InvalidQueryError, match="Unknown filter “nonsense”"):
         query.wanted  # noqa: B018
@@ -285,13 +285,13 @@ def test_what_can_be_read_fills_the_form_and_nothing_is_searched_by_it() -> None
     ]
 
 
-def test_a_query_is_not_endless() -> None:
+def test_query_length_is_limited() -> None:
     (problem,) = parse("tool:a " * MAX_LENGTH).problems
     assert (problem.start, parse("x" * 10_000).readable) == (MAX_LENGTH, CallFilter())
 
 
 @given(st.text())
-def test_nothing_that_is_typed_raises_and_every_problem_lies_within(text: str) -> None:
+def test_arbitrary_text_never_raises_and_problem_positions_are_valid(text: str) -> None:
     query = parse(text)
     for problem in query.problems:
         assert 0 <= problem.start <= problem.end <= len(text)
@@ -315,7 +315,7 @@ _PIECES = st.one_of(_TERMS, st.sampled_from(["OR", "NOT", "AND", "(", ")", "args
 
 
 @given(st.lists(_PIECES, max_size=12).map(" ".join))
-def test_nothing_that_looks_like_a_query_raises(text: str) -> None:
+def test_query_like_text_never_raises(text: str) -> None:
     query = parse(text)
     assert all(0 <= p.start <= p.end <= len(text) for p in query.problems)
     assert parse(str(query)).wanted == query.readable
@@ -323,14 +323,14 @@ def test_nothing_that_looks_like_a_query_raises(text: str) -> None:
 
 
 @given(st.sampled_from(TEXT_NAMES), SENDABLE, st.booleans())
-def test_any_text_can_be_asked_for(name: str, value: str, is_prefix: bool) -> None:
+def test_any_text_can_be_quoted_as_a_value(name: str, value: str, is_prefix: bool) -> None:
     query = parse(f"{name}:{quoted(value, is_prefix=is_prefix)}")
     assert query.problems == ()
     assert getattr(query.wanted, FILTER_NAMES[name].field) == Text(value, is_prefix)
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
-def test_bounds_of_numbers_are_those_written(one: int, other: int) -> None:
+def test_number_bounds_are_parsed_exactly(one: int, other: int) -> None:
     low, high = sorted((one, other))
     assert parse(f"tokens:{low}..{high}").wanted.tokens == Bounds(low, high)
     assert parse(f"duration:{low}us..{high}us").wanted.duration == Bounds(low, high)
@@ -353,11 +353,11 @@ def test_bounds_of_numbers_are_those_written(one: int, other: int) -> None:
         ("rubbish:1 tool:a", "since", "1h", "tool:a since:1h"),
     ],
 )
-def test_a_control_changes_one_term(text: str, name: str, value: str, becomes: str) -> None:
+def test_having_replaces_one_term(text: str, name: str, value: str, becomes: str) -> None:
     assert parse(text).having(name, value) == becomes
 
 
-def test_a_relative_time_is_relative_to_the_question() -> None:
+def test_relative_time_is_relative_to_the_given_moment() -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     wanted = parse("since:24h until:30m").wanted
     assert wanted.from_instant(now) == datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -389,25 +389,25 @@ KNOWN = {"tool": ["search", "send mail", "fetch"]}
         ("tool:search", []),
     ],
 )
-def test_what_may_come_next(text: str, suggested: list[str]) -> None:
+def test_completions_match_the_typed_text(text: str, suggested: list[str]) -> None:
     assert [one.query for one in complete(text, KNOWN)] == suggested
 
 
-def test_at_the_beginning_every_name_is_offered_up_to_a_limit() -> None:
+def test_empty_query_is_completed_with_names() -> None:
     assert [one.query for one in complete("", {})][:3] == ["tool:", "version:", "state:"]
     assert last_name("tool:a ver") == ""
     assert last_name('tool:"a ver') == "tool"
 
 
 @given(st.text())
-def test_every_suggestion_goes_on_from_what_was_typed(text: str) -> None:
+def test_every_completion_extends_the_typed_text(text: str) -> None:
     for one in complete(text, KNOWN):
         assert one.query.startswith(text)
         assert one.query != text
 
 
 @pytest.mark.parametrize("name", FILTER_NAMES.values(), ids=lambda name: name.name)
-def test_every_example_is_a_query(name: Any) -> None:
+def test_every_example_is_a_valid_query(name: Any) -> None:
     query = parse(name.example)
     assert query.problems == ()
     assert getattr(query.wanted, name.field) is not None

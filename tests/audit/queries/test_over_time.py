@@ -176,7 +176,7 @@ def test_figures_of_every_range_equal_a_recount_of_the_log(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_figures_of_any_range_of_ones_own_do_so_too(log: Log, seed: int) -> None:
+def test_figures_of_custom_ranges_equal_a_recount_of_the_log(log: Log, seed: int) -> None:
     rng = random.Random(seed)
     start = NOW - timedelta(seconds=rng.uniform(1, 33 * 86_400))
     length = timedelta(seconds=rng.uniform(1, 40 * 86_400) ** rng.choice([0.5, 1]))
@@ -185,11 +185,11 @@ def test_figures_of_any_range_of_ones_own_do_so_too(log: Log, seed: int) -> None
         assert_equal(over_time(of), log)
 
 
-def test_hours_and_quarters_are_what_the_calls_add_up_to(log: Log) -> None:
+def test_rollups_equal_the_sum_of_the_calls(log: Log) -> None:
     assert_consistent(log.tenant)
 
 
-def test_what_comes_late_counts_where_it_happened() -> None:
+def test_late_events_count_at_their_own_time() -> None:
     tenant = make_tenant("late")
     key = make_ingest_key(tenant)
     at = NOW - timedelta(days=9, minutes=7)
@@ -204,7 +204,7 @@ def test_what_comes_late_counts_where_it_happened() -> None:
         assert of.parts[part][0] <= at < of.parts[part][1]
 
 
-def test_the_summary_of_the_api_says_the_same(log: Log) -> None:
+def test_api_summary_equals_the_figures(log: Log) -> None:
     start = NOW - timedelta(days=3, minutes=17)
     with tenant_scope(log.tenant.id):
         shown = summary(start, NOW)
@@ -259,7 +259,7 @@ def test_violations_equal_a_recount_of_the_log(log: Log, hours: float, zone: tzi
     assert found.total == sum(map(len, expected.values()))
 
 
-def test_violations_can_be_narrowed_down(log: Log) -> None:
+def test_violations_can_be_filtered(log: Log) -> None:
     of = TimeRange(NOW - timedelta(days=10), NOW, UTC)
     with tenant_scope(log.tenant.id):
         everything = violations(of, ViolationFilter())
@@ -282,7 +282,7 @@ def test_violations_can_be_narrowed_down(log: Log) -> None:
             ] == expected
 
 
-def test_what_breaks_for_the_first_time_is_new_and_says_with_which_version_it_came() -> None:
+def test_new_kind_of_violation_names_the_version_that_introduced_the_kind() -> None:
     tenant = make_tenant("fresh")
     found = {"severity": "error", "expected": "a", "received": "b"}
 
@@ -320,7 +320,7 @@ def test_what_breaks_for_the_first_time_is_new_and_says_with_which_version_it_ca
     assert [one.new_since for one in narrowed] == ["10"]
 
 
-def test_bounds_of_parts_are_the_ranges_for_every_zone() -> None:
+def test_bounds_are_increasing_in_every_time_zone() -> None:
     for zone in ZONES:
         of = TimeRange(NOW - timedelta(days=3), NOW, zone)
         assert all(start < end for start, end in pairwise(of.bounds))

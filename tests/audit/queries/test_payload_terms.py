@@ -77,7 +77,7 @@ ARGS = {
         ("NOT (args.city:Paris OR args.limit:6)", True),
     ],
 )
-def test_what_holds(query: str, holds: bool) -> None:
+def test_payload_term_matches_expected_values(query: str, holds: bool) -> None:
     wanted = parse(query, ANYBODY).wanted
     payloads = {"args": parse_json(json.dumps(ARGS).encode())}
     assert all(payload_holds(each, payloads) for each in wanted.payload) is holds
@@ -123,7 +123,9 @@ def recorded() -> Cast:
         ("args.city:nowhere", set()),
     ],
 )
-def test_calls_are_found_by_their_payload(recorded: Cast, query: str, found: set[str]) -> None:
+def test_calls_are_matched_by_payload_in_list_count_export_api_and_tail(
+    recorded: Cast, query: str, found: set[str]
+) -> None:
     assert set(ask(recorded, query)) == found
     count = signed_in(recorded.editor).get("/calls/count", {"q": query}).content.decode()
     assert text(count) == f"{len(found)}"
@@ -139,13 +141,13 @@ def test_calls_are_found_by_their_payload(recorded: Cast, query: str, found: set
     assert set(listed(live)) == found
 
 
-def test_open_calls_are_found_by_their_payload(recorded: Cast) -> None:
+def test_open_calls_are_matched_by_payload(recorded: Cast) -> None:
     assert ask(recorded, "args.city:London", address="/calls/open") == ["open"]
     assert ask(recorded, "args.city:Paris", address="/calls/open") == []
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.AUDITOR])
-def test_who_sees_no_payloads_is_refused(recorded: Cast, role: Role) -> None:
+def test_roles_without_payload_access_are_rejected(recorded: Cast, role: Role) -> None:
     client = signed_in(getattr(recorded, role.value))
     for address in ("/calls/", "/calls/?live=1", "/calls/open"):
         page = client.get(address, {"q": "tool:l* args.city:London"}).content.decode()
@@ -158,7 +160,7 @@ def test_who_sees_no_payloads_is_refused(recorded: Cast, role: Role) -> None:
     assert "London" not in client.get("/calls/").content.decode()
 
 
-def test_a_key_without_payloads_is_refused(recorded: Cast) -> None:
+def test_key_without_payloads_scope_is_rejected(recorded: Cast) -> None:
     _, key = create_key(recorded.tenant, "reader", [Scope.READ])
     for path in ("/api/v1/calls", "/api/v1/open"):
         answer = Client().get(
@@ -167,12 +169,12 @@ def test_a_key_without_payloads_is_refused(recorded: Cast) -> None:
         assert (answer.status_code, answer.json()["code"]) == (422, "query")
 
 
-def test_the_other_tenant_finds_nothing(recorded: Cast, globex: Cast) -> None:
+def test_calls_are_not_matched_for_another_tenant(recorded: Cast, globex: Cast) -> None:
     assert ask(globex, "args.city:London") == []
     assert ask(globex, "NOT args.city:Paris") == []
 
 
-def test_that_payloads_were_asked_is_on_record_once_a_minute_and_without_values() -> None:
+def test_payload_queries_are_logged_once_a_minute_without_values() -> None:
     cast = make_cast("acme")
     send_events(cast.tenant, make_call(args={"city": "London"}))
     for _ in range(3):
@@ -192,7 +194,7 @@ def test_that_payloads_were_asked_is_on_record_once_a_minute_and_without_values(
     assert set(queries) <= {"tool:x args.city:…", "args.city:…"}
 
 
-def test_a_search_that_takes_too_long_says_how_far_it_came(
+def test_slow_search_reports_its_progress_and_continues(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Few match among many: it goes on from where it stopped, and finds each once."""
@@ -238,7 +240,7 @@ def test_a_search_that_takes_too_long_says_how_far_it_came(
         assert (counted.count, counted.until) == (4, None)
 
 
-def test_an_erased_or_damaged_payload_matches_nothing(acme: Cast) -> None:
+def test_erased_or_damaged_payload_matches_nothing(acme: Cast) -> None:
     for tool in ("kept", "erased", "damaged"):
         send_events(acme.tenant, make_call(tool_name=tool, args={"city": "London"}))
     with connections["owner"].cursor() as cursor:
@@ -258,7 +260,7 @@ def test_an_erased_or_damaged_payload_matches_nothing(acme: Cast) -> None:
     assert "Calls without a payload (erased or damaged) are excluded." in text(empty)
 
 
-def test_calls_are_erased_by_their_payload(acme: Cast) -> None:
+def test_calls_are_erased_by_a_payload_term(acme: Cast) -> None:
     for customer in ("jane", "john"):
         send_events(acme.tenant, make_call(tool_name=customer, args={"customer": customer}))
     client = signed_in(acme.admin)

@@ -55,7 +55,7 @@ def in_traces(made: list[Call]) -> list[InTrace]:
 
 
 @given(calls)
-def test_all_but_the_first_of_a_loop_is_wasted(made: list[Call]) -> None:
+def test_all_calls_of_a_loop_but_the_first_are_avoidable(made: list[Call]) -> None:
     found = loops(in_traces(made))
     for one in found:
         own = [call for call in made if call[:3] == (one.tool_name, one.call_id, one.trace_id)]
@@ -68,7 +68,7 @@ def test_all_but_the_first_of_a_loop_is_wasted(made: list[Call]) -> None:
 
 
 @given(calls)
-def test_repeats_are_of_all_traces_and_only_the_very_first_is_no_waste(made: list[Call]) -> None:
+def test_repeats_span_all_traces_and_only_the_first_call_is_not_avoidable(made: list[Call]) -> None:
     found = repeats(in_traces(made))
     expected = {}
     for key in {call[:2] for call in made}:
@@ -98,9 +98,7 @@ def test_repeats_are_of_all_traces_and_only_the_very_first_is_no_waste(made: lis
         ([b"a", b"b", b"a"], "different"),
     ],
 )
-def test_results_are_compared_where_two_are_known(
-    results: list[bytes | None], verdict: str
-) -> None:
+def test_results_are_compared_if_two_are_known(results: list[bytes | None], verdict: str) -> None:
     assert compare(results) == verdict
 
 
@@ -108,7 +106,7 @@ def end(output: Any) -> bytes:
     return json.dumps({"type": "toolExecutionEnd", "output": output}).encode()
 
 
-def test_of_an_envelope_only_its_data_is_the_result() -> None:
+def test_result_digest_covers_only_the_data_of_an_envelope() -> None:
     one = result_digest(end({"status": "ok", "data": {"a": 1, "b": 2}, "meta": {"took_ms": 1}}))
     other = result_digest(end({"meta": {"took_ms": 7}, "status": "ok", "data": {"b": 2, "a": 1}}))
     assert one == other
@@ -123,7 +121,7 @@ def test_of_an_envelope_only_its_data_is_the_result() -> None:
 @example(b"1")
 @example(b'"\\ud800"')
 @example(b"[" * 5_000)
-def test_whatever_is_in_the_log_is_compared_or_not_known(raw: bytes) -> None:
+def test_result_digest_compares_any_stored_bytes(raw: bytes) -> None:
     for event in (raw, b'{"output": ' + raw + b"}"):
         digest = result_digest(event)
         assert digest is None or len(digest) == 32

@@ -44,7 +44,7 @@ def ranges(draw: st.DrawFn) -> TimeRange:
 
 
 @given(ranges())
-def test_parts_are_the_range_and_none_is_empty(one: TimeRange) -> None:
+def test_parts_cover_the_range_and_none_is_empty(one: TimeRange) -> None:
     bounds = one.bounds
     assert (bounds[0], bounds[-1]) == (one.start, one.end)
     assert all(start < end for start, end in pairwise(bounds))
@@ -56,7 +56,7 @@ def test_parts_are_the_range_and_none_is_empty(one: TimeRange) -> None:
 
 
 @given(ranges())
-def test_parts_begin_where_the_clock_strikes(one: TimeRange) -> None:
+def test_parts_begin_at_round_clock_times(one: TimeRange) -> None:
     for at in one.bounds[1:-1]:
         wall = at.astimezone(one.zone)
         assert wall.second == wall.microsecond == 0
@@ -76,7 +76,7 @@ def test_parts_begin_where_the_clock_strikes(one: TimeRange) -> None:
 
 
 @given(ranges())
-def test_the_previous_range_is_as_long_and_ends_where_this_begins(one: TimeRange) -> None:
+def test_previous_range_has_the_same_length_and_ends_at_the_start(one: TimeRange) -> None:
     assert one.previous.end == one.start
     assert one.previous.length == one.length
 
@@ -90,7 +90,7 @@ def test_the_previous_range_is_as_long_and_ends_where_this_begins(one: TimeRange
         ("Australia/Lord_Howe", "2026-04-05", 24),  # 24.5 hours, one of them an hour and a half
     ],
 )
-def test_a_day_has_the_hours_it_has(zone: str, day: str, hours: int) -> None:
+def test_day_has_23_24_or_25_hours(zone: str, day: str, hours: int) -> None:
     requested = read(
         {"from": day, "to": day}, now=datetime(2027, 1, 1, tzinfo=UTC), zone=ZoneInfo(zone)
     )
@@ -119,7 +119,7 @@ def test_days_in_kathmandu_begin_at_a_quarter_past() -> None:
         ({"from": "\x00\ud800"}, "Enter a time as"),
     ],
 )
-def test_what_cannot_be_read_is_said_and_the_default_taken(
+def test_invalid_range_is_reported_and_the_default_is_used(
     params: dict[str, str], expected: str
 ) -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -129,13 +129,13 @@ def test_what_cannot_be_read_is_said_and_the_default_taken(
 
 
 @given(st.dictionaries(st.sampled_from(["range", "from", "to"]), st.text(max_size=50)), zones)
-def test_any_address_is_answered(params: dict[str, str], zone: ZoneInfo) -> None:
+def test_arbitrary_parameters_give_a_valid_range(params: dict[str, str], zone: ZoneInfo) -> None:
     found = read(params, now=datetime(2026, 11, 21, 12, tzinfo=UTC), zone=zone)
     assert found.range.start < found.range.end
     assert found.range.bounds
 
 
-def test_a_range_of_ones_own_is_by_the_viewers_clock() -> None:
+def test_custom_range_uses_the_clock_of_the_viewer() -> None:
     now, zone = datetime(2026, 11, 21, 12, tzinfo=UTC), ZoneInfo("Europe/Berlin")
     found = read({"from": "2026-11-20T10:00"}, now=now, zone=zone).range
     assert (found.start, found.end) == (datetime(2026, 11, 20, 9, tzinfo=UTC), now)
@@ -152,7 +152,7 @@ def test_a_range_of_ones_own_is_by_the_viewers_clock() -> None:
     is_on_the_quarter=st.booleans(),
     calls=st.lists(st.floats(-0.1, 1.1), max_size=60),
 )
-def test_hours_quarters_and_pieces_count_every_call_once_in_its_slot(
+def test_rollup_cells_count_every_call_once_in_its_slot(
     start: datetime, gaps: list[timedelta], is_on_the_quarter: bool, calls: list[float]
 ) -> None:
     bounds = [hour_of(start) + QUARTER if is_on_the_quarter else start]
@@ -184,7 +184,7 @@ def test_hours_quarters_and_pieces_count_every_call_once_in_its_slot(
 
 
 @given(ranges().filter(lambda one: one.step >= QUARTER))
-def test_whatever_the_zone_only_the_ends_of_a_range_are_read_singly(one: TimeRange) -> None:
+def test_only_the_ends_of_a_range_are_read_call_by_call(one: TimeRange) -> None:
     pieces = cells(one.bounds).pieces
     assert len(pieces) <= 2
     assert all(piece.end - piece.start <= QUARTER / 2 for piece in pieces)

@@ -90,7 +90,7 @@ REPORTS = [
 
 
 @pytest.mark.parametrize(("zone", "params"), REPORTS)
-def test_every_figure_is_the_apis(cast: Cast, zone: str, params: dict[str, str]) -> None:
+def test_every_figure_matches_the_api(cast: Cast, zone: str, params: dict[str, str]) -> None:
     report = report_of(cast, zone, **params)
     found, at = report.figures, range_query(report)
     latency = api(cast, f"/api/v1/latency?{at}")
@@ -125,7 +125,7 @@ def test_every_figure_is_the_apis(cast: Cast, zone: str, params: dict[str, str])
 
 
 @pytest.mark.parametrize(("zone", "params"), REPORTS)
-def test_every_figure_is_the_pages(cast: Cast, zone: str, params: dict[str, str]) -> None:
+def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str, str]) -> None:
     report = report_of(cast, zone, **params)
     client = signed_in(cast.viewer)
     client.cookies["timezone"] = zone
@@ -172,7 +172,7 @@ def test_every_figure_is_the_pages(cast: Cast, zone: str, params: dict[str, str]
     assert found["repeats"]["repeated_calls"] == repeats.repeated_calls
 
 
-def test_open_calls_are_the_open_pages(acme: Cast) -> None:
+def test_open_call_figures_match_the_open_page(acme: Cast) -> None:
     """Overdue, crashed and orphan ones, too, which no random call is."""
     send_each_kind(acme)
     found = report_of(acme, kind="range", **{"from": f"{NOW - timedelta(days=1):%Y-%m-%d}"}).figures
@@ -188,7 +188,7 @@ def test_open_calls_are_the_open_pages(acme: Cast) -> None:
         assert len(api(acme, f"/api/v1/open?kind={kind}")["calls"]) == number
 
 
-def test_the_range_before_is_the_overviews(cast: Cast) -> None:
+def test_comparison_with_the_previous_range_matches_the_overview(cast: Cast) -> None:
     report = report_of(cast, kind="day", day=days_ago(NOW, 3))
     page = signed_in(cast.viewer).get(f"/?{range_query(report)}").context
     assert page["is_comparable"]
@@ -198,7 +198,7 @@ def test_the_range_before_is_the_overviews(cast: Cast) -> None:
     assert text(page["tiles"][0].change.text) in shown
 
 
-def test_registry_changes_and_exports_are_those_of_the_range(cast: Cast) -> None:
+def test_registry_changes_gaps_and_exports_are_from_the_range(cast: Cast) -> None:
     now = f"{NOW - timedelta(hours=1):%Y-%m-%dT%H:%M:%S}"
     found = report_of(cast, kind="range", **{"from": now}).figures
     assert (found["registry"]["published"], found["registry"]["new_tools"]) == (3, 3)
@@ -225,7 +225,9 @@ def test_registry_changes_and_exports_are_those_of_the_range(cast: Cast) -> None
     ("zone", "day", "hours"),
     [("Europe/Berlin", "2026-10-25", 25), ("Asia/Kathmandu", "2026-10-25", 24)],
 )
-def test_a_day_of_25_hours_and_one_off_the_hour(zone: str, day: str, hours: int) -> None:
+def test_figures_are_correct_for_a_25_hour_day_and_a_quarter_hour_offset(
+    zone: str, day: str, hours: int
+) -> None:
     cast = make_cast("clocks")
     start = datetime.fromisoformat(day).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
     end = start + timedelta(hours=hours)
@@ -246,9 +248,7 @@ def test_a_day_of_25_hours_and_one_off_the_hour(zone: str, day: str, hours: int)
     assert len(report.figures["volume"]["parts"]) == hours
 
 
-def test_figures_and_the_ledgers_size_are_of_one_moment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_figures_and_ledger_size_are_from_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is stored while a report is made is in none of its figures."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -282,7 +282,7 @@ def reads_of_index(statements: list[str]) -> Counter[str]:
     return Counter(shape for shape in shapes if tables.search(shape))
 
 
-def test_a_report_reads_no_more_than_the_pages(cast: Cast) -> None:
+def test_report_uses_only_statements_of_the_pages(cast: Cast) -> None:
     """Bounded however large the range: invocation is read at its edges and its newest alone."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext

@@ -29,13 +29,13 @@ NOW = datetime(2026, 11, 22, 2, 0, tzinfo=UTC)
         (date(2026, 11, 20), "2026-11-19T23:00:00+00:00", 24),
     ],
 )
-def test_a_day_has_as_many_hours_as_its_clock(day: date, start: str, hours: int) -> None:
+def test_day_has_the_hours_of_its_time_zone(day: date, start: str, hours: int) -> None:
     of = period("day", day, BERLIN)
     assert of.start.isoformat() == start
     assert of.length == timedelta(hours=hours)
 
 
-def test_a_zone_off_the_hour_has_its_own_midnight() -> None:
+def test_day_in_a_quarter_hour_offset_zone_begins_at_local_midnight() -> None:
     of = period("day", date(2026, 11, 20), KATHMANDU)
     assert (of.start, of.end) == (
         datetime(2026, 11, 19, 18, 15, tzinfo=UTC),
@@ -44,7 +44,7 @@ def test_a_zone_off_the_hour_has_its_own_midnight() -> None:
     assert zone_words(of) == "Asia/Kathmandu, UTC+5:45"
 
 
-def test_a_day_whose_midnight_is_skipped_begins_when_clocks_go_forward() -> None:
+def test_day_with_a_skipped_midnight_begins_when_the_clock_moves_forward() -> None:
     of = period("day", date(2026, 3, 29), BEIRUT)  # at 0:00 it is 1:00
     assert of.start.astimezone(BEIRUT).isoformat() == "2026-03-29T01:00:00+03:00"
     assert of.length == timedelta(hours=23)
@@ -53,7 +53,7 @@ def test_a_day_whose_midnight_is_skipped_begins_when_clocks_go_forward() -> None
 
 @pytest.mark.parametrize("zone", [UTC, BERLIN, KATHMANDU, BEIRUT])
 @pytest.mark.parametrize("kind", ["day", "week", "month"])
-def test_periods_leave_nothing_out(kind: str, zone: ZoneInfo) -> None:
+def test_periods_are_contiguous(kind: str, zone: ZoneInfo) -> None:
     day, end = date(2026, 1, 1), date(2027, 3, 1)
     while day < end:
         following = next_first_day(kind, day)
@@ -62,7 +62,7 @@ def test_periods_leave_nothing_out(kind: str, zone: ZoneInfo) -> None:
         day = following
 
 
-def test_the_last_whole_one_is_over() -> None:
+def test_last_whole_period_has_ended() -> None:
     for zone in (UTC, BERLIN, KATHMANDU):
         for kind in ("day", "week", "month"):
             for hour in range(0, 24 * 40, 5):
@@ -89,12 +89,12 @@ def test_the_last_whole_one_is_over() -> None:
         ("month", BERLIN, "November 2026", "November 2026"),
     ],
 )
-def test_periods_in_words(kind: str, zone: ZoneInfo, words: str, short: str) -> None:
+def test_periods_are_formatted_in_words(kind: str, zone: ZoneInfo, words: str, short: str) -> None:
     of = period(kind, date(2026, 11, 20), zone)
     assert (in_words(kind, of), short_words(kind, of)) == (words, short)
 
 
-def test_ranges_in_words() -> None:
+def test_ranges_are_formatted_in_words() -> None:
     whole = TimeRange(datetime(2026, 10, 30, tzinfo=UTC), datetime(2026, 11, 3, tzinfo=UTC), UTC)
     assert in_words("range", whole) == "30 October – 2 November 2026"
     part = TimeRange(
@@ -124,11 +124,11 @@ def test_ranges_in_words() -> None:
         {},
     ],
 )
-def test_what_cannot_be_reported_is_said(params: dict[str, str]) -> None:
+def test_invalid_report_options_are_rejected_with_a_message(params: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"[a-z0-9]\.$"):
         read_period(params, now=NOW, zone=UTC)
 
 
-def test_a_day_still_under_way_can_be_reported() -> None:
+def test_current_day_can_be_reported() -> None:
     kind, of = read_period({"kind": "day", "day": "2026-11-22"}, now=NOW, zone=UTC)
     assert (kind, of.end) == ("day", datetime(2026, 11, 23, tzinfo=UTC))

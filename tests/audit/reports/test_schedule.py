@@ -70,14 +70,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[datetime]]:
     yield now
 
 
-def test_nothing_is_made_unasked(acme: Cast) -> None:
+def test_no_report_is_created_by_default(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         assert schedule() == Schedule((), "UTC", 400)
     assert due_at(acme, NOW) == {}
     assert create(acme, "day", NOW) is None
 
 
-def test_the_last_whole_periods_are_due_once(acme: Cast) -> None:
+def test_last_whole_periods_are_due_once(acme: Cast) -> None:
     decide(acme, *ALL)
     assert due_at(acme, NOW) == {"day": "2026-11-21", "week": "2026-11-09", "month": "2026-10-01"}
     for kind in ALL:
@@ -89,7 +89,7 @@ def test_the_last_whole_periods_are_due_once(acme: Cast) -> None:
     }
 
 
-def test_the_day_ends_at_the_tenants_midnight_and_a_little_later(acme: Cast) -> None:
+def test_day_is_due_shortly_after_the_midnight_of_the_tenant(acme: Cast) -> None:
     decide(acme, "day", zone="Asia/Kathmandu")
     midnight = datetime(2026, 11, 21, 18, 15, tzinfo=UTC)
     assert due_at(acme, midnight) == {"day": "2026-11-20"}
@@ -101,21 +101,21 @@ def test_the_day_ends_at_the_tenants_midnight_and_a_little_later(acme: Cast) -> 
     assert (made.of.start, made.of.end) == (midnight - timedelta(days=1), midnight)
 
 
-def test_a_worker_that_was_away_makes_up_for_the_last_period_alone(acme: Cast) -> None:
+def test_only_the_last_period_is_created_after_downtime(acme: Cast) -> None:
     decide(acme, "day")
     create(acme, "day", NOW)
     create(acme, "day", NOW + timedelta(days=9))
     assert [f"{one.of.start:%Y-%m-%d}" for one in reports(acme)] == ["2026-11-30", "2026-11-21"]
 
 
-def test_another_zone_makes_no_second_report_of_a_day(acme: Cast) -> None:
+def test_changed_time_zone_creates_no_second_report_of_a_day(acme: Cast) -> None:
     decide(acme, "day")
     assert create(acme, "day", NOW) is not None
     decide(acme, "day", zone="Europe/Berlin")
     assert due_at(acme, NOW) == {}
 
 
-def test_two_workers_at_once_make_one_report(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_workers_create_one_report(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     decide(acme, "week")
     both = threading.Barrier(2, timeout=20)
     original = create_report
@@ -142,7 +142,7 @@ def test_two_workers_at_once_make_one_report(acme: Cast, monkeypatch: pytest.Mon
     assert len(reports(acme)) == 1
 
 
-def test_the_tasks_make_what_is_due_and_forget_what_is_over(
+def test_tasks_create_due_reports_and_delete_expired_reports(
     acme: Cast, globex: Cast, clock: list[datetime]
 ) -> None:
     decide(acme, "day", "month", keep=40)
@@ -162,7 +162,7 @@ def test_the_tasks_make_what_is_due_and_forget_what_is_over(
     assert len(reports(acme)) == 2
 
 
-def test_a_worker_runs_them(acme: Cast) -> None:
+def test_worker_process_creates_scheduled_reports(acme: Cast) -> None:
     decide(acme, "day")
     tasks.keep_reports(timestamp=0)
     assert jobs(acme) == ["day"]
@@ -174,7 +174,7 @@ def test_a_worker_runs_them(acme: Cast) -> None:
     assert [one.made_as for one in reports(acme)] == ["schedule"]
 
 
-def test_reports_are_forgotten_after_400_days_unless_told_otherwise(acme: Cast) -> None:
+def test_reports_are_deleted_after_400_days_by_default(acme: Cast) -> None:
     pk = make(signed_in(acme.editor), kind="day", day=days_ago(timezone.now(), 0))
     now = timezone.now()
     with tenant_scope(acme.tenant.id):
@@ -185,7 +185,7 @@ def test_reports_are_forgotten_after_400_days_unless_told_otherwise(acme: Cast) 
     assert reports(acme) == []
 
 
-def test_a_stored_report_cannot_be_changed(acme: Cast) -> None:
+def test_stored_report_cannot_be_changed(acme: Cast) -> None:
     from django.db import ProgrammingError
 
     make(signed_in(acme.editor), kind="day", day=days_ago(timezone.now(), 0))
@@ -197,7 +197,7 @@ def test_a_stored_report_cannot_be_changed(acme: Cast) -> None:
         cursor.execute("UPDATE report SET figures = '{}' WHERE tenant_id = %s", [acme.tenant.id])
 
 
-def test_admins_switch_it_on_the_page(acme: Cast) -> None:
+def test_admin_changes_the_schedule_and_the_change_is_logged(acme: Cast) -> None:
     params = {"kinds": ["day", "month"], "time_zone": "Europe/Berlin", "keep_days": "90"}
     assert signed_in(acme.auditor).post("/reports/schedule", params).status_code == 403
     page = signed_in(acme.admin).post("/reports/schedule", params, follow=True)
@@ -225,7 +225,7 @@ def test_admins_switch_it_on_the_page(acme: Cast) -> None:
         {"time_zone": "\x00"},
     ],
 )
-def test_what_cannot_be_decided_changes_nothing(acme: Cast, wrong: dict[str, Any]) -> None:
+def test_invalid_schedule_changes_nothing(acme: Cast, wrong: dict[str, Any]) -> None:
     params = {"kinds": ["day"], "time_zone": "UTC", "keep_days": "400"} | wrong
     page = signed_in(acme.admin).post("/reports/schedule", params, follow=True)
     assert "Nothing changed." in text(page.content.decode())

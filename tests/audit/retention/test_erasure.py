@@ -74,7 +74,7 @@ def call_of(case: str, **members: Any) -> list[dict[str, Any]]:
     )
 
 
-def test_everything_of_the_calls_goes_and_nothing_else(acme: Cast) -> None:
+def test_erasure_removes_all_texts_of_matching_calls_only(acme: Cast) -> None:
     mine, other = call_of("mine"), make_call(case_id="theirs")
     send_events(acme.tenant, [mine[0], *other, mine[1]])
     send_events(acme.tenant, call_of("mine"))
@@ -101,7 +101,7 @@ def test_everything_of_the_calls_goes_and_nothing_else(acme: Cast) -> None:
     assert (action["calls"], action["events"]) == (2, 4)
 
 
-def test_what_a_search_found_in_the_calls_goes_and_nothing_else(acme: Cast) -> None:
+def test_erasure_removes_payload_search_matches_of_erased_calls_only(acme: Cast) -> None:
     for case, trace in (("mine", "free"), ("mine", "held"), ("theirs", "free")):
         send_events(acme.tenant, call_of(case, trace_id=trace))
     set_hold(acme, trace_id="held")
@@ -123,7 +123,7 @@ def test_what_a_search_found_in_the_calls_goes_and_nothing_else(acme: Cast) -> N
 
 
 @pytest.mark.parametrize("stored", ["case:mine nope:1", ""])
-def test_a_stored_query_that_cannot_be_read_erases_nothing(acme: Cast, stored: str) -> None:
+def test_unreadable_stored_query_erases_nothing(acme: Cast, stored: str) -> None:
     """The readable rest of a query may ask for the opposite of the whole."""
     send_events(acme.tenant, make_call(case_id="mine"))
     with tenant_scope(acme.tenant.id):
@@ -135,7 +135,7 @@ def test_a_stored_query_that_cannot_be_read_erases_nothing(acme: Cast, stored: s
     assert failed.problem.startswith("Invalid query. Nothing was searched.")
 
 
-def test_the_log_is_changed_in_payloads_alone(acme: Cast) -> None:
+def test_erasure_changes_only_payloads_of_the_log(acme: Cast) -> None:
     send_events(acme.tenant, [*call_of("mine"), *make_call()])
     with tenant_scope(acme.tenant.id):
         batches = Batch.objects.for_tenant(acme.tenant.id).filter(is_own=False)
@@ -146,7 +146,7 @@ def test_the_log_is_changed_in_payloads_alone(acme: Cast) -> None:
         assert list(batches.values(*columns)) == before
 
 
-def test_an_entry_of_the_ledger_declares_just_what_went(acme: Cast) -> None:
+def test_ledger_entry_declares_exactly_the_erased_ranges(acme: Cast) -> None:
     mine = call_of("mine")
     send_events(acme.tenant, [mine[0], *make_call(), mine[1]])
     one = erase(acme)
@@ -163,7 +163,7 @@ def test_an_entry_of_the_ledger_declares_just_what_went(acme: Cast) -> None:
     assert entry["erasure"] == str(one.id)
 
 
-def test_a_payload_removed_beside_an_erasure_is_found(acme: Cast) -> None:
+def test_undeclared_payload_removal_is_detected(acme: Cast) -> None:
     send_events(acme.tenant, call_of("mine"))
     send_events(acme.tenant, make_call())
     erase(acme)
@@ -175,7 +175,7 @@ def test_a_payload_removed_beside_an_erasure_is_found(acme: Cast) -> None:
     ]
 
 
-def test_events_sent_twice_go_in_every_copy(acme: Cast) -> None:
+def test_every_copy_of_a_resent_event_is_erased(acme: Cast) -> None:
     mine = call_of("mine")
     send_events(acme.tenant, mine)
     assert send_events(acme.tenant, [*make_call(), *mine])["duplicates"] == 2
@@ -186,7 +186,7 @@ def test_events_sent_twice_go_in_every_copy(acme: Cast) -> None:
     assert missing_in_ledger(acme) == []
 
 
-def test_refused_lines_of_the_calls_go(acme: Cast) -> None:
+def test_rejected_events_of_matching_calls_are_erased(acme: Cast) -> None:
     start, end = call_of("mine")
     send_events(acme.tenant, [start, end])
     send_events(acme.tenant, [{**end, "event_id": str(uuid.uuid4()), "duration_ms": 99.5}])
@@ -203,7 +203,7 @@ def test_refused_lines_of_the_calls_go(acme: Cast) -> None:
     assert SECRET not in all_stored_text(acme)
 
 
-def test_what_the_server_found_in_an_output_goes_with_it(
+def test_server_findings_are_erased_with_their_output(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrival, "BELIEVED_FOR", 0.0)
@@ -217,7 +217,7 @@ def test_what_the_server_found_in_an_output_goes_with_it(
     assert missing_in_ledger(acme) == []
 
 
-def test_calls_by_the_adks_names_go(acme: Cast) -> None:
+def test_adk_calls_without_invocation_ids_are_erased(acme: Cast) -> None:
     """Their id is written in none of their events."""
     at = timezone.now() - timedelta(minutes=5)
     for number in range(2):
@@ -247,7 +247,7 @@ def test_calls_by_the_adks_names_go(acme: Cast) -> None:
     assert index_agrees_with_log(acme)
 
 
-def test_what_is_held_is_left_out_and_said(acme: Cast) -> None:
+def test_held_calls_are_excluded_and_listed(acme: Cast) -> None:
     for trace in ("held", "free"):
         send_events(acme.tenant, call_of("mine", trace_id=trace))
     set_hold(acme, trace_id="held")
@@ -258,7 +258,7 @@ def test_what_is_held_is_left_out_and_said(acme: Cast) -> None:
     assert "Held (excluded)" in page
 
 
-def test_a_hold_set_after_the_dry_run_counts(acme: Cast) -> None:
+def test_hold_set_after_the_preview_is_respected(acme: Cast) -> None:
     mine = call_of("mine", trace_id="held")
     send_events(acme.tenant, mine)
     send_events(acme.tenant, mine)
@@ -274,7 +274,7 @@ def test_a_hold_set_after_the_dry_run_counts(acme: Cast) -> None:
     assert index_agrees_with_log(acme)
 
 
-def test_calls_that_came_after_the_dry_run_stay(acme: Cast) -> None:
+def test_calls_received_after_the_preview_are_kept(acme: Cast) -> None:
     send_events(acme.tenant, call_of("mine"))
     one = preview_erasure(acme)
     send_events(acme.tenant, call_of("mine"))
@@ -283,7 +283,7 @@ def test_calls_that_came_after_the_dry_run_stay(acme: Cast) -> None:
     assert [bool(each) for each in event_texts(acme)] == [False, False, True, True]
 
 
-def test_what_the_index_quotes_goes_though_retention_took_the_payload(acme: Cast) -> None:
+def test_indexed_quotes_are_erased_after_retention_removed_the_payload(acme: Cast) -> None:
     send_events(acme.tenant, call_of("mine"))
     as_owner(
         "UPDATE batch SET received_at = now() - interval '5 days' WHERE tenant_id = %s",
@@ -297,7 +297,7 @@ def test_what_the_index_quotes_goes_though_retention_took_the_payload(acme: Cast
     assert index_agrees_with_log(acme)
 
 
-def test_retention_declares_only_what_an_erasure_left(acme: Cast) -> None:
+def test_retention_declares_only_events_left_by_an_erasure(acme: Cast) -> None:
     send_events(acme.tenant, [*call_of("mine"), *make_call()])
     erase(acme)
     as_owner(
@@ -312,7 +312,7 @@ def test_retention_declares_only_what_an_erasure_left(acme: Cast) -> None:
     assert missing_in_ledger(acme) == []
 
 
-def test_an_end_that_comes_after_its_start_was_erased_is_no_conflict(acme: Cast) -> None:
+def test_end_received_after_erasure_of_its_start_is_no_conflict(acme: Cast) -> None:
     start, end = call_of("mine")
     send_events(acme.tenant, [start])
     erase(acme)
@@ -328,7 +328,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("step", ["calls", "log", "inbox"])
-def test_a_worker_killed_at_any_step_has_changed_nothing_and_goes_on(
+def test_erasure_resumes_after_a_worker_is_killed_at_any_step(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     monkeypatch.setattr(erasure_chunk, "_CALLS", 2)
@@ -364,7 +364,7 @@ def test_a_worker_killed_at_any_step_has_changed_nothing_and_goes_on(
     assert index_agrees_with_log(acme)
 
 
-def test_a_worker_that_finds_another_gone_on_to_the_log_reads_it_all(
+def test_worker_overtaken_by_another_reads_the_whole_log(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = call_of("mine")
@@ -390,7 +390,9 @@ def test_a_worker_that_finds_another_gone_on_to_the_log_reads_it_all(
     assert not any(event_texts(acme))
 
 
-def test_stopped_halfway_it_says_what_is_gone(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelled_erasure_reports_the_calls_already_erased(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(erasure_chunk, "_CALLS", 2)
     for _ in range(5):
         send_events(acme.tenant, call_of("mine"))
@@ -407,7 +409,7 @@ def test_stopped_halfway_it_says_what_is_gone(acme: Cast, monkeypatch: pytest.Mo
     assert "Data that was already erased" in page
 
 
-def test_a_damaged_payload_is_left_and_named(acme: Cast) -> None:
+def test_damaged_payload_is_kept_and_reported(acme: Cast) -> None:
     send_events(acme.tenant, call_of("mine"))
     send_events(acme.tenant, call_of("mine"))
     as_owner(
@@ -419,7 +421,7 @@ def test_a_damaged_payload_is_left_and_named(acme: Cast) -> None:
     assert "is damaged" in one.problem
 
 
-def test_nothing_is_erased_twice_and_nothing_without_a_reason(acme: Cast) -> None:
+def test_erasure_requires_a_reason_and_runs_once(acme: Cast) -> None:
     send_events(acme.tenant, call_of("mine"))
     one = preview_erasure(acme)
     address = reverse("erasure_confirm", args=[one.id])
@@ -432,16 +434,14 @@ def test_nothing_is_erased_twice_and_nothing_without_a_reason(acme: Cast) -> Non
 
 
 @pytest.mark.parametrize("query", ["", "   ", "nonsense:1", "tool:"])
-def test_a_query_that_asks_for_everything_or_cannot_be_read_begins_nothing(
-    acme: Cast, query: str
-) -> None:
+def test_empty_or_invalid_query_starts_no_erasure(acme: Cast, query: str) -> None:
     answer = signed_in(acme.admin).post(reverse("erasure_start"), {"q": query})
     assert answer.status_code == 200
     with tenant_scope(acme.tenant.id):
         assert not Erasure.objects.for_tenant(acme.tenant.id).exists()
 
 
-def test_the_longest_query_erases_what_it_asks_for(acme: Cast) -> None:
+def test_longest_query_erases_exactly_its_matches(acme: Cast) -> None:
     """Its time as an instant made it too long, and what was stored asked for every call."""
     send_events(acme.tenant, [*make_call(case_id="mine"), *make_call(case_id="theirs")])
     text = f"since:1h case:mine NOT ({' OR '.join('x' * 390 for _ in range(5))} OR "
@@ -455,9 +455,7 @@ def test_the_longest_query_erases_what_it_asks_for(acme: Cast) -> None:
     assert [bool(each) for each in event_texts(acme)] == [False, False, True, True]
 
 
-def test_too_many_calls_are_told_to_be_too_many(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_calls_fail_the_preview(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "CALLS_MAX", 1)
     for _ in range(2):
         send_events(acme.tenant, call_of("mine"))
@@ -467,7 +465,7 @@ def test_too_many_calls_are_told_to_be_too_many(
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])
-def test_who_may_not_erase(acme: Cast, role: str) -> None:
+def test_roles_other_than_admin_cannot_erase(acme: Cast, role: str) -> None:
     client: Client = signed_in(getattr(acme, role))
     one = preview_erasure(acme)
     for name in ("erasure_confirm", "erasure_cancel"):
@@ -477,7 +475,7 @@ def test_who_may_not_erase(acme: Cast, role: str) -> None:
     assert seen == (200 if role == "auditor" else 403)
 
 
-def test_a_call_says_who_erased_it_and_why(acme: Cast) -> None:
+def test_erased_call_shows_user_and_reason(acme: Cast) -> None:
     (start, _) = call_of("mine")
     send_events(acme.tenant, [start])
     erase(acme)
@@ -488,7 +486,7 @@ def test_a_call_says_who_erased_it_and_why(acme: Cast) -> None:
     assert "Backups keep them until they expire" in page
 
 
-def test_another_tenants_calls_stay(acme: Cast, globex: Cast) -> None:
+def test_calls_of_another_tenant_are_kept(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         send_events(cast.tenant, call_of("mine"))
     one = erase(acme)

@@ -70,7 +70,7 @@ CALLS: list[dict[str, Any]] = [
         {"tool_name": "search", "case_id": "case-7", "trace_id": "trace-held"},
     ],
 )
-def test_payloads_that_are_held_stay_among_those_that_go(
+def test_held_payloads_outlive_retention_until_the_release(
     acme: Cast, covers: dict[str, str]
 ) -> None:
     at = timezone.now() - 9 * DAY
@@ -101,7 +101,7 @@ def test_payloads_that_are_held_stay_among_those_that_go(
     assert sum(each["events"] for each in recorded_actions(acme, "retention.payloads")) == 5
 
 
-def test_a_range_holds_what_started_in_it(acme: Cast) -> None:
+def test_time_range_holds_calls_started_inside(acme: Cast) -> None:
     now = timezone.now().replace(second=0, microsecond=0)
     for days in (9, 8, 7):
         at = now - days * DAY
@@ -113,7 +113,7 @@ def test_a_range_holds_what_started_in_it(acme: Cast) -> None:
     assert [bool(each) for each in event_texts(acme)] == [False, False, True, True, False, False]
 
 
-def test_two_holds_of_one_call_and_the_last_decides(acme: Cast) -> None:
+def test_call_under_two_holds_is_kept_until_both_are_released(acme: Cast) -> None:
     send_old_calls(acme, 9 * DAY)
     first, second = set_hold(acme, trace_id="trace-123"), set_hold(acme, tool_name="get_weather")
     set_retention(acme, payload_days=5)
@@ -126,7 +126,7 @@ def test_two_holds_of_one_call_and_the_last_decides(acme: Cast) -> None:
     assert not any(event_texts(acme))
 
 
-def test_a_call_the_index_has_forgotten_is_held_by_its_events(acme: Cast) -> None:
+def test_call_missing_in_the_index_is_held_by_its_events(acme: Cast) -> None:
     send_old(acme, make_call(started_at=timezone.now() - 9 * DAY, **CALLS[0]), 9 * DAY)
     as_owner("DELETE FROM invocation WHERE tenant_id = %s", [acme.tenant.id])
     set_hold(acme, trace_id="trace-held")
@@ -135,7 +135,7 @@ def test_a_call_the_index_has_forgotten_is_held_by_its_events(acme: Cast) -> Non
     assert all(event_texts(acme))
 
 
-def test_a_damaged_payload_is_left_while_anything_is_held(acme: Cast) -> None:
+def test_damaged_payload_is_kept_while_a_hold_exists(acme: Cast) -> None:
     send_old_calls(acme, 9 * DAY)
     as_owner(
         "UPDATE batch SET payload = '\\x00' WHERE tenant_id = %s AND NOT is_own", [acme.tenant.id]
@@ -148,7 +148,7 @@ def test_a_damaged_payload_is_left_while_anything_is_held(acme: Cast) -> None:
         assert [each.payload is not None for each in batches] == [True]
 
 
-def test_refused_lines_that_are_held_keep_their_text(acme: Cast) -> None:
+def test_held_rejected_events_keep_their_text(acme: Cast) -> None:
     then = timezone.now() - 5 * DAY
     raws = [
         b'{"traceId": "trace-held", broken',
@@ -198,7 +198,7 @@ def spellings(case: str) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_refused_line_is_held_however_its_producer_escapes(case: str) -> None:
+def test_rejected_event_is_held_despite_json_escapes(case: str) -> None:
     now = timezone.now()
     for written in spellings(case):
         for raw in (f'{{"case_id": {written}, broken', f'{{"case_id": {written}}}'):
@@ -206,7 +206,7 @@ def test_a_refused_line_is_held_however_its_producer_escapes(case: str) -> None:
             assert not covers_line([LegalHold(case_id="another")], raw.encode(), now)
 
 
-def test_a_refused_line_is_held_as_the_event_it_would_be() -> None:
+def test_rejected_event_is_held_by_its_indexed_text() -> None:
     """What the index has for a text that it cannot hold stands nowhere in the line."""
     now = timezone.now()
     raw = json.dumps(make_call(case_id="a\x00b", started_at=now - DAY)[0]).encode()
@@ -215,7 +215,7 @@ def test_a_refused_line_is_held_as_the_event_it_would_be() -> None:
     assert not covers_line([], raw, now)
 
 
-def test_many_held_lines_do_not_keep_retention_from_those_behind(
+def test_many_held_rejected_events_do_not_block_retention_of_later_ones(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "_READ_LINES", 2)
@@ -241,9 +241,7 @@ def test_many_held_lines_do_not_keep_retention_from_those_behind(
         assert [bytes(each.raw) for each in lines] == [b"of case-7"] * 6 + [b""]
 
 
-def test_an_index_that_is_held_stays_with_the_figures_of_its_day(
-    acme: Cast, long_ago: date
-) -> None:
+def test_held_index_rows_are_kept_with_the_figures_of_their_day(acme: Cast, long_ago: date) -> None:
     send_violating_calls(acme, long_ago)
     at = datetime(long_ago.year, long_ago.month, long_ago.day, 12, tzinfo=UTC)
     violation = {"path": "$.a", "code": "WRONG_TYPE", "received": "string"}
@@ -271,7 +269,7 @@ def test_an_index_that_is_held_stays_with_the_figures_of_its_day(
     assert action["calls"] == 4
 
 
-def test_setting_and_releasing_are_on_record(acme: Cast) -> None:
+def test_setting_and_releasing_a_hold_are_logged(acme: Cast) -> None:
     one = set_hold(acme, trace_id="trace-held")
     release(acme, one)
     (was_set,) = recorded_actions(acme, "hold.set")
@@ -292,7 +290,7 @@ def test_setting_and_releasing_are_on_record(acme: Cast) -> None:
     assert "already released" in again.content.decode()
 
 
-def test_a_hold_of_everything_or_of_nothing_is_refused(acme: Cast) -> None:
+def test_hold_without_a_valid_scope_is_rejected(acme: Cast) -> None:
     client = signed_in(acme.auditor)
     for covers in ({}, {"since": "2026-11-02T00:00", "until": "2026-11-01T00:00"}):
         data = {"name": "n", "reason": "r", **covers}
@@ -301,7 +299,7 @@ def test_a_hold_of_everything_or_of_nothing_is_refused(acme: Cast) -> None:
         assert not LegalHold.objects.for_tenant(acme.tenant.id).exists()
 
 
-def test_a_release_says_why(acme: Cast) -> None:
+def test_release_requires_a_reason(acme: Cast) -> None:
     one = set_hold(acme, trace_id="t")
     address = reverse("hold_release", args=[one.id])
     answer = signed_in(acme.admin).post(address, {"reason": " "}, follow=True)
@@ -309,14 +307,14 @@ def test_a_release_says_why(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor"])
-def test_who_may_not(acme: Cast, role: str) -> None:
+def test_viewers_and_editors_cannot_manage_holds(acme: Cast, role: str) -> None:
     client: Client = signed_in(getattr(acme, role))
     one = set_hold(acme, trace_id="t")
     assert client.get(reverse("hold_list")).status_code == 403
     assert client.post(reverse("hold_release", args=[one.id])).status_code == 403
 
 
-def test_a_call_says_that_it_is_held(acme: Cast) -> None:
+def test_held_call_names_its_hold(acme: Cast) -> None:
     (start, _) = send_old_calls(acme, DAY)
     set_hold(acme, tool_name="get_weather", since="2020-01-01T00:00")
     day = datetime.fromisoformat(start["started_at"]).astimezone(UTC).date()
@@ -324,7 +322,7 @@ def test_a_call_says_that_it_is_held(acme: Cast) -> None:
     assert "Under the legal hold" in page
 
 
-def test_a_call_says_when_and_why_its_payloads_went(acme: Cast) -> None:
+def test_call_shows_when_and_why_its_payload_was_erased(acme: Cast) -> None:
     (start, _) = send_old_calls(acme, 9 * DAY)
     set_retention(acme, payload_days=5)
     apply_retention(acme)
@@ -336,7 +334,7 @@ def test_a_call_says_when_and_why_its_payloads_went(acme: Cast) -> None:
     assert "The payload was erased on" in entry
 
 
-def test_a_tenant_that_never_decided_anything_can_hold(acme: Cast) -> None:
+def test_hold_works_without_retention_settings(acme: Cast) -> None:
     post(make_ingest_key(acme.tenant), b"{ broken\n")
     set_hold(acme, case_id="c")
     assert tenant_setting(acme).payload_days is None

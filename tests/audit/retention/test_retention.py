@@ -69,7 +69,9 @@ def calls_of(cast: Cast) -> int:
         return Invocation.objects.for_tenant(cast.tenant.id).count()
 
 
-def test_payloads_that_are_over_go_and_leave_their_leaves(acme: Cast, globex: Cast) -> None:
+def test_expired_payloads_are_erased_and_declared_and_leaves_are_kept(
+    acme: Cast, globex: Cast
+) -> None:
     for cast in (acme, globex):
         for age in (30, 9, 1):
             send_old_calls(cast, age * DAY)
@@ -94,7 +96,7 @@ def test_payloads_that_are_over_go_and_leave_their_leaves(acme: Cast, globex: Ca
     assert len(recorded_actions(acme, "retention.payloads")) == 1, "nothing went, nothing is told"
 
 
-def test_a_damaged_payload_beside_an_erased_one_goes_too(acme: Cast) -> None:
+def test_damaged_payload_next_to_an_erased_one_is_erased(acme: Cast) -> None:
     """Where something was erased before each batch is read, and this one cannot be."""
     for age in (9, 8, 7):
         send_old_calls(acme, age * DAY)
@@ -114,7 +116,7 @@ def test_a_damaged_payload_beside_an_erased_one_goes_too(acme: Cast) -> None:
     assert (action["first_index"], action["end_index"], action["events"]) == (2, 6, 4)
 
 
-def test_a_call_whose_payload_is_over_says_so(acme: Cast) -> None:
+def test_call_with_an_expired_payload_is_explained(acme: Cast) -> None:
     (start, _) = send_old_calls(acme, 3 * DAY)
     set_retention(acme, payload_days=1)
     apply_retention(acme)
@@ -127,14 +129,14 @@ def test_a_call_whose_payload_is_over_says_so(acme: Cast) -> None:
     assert "London" not in signed_in(acme.admin).get(address + "/start").content.decode()
 
 
-def test_an_event_of_an_erased_payload_sent_again_is_a_duplicate(acme: Cast) -> None:
+def test_resent_event_of_an_erased_payload_is_a_duplicate(acme: Cast) -> None:
     events = send_old_calls(acme, 3 * DAY)
     set_retention(acme, payload_days=1)
     apply_retention(acme)
     assert send_events(acme.tenant, events)["duplicates"] == 2
 
 
-def test_a_slice_that_was_cut_off_goes_on_where_it_was_and_counts_once(
+def test_failed_slice_is_rolled_back_and_counted_once(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(5):
@@ -152,7 +154,7 @@ def test_a_slice_that_was_cut_off_goes_on_where_it_was_and_counts_once(
     assert sum(action["events"] for action in recorded_actions(acme, "retention.payloads")) == 10
 
 
-def test_a_short_slice_says_that_there_is_more(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_slice_reports_remaining_work(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         send_old_calls(acme, 3 * DAY)
     set_retention(acme, payload_days=1)
@@ -162,7 +164,7 @@ def test_a_short_slice_says_that_there_is_more(acme: Cast, monkeypatch: pytest.M
     assert payloads(acme) == [False, True, True]
 
 
-def test_refused_lines_lose_their_text_at_the_same_age(acme: Cast) -> None:
+def test_rejected_events_lose_their_text_at_the_same_age(acme: Cast) -> None:
     post(make_ingest_key(acme.tenant), b"{ secret of today\n")
     then = timezone.now() - 5 * DAY
     old_id = UUID(int=(int(then.timestamp() * 1000) << 80) | (7 << 76) | (2 << 62) | 1)
@@ -191,7 +193,7 @@ def test_refused_lines_lose_their_text_at_the_same_age(acme: Cast) -> None:
     assert "Resend unchanged" not in page
 
 
-def test_a_tenants_index_ends_where_it_says_and_another_ones_does_not(
+def test_index_expires_per_tenant(
     acme: Cast, globex: Cast, long_ago: date, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for cast in (acme, globex):
@@ -222,7 +224,7 @@ def test_a_tenants_index_ends_where_it_says_and_another_ones_does_not(
     assert len(recorded_actions(acme, "retention.index")) == 1
 
 
-def test_an_index_that_was_cut_off_halfway_is_finished(
+def test_interrupted_index_deletion_is_completed(
     acme: Cast, long_ago: date, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send_violating_calls(acme, long_ago)
@@ -237,7 +239,7 @@ def test_an_index_that_was_cut_off_halfway_is_finished(
     assert [action["calls"] for action in recorded_actions(acme, "retention.index")] == [3]
 
 
-def test_a_day_is_dropped_once_it_is_over_for_all_and_not_before(
+def test_partition_is_dropped_only_when_expired_for_all_tenants(
     acme: Cast, long_ago: date, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send_violating_calls(acme, long_ago)
@@ -262,7 +264,7 @@ def test_a_day_is_dropped_once_it_is_over_for_all_and_not_before(
         (30, None, datetime(2026, 2, 28, tzinfo=UTC), None),
     ],
 )
-def test_what_is_over_is_told_in_whole_days(
+def test_retention_limits_are_whole_days(
     payload_days: int | None, index_days: int | None, payloads_before: Any, index_before: Any
 ) -> None:
     setting = TenantSetting(payload_days=payload_days, index_days=index_days)
@@ -270,7 +272,7 @@ def test_what_is_over_is_told_in_whole_days(
     assert (over.payloads, over.index) == (payloads_before, index_before)
 
 
-def test_who_decided_nothing_keeps_everything(acme: Cast) -> None:
+def test_default_retention_keeps_everything(acme: Cast) -> None:
     send_old_calls(acme, 34 * DAY)
     assert not run_slice(acme.tenant.id, timezone.now())
     set_retention(acme, payload_days=None, index_days=None)
@@ -278,7 +280,7 @@ def test_who_decided_nothing_keeps_everything(acme: Cast) -> None:
     assert payloads(acme) == [True]
 
 
-def test_without_the_keepers_address_nothing_goes_and_it_is_said(
+def test_missing_keeper_connection_is_an_error_and_nothing_is_erased(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send_old_calls(acme, 3 * DAY)
@@ -289,7 +291,7 @@ def test_without_the_keepers_address_nothing_goes_and_it_is_said(
     assert payloads(acme) == [True]
 
 
-def test_the_worker_sees_to_each_tenant(acme: Cast) -> None:
+def test_worker_schedules_one_retention_job_per_tenant(acme: Cast) -> None:
     send_old_calls(acme, 3 * DAY)
     set_retention(acme, payload_days=1)
     keep_to_retention(0)

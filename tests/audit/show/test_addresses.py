@@ -39,7 +39,7 @@ def place(trace_id: str) -> Place:
 
 @pytest.mark.parametrize("prefix", ["/", "/tools/"])
 @pytest.mark.parametrize("trace_id", TRACES)
-def test_addresses_are_those_of_the_routes(trace_id: str, prefix: str) -> None:
+def test_urls_match_the_routes(trace_id: str, prefix: str) -> None:
     one = place(trace_id)
     set_script_prefix(prefix)
     try:
@@ -51,7 +51,7 @@ def test_addresses_are_those_of_the_routes(trace_id: str, prefix: str) -> None:
         set_script_prefix("/")
 
 
-def test_the_address_of_a_call_leads_to_it() -> None:
+def test_call_url_resolves_to_the_call() -> None:
     one = place("t")
     found = resolve(call_address(one))
     assert found.kwargs == {"started_on": one.started_on, "invocation_id": one.invocation_id}

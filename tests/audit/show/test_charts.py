@@ -33,18 +33,18 @@ def make_chart() -> Chart:
     return Chart("calls", "Calls", "bars", "count", slots, series)
 
 
-def test_the_island_and_the_table_say_the_same() -> None:
+def test_chart_data_and_table_match() -> None:
     chart = make_chart()
     assert [one["texts"] for one in chart.island["series"]] == [["2", "0"], ["—", "1,200"]]
     assert [[text for text, _ in cells] for _, cells in chart.rows] == [["2", "—"], ["0", "1,200"]]
 
 
-def test_what_is_counted_leads_to_its_calls_and_nothing_else_does() -> None:
+def test_only_counts_link_to_their_calls() -> None:
     links = [query for _, cells in make_chart().rows for _, query in cells]
     assert links == ["tool:a state:ok", "", "", "tool:b state:failed"]
 
 
-def test_the_table_is_drawn_with_nothing_of_an_agent_left_as_it_came() -> None:
+def test_table_cells_are_escaped() -> None:
     slots = [Slot("a", "<b>a</b>", 'tool:"<i>&"')]
     series = [Series("OK", "ok", [2], "state:ok"), Series("Failed", "failed", [None], "x")]
     assert table_rows(Chart("calls", "Calls", "bars", "count", slots, series)) == (
@@ -54,7 +54,7 @@ def test_the_table_is_drawn_with_nothing_of_an_agent_left_as_it_came() -> None:
     )
 
 
-def test_an_address_takes_a_term_more() -> None:
+def test_term_is_added_to_a_url() -> None:
     assert with_term("?range=24h", {"tool": "a&b", "version": ""}) == (
         "?range=24h&tool=a%26b&version="
     )
@@ -76,11 +76,11 @@ def test_an_address_takes_a_term_more() -> None:
         (None, "share", "—"),
     ],
 )
-def test_values_are_read_with_their_unit(value: float | None, unit: Unit, text: str) -> None:
+def test_values_are_formatted_with_their_unit(value: float | None, unit: Unit, text: str) -> None:
     assert value_text(value, unit).replace("\xa0", " ") == text
 
 
-def test_slots_are_named_by_the_viewers_clock_and_ask_for_exactly_their_calls() -> None:
+def test_slots_are_named_in_the_time_zone_and_query_exactly_their_calls() -> None:
     of = TimeRange(END - timedelta(hours=24), END, ZoneInfo("Asia/Kathmandu"))
     slots = time_slots(of)
     assert [slots[0].label, slots[1].label] == ["18:15", "19:00"]
@@ -100,7 +100,7 @@ def test_slots_are_named_by_the_viewers_clock_and_ask_for_exactly_their_calls() 
         ("2026-11-21T12:00Z", "2026-11-22T12:00Z", "none"),
     ],
 )
-def test_parts_of_a_step_are_marked(start: str, end: str, partial: str) -> None:
+def test_partial_slots_are_marked(start: str, end: str, partial: str) -> None:
     """One minute of calls drawn like an hour's made an error rate the peak of the day."""
     of = TimeRange(datetime.fromisoformat(start), datetime.fromisoformat(end), UTC)
     slots = time_slots(of)
@@ -112,7 +112,7 @@ def test_parts_of_a_step_are_marked(start: str, end: str, partial: str) -> None:
     assert of.whole(range(len(slots))) == [n for n in range(len(slots)) if n not in expected]
 
 
-def test_the_course_of_a_tile_has_no_part_of_a_step() -> None:
+def test_tile_sparkline_excludes_partial_slots() -> None:
     """One failed call in the last minute was the peak of the day's error rate."""
     of = TimeRange(
         datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 22, 12, 1, tzinfo=UTC), UTC
@@ -125,7 +125,7 @@ def test_the_course_of_a_tile_has_no_part_of_a_step() -> None:
     ]
 
 
-def test_a_day_with_an_hour_less_is_whole() -> None:
+def test_day_of_23_hours_is_a_whole_slot() -> None:
     berlin = ZoneInfo("Europe/Berlin")
     of = TimeRange(
         datetime(2026, 3, 20, tzinfo=berlin), datetime(2026, 4, 10, tzinfo=berlin), berlin
@@ -134,12 +134,12 @@ def test_a_day_with_an_hour_less_is_whole() -> None:
     assert all(of.is_whole)
 
 
-def test_a_query_of_a_stretch_loses_no_microsecond() -> None:
+def test_range_query_keeps_microseconds() -> None:
     wanted = parse(range_query(END - timedelta(microseconds=1), END)).wanted
     assert (wanted.since, wanted.until) == (END - timedelta(microseconds=1), END)
 
 
-def test_a_sparkline_stays_within_its_box() -> None:
+def test_sparkline_stays_within_its_box() -> None:
     points = [tuple(map(float, each.split(","))) for each in sparkline([1, None, 5, 0]).split()]
     assert len(points) == 4
     assert all(0 <= x <= 96 and 0 <= y <= 22 for x, y in points)

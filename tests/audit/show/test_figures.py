@@ -33,7 +33,7 @@ def test_durations_have_few_digits_or_two_units(microseconds: int | None, text: 
     assert figures.duration(microseconds).replace(figures.NBSP, " ") == text
 
 
-def test_counts_and_sizes() -> None:
+def test_counts_and_sizes_are_formatted() -> None:
     assert figures.count(1_204_331) == "1,204,331"
     assert figures.count(None) == figures.short_count(None) == "—"
     shorts = [figures.short_count(n).replace(figures.NBSP, " ") for n in (980, 1_204, 8_210_000)]

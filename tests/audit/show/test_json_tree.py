@@ -29,7 +29,7 @@ def lines(value: Any, **marks: Mark) -> list[str]:
     return text(draw(parse(json.dumps(value).encode()), by_path).html).split("\n")
 
 
-def test_short_objects_stay_on_one_line_and_long_ones_open() -> None:
+def test_short_objects_stay_on_one_line_and_long_ones_are_expanded() -> None:
     assert lines({"city": "London", "n": 2}) == ['{ "city": "London", "n": 2 }']
     assert lines({"a": {"b": [1, {"c": None}]}, "d": []}) == [
         "{",
@@ -44,12 +44,12 @@ def test_short_objects_stay_on_one_line_and_long_ones_open() -> None:
     ]
 
 
-def test_numbers_stay_as_their_sender_wrote_them() -> None:
+def test_numbers_are_shown_as_received() -> None:
     assert text(draw(parse(b"[72.50, 1e400, NaN, -0]")).html) == "[72.50, 1e400, NaN, -0]"
     assert text(draw(parse(b"1" * 5_000)).html).startswith("1111")
 
 
-def test_a_violation_stands_at_its_value_with_what_coercion_made_of_it() -> None:
+def test_violation_is_marked_at_its_value_with_the_coerced_value() -> None:
     marks = {
         "$.temperature": [Mark("WRONG_TYPE", "expected number, received string", coerced=72.5)],
         "$.items[1].unit": [Mark("ENUM_MISMATCH", "expected C | F", is_warning=True)],
@@ -63,14 +63,14 @@ def test_a_violation_stands_at_its_value_with_what_coercion_made_of_it() -> None
     assert tree.unplaced == []
 
 
-def test_a_text_that_became_a_number_is_no_longer_the_same() -> None:
+def test_coerced_text_shows_the_original_text() -> None:
     mark = Mark("COERCED", "", received="72.5", coerced=parse(b"72.5"))
     tree = draw(parse(b'{"temperature": 72.5}'), {"$.temperature": [mark]})
     assert "was " in text(tree.html)
     assert '"72.5"' in text(tree.html)
 
 
-def test_a_missing_member_is_drawn_where_it_should_be() -> None:
+def test_missing_member_is_shown_at_its_position() -> None:
     assert lines({"a": 1}, **{"$__b": Mark("MISSING_REQUIRED", "expected string")}) == [
         "{",
         '  "a": 1',
@@ -79,24 +79,24 @@ def test_a_missing_member_is_drawn_where_it_should_be() -> None:
     ]
 
 
-def test_a_path_that_is_nowhere_is_handed_back() -> None:
+def test_unplaceable_mark_is_returned() -> None:
     mark = Mark("WRONG_TYPE", "")
     assert draw(parse(b"[1]"), {"$[7].x": [mark]}).unplaced == [("$[7].x", mark)]
 
 
-def test_a_violation_of_the_whole_value() -> None:
+def test_violation_of_the_whole_value_is_marked() -> None:
     tree = draw(parse(b'"oops"'), {"$": [Mark("WRONG_TYPE", "expected object")]})
     assert text(tree.html) == '"oops"WRONG_TYPE expected object'
 
 
-def test_the_way_to_a_violation_is_highlighted() -> None:
+def test_path_to_a_violation_is_highlighted() -> None:
     marks = {"$.items[1].unit": [Mark("ENUM_MISMATCH", "")]}
     tree = draw(parse(b'{"items": [{"unit": "C"}, {"unit": "K", "t": 1}], "n": 1}'), marks)
     on_path = re.findall(r'<span class="j-(?:key|index) j-path">([^<]*)</span>', tree.html)
     assert [html.unescape(key) for key in on_path] == ['"items"', "[1]", '"unit"']
 
 
-def test_a_violation_far_down_is_shown_and_what_leads_to_none_is_left_out() -> None:
+def test_distant_violation_is_shown_and_unrelated_parts_are_omitted() -> None:
     items: list[dict[str, object]] = [{"name": "a", "tags": list(range(9))} for _ in range(900)]
     items[800]["name"] = 7
     value = {
@@ -116,7 +116,7 @@ def test_a_violation_far_down_is_shown_and_what_leads_to_none_is_left_out() -> N
     assert "    … 99 more" in drawn
 
 
-def test_big_values_are_cut_and_say_so() -> None:
+def test_large_values_are_truncated_with_a_notice() -> None:
     tree = draw(parse(json.dumps(list(range(1_000))).encode()), max_lines=50)
     assert tree.is_cut
     assert len(tree.html.split("\n")) == 50
@@ -136,7 +136,7 @@ def test_big_values_are_cut_and_say_so() -> None:
         ("👩\u200d🚒", "👩\u200d🚒"),
     ],
 )
-def test_hostile_text_is_shown_and_does_nothing(hostile: str, shown: str) -> None:
+def test_hostile_text_is_escaped(hostile: str, shown: str) -> None:
     markup = draw({hostile: hostile}).html
     assert text(markup).count(shown) == 2
     assert "<script" not in markup
@@ -145,7 +145,7 @@ def test_hostile_text_is_shown_and_does_nothing(hostile: str, shown: str) -> Non
 
 
 @given(anything)
-def test_anything_is_drawn_and_can_be_sent(value: Any) -> None:
+def test_arbitrary_json_is_rendered_as_valid_utf8(value: Any) -> None:
     tree = draw(parse(json.dumps(value).encode()), max_lines=20)
     tree.html.encode()
     assert set(re.findall(r"<(\w+)", tree.html)) <= {"span", "mark", "b"}
@@ -153,10 +153,10 @@ def test_anything_is_drawn_and_can_be_sent(value: Any) -> None:
 
 
 @given(st.text(st.characters(codec=None)))
-def test_visible_text_can_always_be_sent(value: str) -> None:
+def test_visible_text_is_valid_utf8(value: str) -> None:
     visible(value).encode()
 
 
-def test_nesting_beyond_reason_is_refused() -> None:
+def test_extreme_nesting_is_rejected() -> None:
     with pytest.raises(ValueError, match="deep"):
         parse(b"[" * 200_000)

@@ -24,7 +24,7 @@ from audit.show.masking import mask
         ({}, "{}"),
     ],
 )
-def test_keys_types_and_lengths(value: object, shape: str) -> None:
+def test_mask_shows_keys_types_and_lengths(value: object, shape: str) -> None:
     drawn = inline(mask(parse(json.dumps(value).encode())))
     assert drawn.replace("&quot;", '"') == shape
 
@@ -32,7 +32,7 @@ def test_keys_types_and_lengths(value: object, shape: str) -> None:
 @pytest.mark.parametrize(
     "key", ["ada@example.com", "Ada Lovelace", "4711", "", "x" * 65, "Zoë", "a.b", "<b>"]
 )
-def test_a_key_that_may_be_a_value_is_its_length(key: str) -> None:
+def test_key_that_may_be_personal_is_replaced_by_its_length(key: str) -> None:
     shown = mask({"first": 1, key: 2})
     assert list(shown) == [
         "first",
@@ -40,7 +40,7 @@ def test_a_key_that_may_be_a_value_is_its_length(key: str) -> None:
     ]
 
 
-def test_no_value_is_in_what_is_drawn() -> None:
+def test_masked_tree_contains_no_values() -> None:
     secret = "s3cret"
     value = {"a": secret, "b": [secret, {"c": [secret] * 400}], f"{secret} x": {"d": secret}}
     tree = draw(mask(parse(json.dumps(value).encode())))

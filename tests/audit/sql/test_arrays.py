@@ -39,7 +39,7 @@ COLUMNS: dict[str, tuple[Callable[[Sequence[Any]], Any], st.SearchStrategy[Any],
 @pytest.mark.parametrize("kind", COLUMNS)
 @settings(max_examples=60)
 @given(data=st.data())
-def test_a_column_comes_back_as_it_was_sent(kind: str, data: st.DataObject) -> None:
+def test_column_round_trips(kind: str, data: st.DataObject) -> None:
     encode, values, as_read = COLUMNS[kind]
     optional = values if kind == "bytea" else values | st.none()
     sent = data.draw(st.lists(optional, min_size=1, max_size=12))
@@ -49,7 +49,7 @@ def test_a_column_comes_back_as_it_was_sent(kind: str, data: st.DataObject) -> N
     assert came == ([] if all(each is None for each in sent) else expected)
 
 
-def test_an_empty_column_is_an_empty_array() -> None:
+def test_empty_column_is_an_empty_array() -> None:
     assert round_trip("text", arrays.texts([])) == []
     assert round_trip("uuid", arrays.uuids([])) == []
 
@@ -65,7 +65,7 @@ def round_trip(kind: str, column: Any) -> list[Any]:
     return [row[0] for row in cursor.fetchall()]
 
 
-def test_uuids_in_every_form_are_sixteen_bytes() -> None:
+def test_uuids_are_encoded_or_null() -> None:
     one = uuid.UUID(int=1)
     assert arrays.uuids([one]).data is not None
     assert arrays.uuids([None, None]).data is None

@@ -11,7 +11,7 @@ from tenants.scope import tenant_scope
 from tests.support.factories import Cast
 
 
-def test_a_name_given_twice_is_refused(tmp_path: Path) -> None:
+def test_duplicate_statement_name_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("-- one --\nSELECT 1\n")
     (tmp_path / "b.sql").write_text("-- two --\nSELECT 2\n\n-- one --\nSELECT 3\n")
     with pytest.raises(ValueError, match=r"b.sql: one is defined twice"):
@@ -19,7 +19,7 @@ def test_a_name_given_twice_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sql.QUERIES)
-def test_a_statement_names_the_tenant_and_uses_no_operator_that_hides_indexes(name: str) -> None:
+def test_statements_name_the_tenant_and_avoid_operators_that_prevent_index_use(name: str) -> None:
     statement = re.sub(r"--.*", "", sql.QUERIES[name])
     assert "%(tenant_id)s" in statement
     assert not re.search(
@@ -27,7 +27,7 @@ def test_a_statement_names_the_tenant_and_uses_no_operator_that_hides_indexes(na
     )
 
 
-def test_a_prefix_of_a_trace_id_is_found_by_an_index_under_row_level_security(acme: Cast) -> None:
+def test_trace_id_prefix_uses_an_index_under_row_level_security(acme: Cast) -> None:
     """LIKE is not leakproof and would scan every tenant's rows; ranges are."""
     statement = (
         "EXPLAIN SELECT trace_id FROM trace WHERE tenant_id = %s AND started_on = %s"
@@ -42,7 +42,7 @@ def test_a_prefix_of_a_trace_id_is_found_by_an_index_under_row_level_security(ac
     assert "trace_id >= 'abc'" in condition[0]
 
 
-def test_a_part_stands_in_every_statement_that_names_it(tmp_path: Path) -> None:
+def test_fragments_are_expanded_in_statements(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text(
         "-- {{inner}} --\n-- Why it is so.\nb = 1\n\n"
         "-- {{outer}} --\n-- Of both.\na AND {{inner}}\n\n"

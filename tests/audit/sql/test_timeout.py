@@ -26,14 +26,14 @@ def timeout() -> str:
         return str(cursor.fetchone()[0])
 
 
-def test_who_is_in_time_is_answered_and_the_setting_goes_back(acme: Cast) -> None:
+def test_statement_in_time_is_answered_and_the_setting_restored(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         before = timeout()
         assert rows("waiting", {"seconds": 0}, timeout_ms=20_000) == [("", str(acme.tenant.id))]
         assert timeout() == before
 
 
-def test_who_is_late_is_cut_off_and_the_transaction_goes_on(acme: Cast) -> None:
+def test_statement_over_the_timeout_is_cancelled_and_the_transaction_continues(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         before = timeout()
         with pytest.raises(TimeoutError):
@@ -43,7 +43,7 @@ def test_who_is_late_is_cut_off_and_the_transaction_goes_on(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 60])
-def test_going_back_may_be_cut_off_too(
+def test_cancelled_rollback_to_the_savepoint_is_retried(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
     """The same clock runs for it: a page failed with 500 where the machine was busy."""

@@ -91,7 +91,7 @@ def searched(cast: Cast, monkeypatch: pytest.MonkeyPatch, failing: Exception) ->
     [OperationalError("deadlock detected"), ConnectorException(), ValueError("a mistake of ours")],
     ids=["deadlock", "database-away", "mistake"],
 )
-def test_what_fails_is_carried_out_at_the_next_attempt(
+def test_failed_task_succeeds_at_the_next_attempt(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, failing: Exception
 ) -> None:
     assert searched(acme, monkeypatch, failing) == ("done", "succeeded")
@@ -105,7 +105,7 @@ def search_page(cast: Cast) -> tuple[ProcrastinateJob, Callable[[], str]]:
     return job, lambda: client.get(address).content.decode()
 
 
-def test_a_page_says_that_what_is_under_way_keeps_failing(acme: Cast) -> None:
+def test_page_shows_repeated_failures_of_a_running_task(acme: Cast) -> None:
     job, page = search_page(acme)
     assert "Failed 3 times" not in page()
     ProcrastinateJob.objects.filter(id=job.id).update(
@@ -117,7 +117,7 @@ def test_a_page_says_that_what_is_under_way_keeps_failing(acme: Cast) -> None:
     assert "Failed 3 times" not in page()
 
 
-def test_a_page_says_that_no_worker_runs(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_reports_that_no_worker_runs(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     _, page = search_page(acme)
     monkeypatch.setattr(worker, "_SILENCE", timedelta())  # whoever runs was heard before now
     assert "No worker is running" in page()
@@ -133,7 +133,9 @@ def test_a_page_says_that_no_worker_runs(acme: Cast, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("task", TAKEN_UP_BY_NOBODY_ELSE, ids=lambda task: task.name)
-def test_every_page_of_such_a_task_says_so(task: Task[Any, Any, Any]) -> None:
+def test_every_task_with_progress_has_a_page_reporting_worker_problems(
+    task: Task[Any, Any, Any],
+) -> None:
     (argument,) = set(inspect.signature(task.func).parameters) - {"tenant_id"}
     texts = [path.read_text() for path in (BASE_DIR / "templates").rglob("*.html")]
     under_way = [text for text in texts if f"{{% worker_trouble {argument}=" in text]
@@ -142,12 +144,12 @@ def test_every_page_of_such_a_task_says_so(task: Task[Any, Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("task", TAKEN_UP_BY_NOBODY_ELSE, ids=lambda task: task.name)
-def test_a_database_may_be_away_for_minutes(task: Task[Any, Any, Any]) -> None:
+def test_tasks_with_progress_use_the_retry_strategy(task: Task[Any, Any, Any]) -> None:
     assert task.retry_strategy is AGAIN
 
 
 @pytest.mark.parametrize("attempts", [0, 1, 12, 13, 1_000])
-def test_it_is_tried_until_the_database_is_there_ever_more_slowly(attempts: int) -> None:
+def test_retries_continue_without_limit_and_with_growing_delay(attempts: int) -> None:
     job = Job(id=1, queue="", lock=None, queueing_lock=None, task_name="any", attempts=attempts)
     before = datetime.now(UTC)
     decision = AGAIN.get_retry_decision(exception=ConnectorException(), job=job)
@@ -156,7 +158,7 @@ def test_it_is_tried_until_the_database_is_there_ever_more_slowly(attempts: int)
     assert 0 <= (decision.retry_at - before).total_seconds() - 5 * attempts < 10
 
 
-def test_a_task_left_behind_whose_like_waits_already_keeps_no_other_back(acme: Cast) -> None:
+def test_stalled_duplicate_task_does_not_block_other_stalled_tasks(acme: Cast) -> None:
     """Two of the same cannot wait; the one that was left behind has nothing to add."""
     tenant_id, lock = str(acme.tenant.id), f"expire {acme.tenant.id}"
     expire = tasks.expire.configure(queueing_lock=lock, queue=tenant_id)
@@ -178,7 +180,7 @@ def test_a_task_left_behind_whose_like_waits_already_keeps_no_other_back(acme: C
 
 
 @pytest.mark.parametrize(("attempts", "minutes"), [(0, 0), (1, 5), (4, 20), (300, 60)])
-def test_what_workers_die_of_is_given_to_others_ever_later_within_the_hour(
+def test_stalled_tasks_are_retried_with_growing_delay_up_to_an_hour(
     acme: Cast, attempts: int, minutes: int
 ) -> None:
     tenant_id = str(acme.tenant.id)

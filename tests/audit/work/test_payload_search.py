@@ -46,7 +46,7 @@ NOW = datetime.now(UTC)
         ('{"a": "ﬃ, ß, x"}'.encode(), "SS, X", "ß, x"),
     ],
 )
-def test_what_is_a_hit(raw: bytes, needle: str, found: str) -> None:
+def test_excerpt_quotes_the_match(raw: bytes, needle: str, found: str) -> None:
     one = excerpt(raw, needle)
     assert one is not None
     assert one.found == found
@@ -56,12 +56,12 @@ def test_what_is_a_hit(raw: bytes, needle: str, found: str) -> None:
     ("raw", "needle"),
     [(b'{"a": 1}', "b"), (b"\\ not json", "nope"), (b"[" * 90_000 + b"\\", "x" * 3), (b"", "a")],
 )
-def test_what_is_no_hit(raw: bytes, needle: str) -> None:
+def test_excerpt_is_none_without_a_match(raw: bytes, needle: str) -> None:
     assert excerpt(raw, needle) is None
 
 
 @given(st.text(), st.text(min_size=1), st.text(), st.booleans())
-def test_a_text_is_found_however_json_writes_it(
+def test_text_is_matched_in_any_json_spelling(
     before: str, needle: str, after: str, ensure_ascii: bool
 ) -> None:
     raw = json.dumps({"args": before + needle + after}, ensure_ascii=ensure_ascii)
@@ -105,7 +105,7 @@ def send_many(cast: Cast, count: int, **members: Any) -> None:
     )
 
 
-def test_a_search_finds_arguments_outputs_and_errors(acme: Cast) -> None:
+def test_search_matches_arguments_outputs_and_errors(acme: Cast) -> None:
     error = {"type": "FATAL", "message": "No needle here"}
     broken = {"status": "error", "error": error, "meta": {"took_ms": 1}}
     events = [
@@ -132,7 +132,7 @@ def test_a_search_finds_arguments_outputs_and_errors(acme: Cast) -> None:
     assert ">Refresh</a>" not in page
 
 
-def test_a_query_and_its_range_bound_the_search(acme: Cast) -> None:
+def test_query_and_range_limit_the_search(acme: Cast) -> None:
     send_events(acme.tenant, make_call(tool_name="a", args={"q": "needle"}))
     send_events(acme.tenant, make_call(tool_name="b", args={"q": "needle"}))
     old = make_call(tool_name="a", args={"q": "needle"}, started_at=NOW - timedelta(hours=30))
@@ -145,7 +145,7 @@ def test_a_query_and_its_range_bound_the_search(acme: Cast) -> None:
     assert NOW - state(acme, longest).since < timedelta(days=36)
 
 
-def test_a_stored_query_that_cannot_be_read_searches_nothing(acme: Cast) -> None:
+def test_unreadable_stored_query_fails_the_search(acme: Cast) -> None:
     send_events(acme.tenant, make_call(args={"q": "needle"}))
     pk = start(acme, "needle", "tool:a")
     with tenant_scope(acme.tenant.id):
@@ -156,9 +156,7 @@ def test_a_stored_query_that_cannot_be_read_searches_nothing(acme: Cast) -> None
     assert (found.state, found.searched_count, found.found_count) == ("failed", 0, 0)
 
 
-def test_what_is_killed_between_two_chunks_goes_on_where_it_was(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_resumes_between_two_chunks(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload_search, "CHUNK", 7)
     send_many(acme, 30)
     pk = start(acme, "bath")
@@ -170,9 +168,7 @@ def test_what_is_killed_between_two_chunks_goes_on_where_it_was(
     assert len(hits(acme, pk)) == 30
 
 
-def test_what_is_killed_within_a_chunk_has_changed_nothing(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kill_within_a_chunk_changes_nothing(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload_search, "CHUNK", 7)
     send_many(acme, 10)
     pk = start(acme, "bath")
@@ -191,7 +187,7 @@ def test_what_is_killed_within_a_chunk_has_changed_nothing(
     assert len(hits(acme, pk)) == 10
 
 
-def test_the_task_defers_itself_until_it_is_done(
+def test_task_defers_itself_until_the_search_is_done(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(payload_search, "CHUNK", 7)
@@ -205,7 +201,7 @@ def test_the_task_defers_itself_until_it_is_done(
     assert (state(acme, pk).state, len(jobs(pk))) == ("done", 2)
 
 
-def test_a_task_left_behind_by_a_dead_worker_is_found(acme: Cast) -> None:
+def test_stalled_task_of_a_dead_worker_is_retried(acme: Cast) -> None:
     pk = start(acme, "bath")
     with connection.cursor() as cursor:
         cursor.execute(
@@ -230,7 +226,7 @@ def test_a_task_left_behind_by_a_dead_worker_is_found(acme: Cast) -> None:
     assert jobs(pk) == ["todo"]
 
 
-def test_a_search_can_be_stopped(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_can_be_cancelled(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload_search, "CHUNK", 7)
     send_many(acme, 20)
     pk = start(acme, "bath")
@@ -248,7 +244,7 @@ def test_a_search_can_be_stopped(acme: Cast, monkeypatch: pytest.MonkeyPatch) ->
     assert state(acme, pk).state == "cancelled"
 
 
-def test_a_search_that_finds_too_much_ends(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_with_too_many_matches_ends(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload_search, "CHUNK", 7)
     monkeypatch.setattr(payload_search, "MAX_HITS", 10)
     send_many(acme, 20)
@@ -260,7 +256,7 @@ def test_a_search_that_finds_too_much_ends(acme: Cast, monkeypatch: pytest.Monke
     )
 
 
-def test_hits_are_paged(acme: Cast) -> None:
+def test_matches_are_paged(acme: Cast) -> None:
     send_many(acme, 60, output={"status": "ok", "data": "bath", "meta": {}})
     pk = start(acme, "bath")
     run_slice(acme.tenant.id, pk)
@@ -275,7 +271,7 @@ def test_hits_are_paged(acme: Cast) -> None:
     assert seen == [f" {n}" for n in range(60)]
 
 
-def test_what_was_erased_is_counted_and_not_shown(acme: Cast) -> None:
+def test_erased_events_are_counted_and_not_shown(acme: Cast) -> None:
     send_many(acme, 3)
     pk = start(acme, "bath")
     run_slice(acme.tenant.id, pk)
@@ -289,7 +285,7 @@ def test_what_was_erased_is_counted_and_not_shown(acme: Cast) -> None:
     assert (state(acme, again).found_count, state(acme, again).erased_count) == (0, 6)
 
 
-def test_a_search_is_kept_for_a_day(acme: Cast) -> None:
+def test_search_is_deleted_after_a_day(acme: Cast) -> None:
     send_many(acme, 1)
     old, waiting, kept = (start(acme, "bath") for _ in range(3))
     for pk in (old, kept):
@@ -305,7 +301,7 @@ def test_a_search_is_kept_for_a_day(acme: Cast) -> None:
     assert signed_in(acme.editor).get(f"/calls/search/{old}").status_code == 404
 
 
-def test_a_search_is_its_users_own(acme: Cast, globex: Cast) -> None:
+def test_search_is_private_to_its_user(acme: Cast, globex: Cast) -> None:
     pk = start(acme, "bath")
     for stranger in (acme.admin, globex.admin):
         assert signed_in(stranger).get(f"/calls/search/{pk}").status_code == 404
@@ -319,7 +315,7 @@ def test_a_search_is_its_users_own(acme: Cast, globex: Cast) -> None:
     ("needle", "query"),
     [("", ""), ("a", ""), ("x" * 201, ""), ("a\x00b", ""), ("fine", "nonsense:1"), ("fine", "NOT")],
 )
-def test_what_cannot_be_searched_is_refused(acme: Cast, needle: str, query: str) -> None:
+def test_invalid_search_is_rejected(acme: Cast, needle: str, query: str) -> None:
     data = {"text": needle, "q": query}
     answer = signed_in(acme.editor).post("/calls/search", data, follow=True)
     assert "Nothing was searched" in text(answer.content.decode())
@@ -328,7 +324,7 @@ def test_what_cannot_be_searched_is_refused(acme: Cast, needle: str, query: str)
 
 
 @pytest.mark.parametrize("hostile", [one for one in HOSTILE if "\x00" not in one])
-def test_hostile_payloads_stay_text(acme: Cast, hostile: str) -> None:
+def test_hostile_payloads_are_escaped(acme: Cast, hostile: str) -> None:
     send_events(acme.tenant, make_call(args={"q": f"needle {hostile}"}))
     for needle in ("needle", hostile):
         pk = start(acme, needle)

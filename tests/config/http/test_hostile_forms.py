@@ -20,13 +20,13 @@ MANY_DIGITS = "9" * 5_000
 
 
 @pytest.mark.parametrize("back", ["abc", "a\x1b[31m\0", "..", "http:", "//evil.example", "\\x"])
-def test_the_theme_leads_to_a_path_of_ours(back: str) -> None:
+def test_theme_form_redirects_only_to_local_paths(back: str) -> None:
     answer = Client().post("/theme", {"theme": "dark", "next": back})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
 
 
 @pytest.mark.parametrize("meta", ["[" * 20_000, MANY_DIGITS, '{"a":"\\ud800"}', '{"a":"\\u0000"}'])
-def test_labels_that_cannot_be_kept_are_refused(acme: Cast, meta: str) -> None:
+def test_unusable_labels_are_rejected(acme: Cast, meta: str) -> None:
     contract = ToolContract.model_validate(make_contract())
     with tenant_scope(acme.tenant.id):
         register_contracts(acme.tenant, [contract], Publisher(key_id="key"))
@@ -40,7 +40,7 @@ def test_labels_that_cannot_be_kept_are_refused(acme: Cast, meta: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["payload_days", "index_days"])
-def test_a_number_of_5000_digits_is_refused(acme: Cast, field: str) -> None:
+def test_number_of_5000_digits_is_rejected(acme: Cast, field: str) -> None:
     client = Client()
     client.force_login(acme.admin)
     answer = client.post("/settings/tenant", {"name": "Acme", field: MANY_DIGITS})
@@ -49,7 +49,7 @@ def test_a_number_of_5000_digits_is_refused(acme: Cast, field: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/calls", "/api/v1/nothing", "/v1/traces"])
-def test_no_cache_keeps_an_answer_of_the_api(path: str) -> None:
+def test_api_answers_are_not_cached(path: str) -> None:
     assert Client().get(path).headers["Cache-Control"] == "no-store"
 
 
@@ -63,7 +63,7 @@ def _record(status: int, message: str) -> logging.LogRecord:
     return record
 
 
-def test_a_refusal_is_logged_without_a_traceback_and_a_fault_with_one() -> None:
+def test_rejection_is_logged_without_a_traceback_and_a_failure_with_one() -> None:
     (handler,) = [one for one in logging.getLogger().handlers if one.get_name() == "console"]
     assert isinstance(handler.formatter, LineFormatter), "the server's log is written with it"
     lines = LineFormatter("{message}", style="{")
@@ -71,6 +71,6 @@ def test_a_refusal_is_logged_without_a_traceback_and_a_fault_with_one() -> None:
     assert "Traceback" in lines.format(_record(500, "Error: /"))
 
 
-def test_a_control_character_does_not_reach_the_log() -> None:
+def test_control_characters_are_escaped_in_the_log() -> None:
     line = LineFormatter("{message}", style="{").format(_record(403, "a\x1b[31m\0\x9b\rb"))
     assert line == r"a\x1b[31m\x00\x9b\x0db"

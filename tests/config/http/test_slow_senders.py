@@ -51,7 +51,7 @@ def is_ended(client: socket.socket) -> bool:
     return True
 
 
-def test_senders_who_take_all_places_and_send_nothing_lose_them(
+def test_senders_holding_all_places_without_sending_are_disconnected(
     live_server: LiveServer, acme: Cast
 ) -> None:
     key = f"Authorization: Bearer {make_ingest_key(acme.tenant)}"
@@ -97,7 +97,7 @@ def test_senders_who_take_all_places_and_send_nothing_lose_them(
         assert {batch.event_count for batch in batches} == {2}, "nothing of the slow ones"
 
 
-def test_slow_forms_of_strangers_do_not_keep_probes_out(live_server: LiveServer) -> None:
+def test_slow_forms_do_not_block_health_probes(live_server: LiveServer) -> None:
     """Every thread waits for a form at first: no key is needed to send one."""
     cookie = f"Cookie: csrftoken={'x' * 32}"  # without one the form is not even read
     kind = "Content-Type: application/x-www-form-urlencoded"
@@ -142,12 +142,14 @@ def test_slow_forms_of_strangers_do_not_keep_probes_out(live_server: LiveServer)
         (GRACE_S + 3, 2 * BYTES_PER_S, True),
     ],
 )
-def test_who_has_sent_much_may_take_longer(waited_s: float, received: int, expected: bool) -> None:
+def test_allowed_time_grows_with_the_bytes_received(
+    waited_s: float, received: int, expected: bool
+) -> None:
     wait = _Wait("127.0.0.1", 8000, began_at=1000.0, received=received)
     assert wait.is_over(1000.0 + waited_s, GRACE_S) is expected
 
 
-def test_what_was_received_counts_for_the_next_wait() -> None:
+def test_received_bytes_count_for_the_next_wait() -> None:
     seen: list[int] = []
 
     class Stream:
@@ -167,7 +169,7 @@ def test_what_was_received_counts_for_the_next_wait() -> None:
     assert seen == [0, 10, 15]
 
 
-def test_only_silent_connections_of_that_address_to_that_port_are_cut() -> None:
+def test_only_idle_connections_of_the_address_and_port_are_closed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
         port = server.getsockname()[1]
         clients, served = [], []

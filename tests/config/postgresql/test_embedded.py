@@ -52,7 +52,9 @@ def runs(process: psutil.Process) -> bool:
         return False
 
 
-def test_it_answers_and_a_second_start_adopts_it(postgres: EmbeddedPostgres) -> None:
+def test_database_accepts_connections_and_a_second_start_adopts_the_process(
+    postgres: EmbeddedPostgres,
+) -> None:
     pid = postgres.running_pid()
     again = EmbeddedPostgres(postgres.root)
     again.start()
@@ -63,7 +65,7 @@ def test_it_answers_and_a_second_start_adopts_it(postgres: EmbeddedPostgres) -> 
     assert version[0].startswith("18")
 
 
-def test_stopping_leaves_no_process_and_keeps_the_data(postgres: EmbeddedPostgres) -> None:
+def test_stop_leaves_no_process_and_keeps_the_data(postgres: EmbeddedPostgres) -> None:
     with psycopg.connect(postgres.admin_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE kept ()")
     pid = postgres.running_pid()
@@ -76,7 +78,9 @@ def test_stopping_leaves_no_process_and_keeps_the_data(postgres: EmbeddedPostgre
         connection.execute("SELECT FROM kept")
 
 
-def test_one_that_is_too_busy_to_stop_is_killed_and_recovers(postgres: EmbeddedPostgres) -> None:
+def test_database_that_does_not_stop_in_time_is_killed_and_recovers(
+    postgres: EmbeddedPostgres,
+) -> None:
     with psycopg.connect(postgres.admin_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE kept ()")
     postgres.stop(within_s=0)
@@ -89,14 +93,14 @@ def test_one_that_is_too_busy_to_stop_is_killed_and_recovers(postgres: EmbeddedP
 @pytest.mark.parametrize(
     "pid", ["999999999", str(os.getpid()), "no number"], ids=["nobody", "somebody", "nonsense"]
 )
-def test_a_stale_pid_file_is_no_obstacle(postgres: EmbeddedPostgres, pid: str) -> None:
+def test_stale_pid_file_is_ignored(postgres: EmbeddedPostgres, pid: str) -> None:
     postgres.stop()
     (postgres.data / "postmaster.pid").write_text(f"{pid}\n{postgres.data}\n")
     postgres.start()
     assert postgres.running_pid() is not None
 
 
-def test_an_initialisation_that_was_interrupted_is_begun_again(folder: Path) -> None:
+def test_interrupted_initialisation_is_repeated(folder: Path) -> None:
     server = EmbeddedPostgres(folder / "postgres", settings=FAST)
     (server.root / "data.new" / "base").mkdir(parents=True)
     server.start()
@@ -104,7 +108,7 @@ def test_an_initialisation_that_was_interrupted_is_begun_again(folder: Path) -> 
     server.stop()
 
 
-def test_nothing_outside_its_folder_changes_owner_or_mode(folder: Path) -> None:
+def test_parent_folder_keeps_owner_and_mode(folder: Path) -> None:
     parent = folder / "somebody's" / "var"
     parent.mkdir(parents=True, mode=0o700)
     before = modes(parent)
@@ -114,19 +118,19 @@ def test_nothing_outside_its_folder_changes_owner_or_mode(folder: Path) -> None:
     assert modes(parent) == before
 
 
-def test_without_the_password_even_we_cannot_connect(postgres: EmbeddedPostgres) -> None:
+def test_connection_without_the_password_is_rejected(postgres: EmbeddedPostgres) -> None:
     with pytest.raises(psycopg.OperationalError, match="password"):
         psycopg.connect(postgres.url("postgres", secrets.token_hex(), "postgres"))
 
 
-def test_no_port_is_open(postgres: EmbeddedPostgres) -> None:
+def test_no_tcp_port_is_open(postgres: EmbeddedPostgres) -> None:
     pid = postgres.running_pid()
     assert pid is not None
     process = psutil.Process(pid)
     assert not [one for one in process.net_connections("inet") if one.status == "LISTEN"]
 
 
-def test_another_local_user_cannot_reach_the_socket(postgres: EmbeddedPostgres) -> None:
+def test_socket_is_not_accessible_to_other_local_users(postgres: EmbeddedPostgres) -> None:
     assert postgres.socket_folder.stat().st_mode & 0o077 == 0
     if os.geteuid() != 0:
         return  # only root can try as somebody else; the mode above is what keeps them out
@@ -150,7 +154,7 @@ def test_another_local_user_cannot_reach_the_socket(postgres: EmbeddedPostgres) 
     assert done.returncode == 13
 
 
-def test_a_path_too_long_for_a_socket_gets_a_private_folder(folder: Path) -> None:
+def test_path_too_long_for_a_socket_uses_a_private_folder(folder: Path) -> None:
     server = EmbeddedPostgres(folder / ("x" * 120) / "postgres", settings=FAST)
     server.start()
     assert server.socket_folder.parent == Path(tempfile.gettempdir())
@@ -160,7 +164,7 @@ def test_a_path_too_long_for_a_socket_gets_a_private_folder(folder: Path) -> Non
     server.socket_folder.rmdir()
 
 
-def test_the_log_does_not_grow_for_ever(postgres: EmbeddedPostgres) -> None:
+def test_large_log_is_rotated(postgres: EmbeddedPostgres) -> None:
     postgres.stop()
     postgres.log.write_bytes(b"x" * 5 * 1024 * 1024)
     postgres.start()
@@ -168,7 +172,7 @@ def test_the_log_does_not_grow_for_ever(postgres: EmbeddedPostgres) -> None:
     assert (postgres.root / "postgres.log.1").exists()
 
 
-def test_what_is_in_the_way_is_said_in_one_line(folder: Path) -> None:
+def test_obstacle_is_reported_in_one_line(folder: Path) -> None:
     (folder / "postgres").write_text("a file where the folder should be")
     with pytest.raises(EmbeddedPostgresError) as caught:
         EmbeddedPostgres(folder / "postgres").start()
@@ -184,7 +188,7 @@ class TestAsRootWithoutNamespaces:
     def no_namespaces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(unprivileged, "_namespace_entrance", lambda: None)
 
-    def test_it_runs_as_a_system_user(self, folder: Path) -> None:
+    def test_database_runs_as_a_system_user(self, folder: Path) -> None:
         server = EmbeddedPostgres(folder / "postgres", settings=FAST)
         before = modes(folder)
         server.start()
@@ -195,13 +199,13 @@ class TestAsRootWithoutNamespaces:
         server.stop()
         assert modes(folder) == before
 
-    def test_a_closed_folder_is_named(self, folder: Path) -> None:
+    def test_inaccessible_folder_is_named(self, folder: Path) -> None:
         closed = folder / "closed"
         closed.mkdir(mode=0o700)
         with pytest.raises(EmbeddedPostgresError, match=f"no access to {closed}"):
             EmbeddedPostgres(closed / "var" / "postgres").start()
 
-    def test_data_of_root_is_not_given_away(self, folder: Path) -> None:
+    def test_data_owned_by_root_is_not_handed_over(self, folder: Path) -> None:
         (folder / "postgres" / "data").mkdir(parents=True)
         with pytest.raises(EmbeddedPostgresError, match="belongs to root"):
             EmbeddedPostgres(folder / "postgres").start()

@@ -25,7 +25,7 @@ def pool() -> Iterator[ConnectionPool]:
     pool.close()
 
 
-def test_what_is_given_back_is_lent_again(pool: ConnectionPool) -> None:
+def test_returned_connection_is_reused(pool: ConnectionPool) -> None:
     first, second = pool.getconn(), pool.getconn()
     assert first is not second
     pool.putconn(first)
@@ -37,14 +37,14 @@ def test_what_is_given_back_is_lent_again(pool: ConnectionPool) -> None:
     assert second.closed
 
 
-def test_what_is_in_a_transaction_is_not_lent_again(pool: ConnectionPool) -> None:
+def test_connection_in_a_transaction_is_not_reused(pool: ConnectionPool) -> None:
     connection = pool.getconn()
     connection.execute("BEGIN")
     pool.putconn(connection)
     assert connection.closed
 
 
-def test_a_connection_the_server_has_ended_is_replaced_unseen(pool: ConnectionPool) -> None:
+def test_connection_closed_by_the_server_is_replaced(pool: ConnectionPool) -> None:
     ended = pool.getconn()
     pid = ended.info.backend_pid
     pool.putconn(ended)
@@ -58,7 +58,7 @@ def test_a_connection_the_server_has_ended_is_replaced_unseen(pool: ConnectionPo
     pool.putconn(replaced)
 
 
-def test_what_is_unused_for_long_is_closed_when_another_comes_back() -> None:
+def test_idle_connection_is_closed_when_another_is_returned() -> None:
     pool = ConnectionPool(connect, max_idle=0)
     first, second = pool.getconn(), pool.getconn()
     pool.putconn(first)
@@ -67,7 +67,7 @@ def test_what_is_unused_for_long_is_closed_when_another_comes_back() -> None:
     pool.close()
 
 
-def test_while_the_database_is_away_one_thread_tries_and_the_others_are_told_at_once() -> None:
+def test_one_thread_retries_an_unavailable_database_and_the_others_fail_immediately() -> None:
     may_answer = threading.Event()
     tries: list[int] = []
     failures: list[str] = []

@@ -67,9 +67,7 @@ def sent(url: str, headers: dict[str, str], body: bytes = b"{}") -> tuple[int, s
             return error.code, error.read().decode()
 
 
-def test_a_process_stops_writing_with_the_migration_it_does_not_know(
-    installation: Installation,
-) -> None:
+def test_process_stops_writing_after_an_unknown_migration(installation: Installation) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
     with (
@@ -124,9 +122,7 @@ def test_a_process_stops_writing_with_the_migration_it_does_not_know(
     assert "migrations that this version does not know: audit.9999_of_a_newer_version" in refusal
 
 
-def test_a_migration_that_one_on_disk_replaces_is_known(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_replaced_migration_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where older migrations were squashed, the database still names those."""
     written = MigrationLoader(None)
     squashed = Migration("0001_squashed", "audit")
@@ -146,7 +142,7 @@ def test_a_migration_that_one_on_disk_replaces_is_known(
         schema.disk_migrations.cache_clear()
 
 
-def test_an_error_of_older_code_on_a_newer_schema_is_a_503(installation: Installation) -> None:
+def test_error_of_older_code_on_a_newer_schema_is_503(installation: Installation) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
     assert post_events(facts, make_call()) == HTTPStatus.OK
@@ -158,7 +154,7 @@ def test_an_error_of_older_code_on_a_newer_schema_is_a_503(installation: Install
     assert end(process) == 0
 
 
-def test_migrations_run_beside_senders_that_never_stop(installation: Installation) -> None:
+def test_migrations_run_while_senders_continue(installation: Installation) -> None:
     later = {"DJANGO_SETTINGS_MODULE": "tests.config.later.settings"}
     process = installation.up("--json", "--dev-tenant", "acme", **later)
     facts = announcement(process)
@@ -180,7 +176,7 @@ def test_migrations_run_beside_senders_that_never_stop(installation: Installatio
     assert end(process) == 0
 
 
-def test_two_starts_on_one_new_database_both_come_up() -> None:
+def test_two_concurrent_starts_on_a_new_database_succeed() -> None:
     with new_installation() as one, new_installation() as other:
         server = EmbeddedPostgres(
             one.var.parent / "own", settings=("fsync = off", "shared_buffers = 4MB")
@@ -201,7 +197,7 @@ def test_two_starts_on_one_new_database_both_come_up() -> None:
             server.stop()
 
 
-def test_a_command_of_older_code_refuses_in_one_line(installation: Installation) -> None:
+def test_command_of_older_code_is_rejected_in_one_line(installation: Installation) -> None:
     process = installation.up("--json")
     announcement(process)
     with psycopg.connect(owner_url(installation)) as owner:

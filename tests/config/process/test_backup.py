@@ -125,7 +125,7 @@ def target(installation: Installation) -> Iterator[tuple[EmbeddedPostgres, dict[
     server.stop()
 
 
-def test_a_backup_of_ones_own_fills_the_embedded_one_and_that_ones_another(
+def test_backups_move_between_external_and_embedded_databases(
     installation: Installation, target: tuple[EmbeddedPostgres, dict[str, str]], tmp_path: Path
 ) -> None:
     make_world("backup")
@@ -170,7 +170,7 @@ def test_a_backup_of_ones_own_fills_the_embedded_one_and_that_ones_another(
         assert status_code(server.url + "/traces/") in (200, 302)
 
 
-def test_what_is_in_the_way_is_said_in_a_line_and_nothing_is_lost(
+def test_backup_and_restore_problems_print_one_line_and_lose_nothing(
     target: tuple[EmbeddedPostgres, dict[str, str]], tmp_path: Path
 ) -> None:
     server, addresses = target
@@ -208,9 +208,7 @@ def test_what_is_in_the_way_is_said_in_a_line_and_nothing_is_lost(
     assert "database init" in message
 
 
-def test_a_program_is_chosen_that_fits_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_matching_dump_program_is_selected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(on_path: int | None, in_wheel: int | None, server: int) -> str:
         paths = {}
         for name, major in (("path", on_path), ("wheel", in_wheel)):
@@ -250,7 +248,9 @@ def older_postgres(folder: Path) -> Iterator[str]:
             over.touch()
 
 
-def test_the_embedded_18_moves_to_an_older_one(installation: Installation, tmp_path: Path) -> None:
+def test_embedded_database_18_moves_to_an_older_server(
+    installation: Installation, tmp_path: Path
+) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
     for _ in range(20):
@@ -291,7 +291,7 @@ def test_the_embedded_18_moves_to_an_older_one(installation: Installation, tmp_p
         assert there["refusal"] is None
 
 
-def test_a_restore_that_failed_says_postgresqls_reason(
+def test_failed_restore_reports_the_postgresql_error(
     installation: Installation,
     target: tuple[EmbeddedPostgres, dict[str, str]],
     tmp_path: Path,

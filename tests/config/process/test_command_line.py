@@ -32,13 +32,13 @@ def _manage(*arguments: str, var: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("version",), ("up", "--version")])
-def test_it_tells_its_own_version(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_version_is_printed(arguments: tuple[str, ...], tmp_path: Path) -> None:
     result = _manage(*arguments, var=tmp_path)
     assert result.returncode == 0
     assert result.stdout.startswith(f"Tooltrail {VERSION} (Python 3."), result.stdout
 
 
-def test_server_sdk_and_description_have_the_version_of_their_packages() -> None:
+def test_versions_match_the_packages() -> None:
     for folder, version in (("", VERSION), ("sdk", tooltrail.__version__)):
         project = tomllib.loads((settings.BASE_DIR / folder / "pyproject.toml").read_text())
         assert version == project["project"]["version"]
@@ -47,7 +47,7 @@ def test_server_sdk_and_description_have_the_version_of_their_packages() -> None
 
 
 @pytest.mark.parametrize("name", ["flush", "loaddata", "createsuperuser", "startapp", "runserver"])
-def test_a_command_that_would_bypass_the_ledger_refuses(name: str, tmp_path: Path) -> None:
+def test_commands_that_bypass_the_ledger_are_rejected(name: str, tmp_path: Path) -> None:
     result = _manage(name, "--no-input", var=tmp_path)
     assert result.returncode == 2
     assert result.stdout == ""
@@ -55,7 +55,7 @@ def test_a_command_that_would_bypass_the_ledger_refuses(name: str, tmp_path: Pat
     assert result.stderr.startswith(f"tooltrail: manage.py {name} is not available: ")
 
 
-def test_help_names_ours_and_nothing_that_refuses() -> None:
+def test_help_lists_available_commands_only() -> None:
     shown = set(CommandLine(["manage.py"]).main_help_text(commands_only=True).split())
     known = get_commands()
     assert {name for name, app in known.items() if app == "config"} <= shown <= set(known)
@@ -65,7 +65,7 @@ def test_help_names_ours_and_nothing_that_refuses() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6])
-def test_ctrl_c_during_the_imports_ends_in_one_line(seconds: float, tmp_path: Path) -> None:
+def test_ctrl_c_during_imports_prints_one_line(seconds: float, tmp_path: Path) -> None:
     """Started with `-X importtime`, so that we know when the imports have begun."""
     process = subprocess.Popen(
         [sys.executable, "-X", "importtime", "manage.py", "up", "--port", "0"],

@@ -41,7 +41,7 @@ def installation() -> Iterator[Installation]:
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_it_says_one_line_when_the_database_is_away_or_is_none(
+def test_missing_database_is_reported_in_one_line(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
     for environment, reason in (
@@ -56,7 +56,7 @@ def test_it_says_one_line_when_the_database_is_away_or_is_none(
     assert not (tmp_path / "none").exists()
 
 
-def test_it_starts_the_embedded_database_and_stops_it_again(installation: Installation) -> None:
+def test_command_starts_and_stops_the_embedded_database(installation: Installation) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     announcement(process)
     assert end(process) == 0
@@ -78,7 +78,7 @@ def test_it_starts_the_embedded_database_and_stops_it_again(installation: Instal
     assert installation.processes() == []
 
 
-def test_every_command_of_ours_is_known_to_need_a_database_or_not() -> None:
+def test_every_command_is_classified_by_database_need() -> None:
     ours = {name for name, app in get_commands().items() if app == "config"}
     without = {"backup", "database", "procrastinate", "restore", "up"}
     assert ours - without <= operators.NEEDS_DATABASE

@@ -18,7 +18,7 @@ from tests.support.installation import (
 )
 
 
-def test_while_the_database_hangs_probes_answer_and_who_comes_is_refused() -> None:
+def test_probes_answer_and_requests_get_503_while_the_database_hangs() -> None:
     """Stopped in its tracks, PostgreSQL neither answers nor hangs up: the worst it can do."""
     with new_installation() as installation:
         process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_WEB_PROCESSES="1")
@@ -63,7 +63,7 @@ def test_while_the_database_hangs_probes_answer_and_who_comes_is_refused() -> No
         assert end(process) == 0
 
 
-def test_without_its_database_the_server_asks_to_wait_and_nothing_is_lost() -> None:
+def test_requests_get_503_without_the_database_and_nothing_is_lost() -> None:
     with new_installation() as installation:
         process = installation.up("--json", "--dev-tenant", "acme")
         facts = announcement(process)

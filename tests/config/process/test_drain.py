@@ -24,7 +24,7 @@ def installation() -> Iterator[Installation]:
         yield made
 
 
-def test_on_sigterm_it_drains_before_it_stops_listening(installation: Installation) -> None:
+def test_server_drains_on_sigterm_before_closing(installation: Installation) -> None:
     """A load balancer sees 503 and goes elsewhere; until then nobody is refused."""
     process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_DRAIN_S="8")
     facts = announcement(process)
@@ -43,7 +43,7 @@ def test_on_sigterm_it_drains_before_it_stops_listening(installation: Installati
     assert not (installation.var / "draining").exists()
 
 
-def test_whoever_does_not_want_to_wait_need_not(installation: Installation) -> None:
+def test_sigint_skips_the_drain(installation: Installation) -> None:
     installation.var.mkdir(mode=0o711)
     (installation.var / "draining").touch()  # left behind by one that was killed
     process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_DRAIN_S="600")

@@ -49,7 +49,7 @@ def own_postgres(installation: Installation) -> Iterator[EmbeddedPostgres]:
     server.stop()
 
 
-def test_up_serves_from_a_database_that_init_made(
+def test_up_serves_from_an_initialised_external_database(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
     old = init_database(own_postgres.admin_url, installation.var)
@@ -82,7 +82,7 @@ def test_up_serves_from_a_database_that_init_made(
     assert end(again, signal.SIGTERM) == 0
 
 
-def test_a_second_database_leaves_the_passwords_of_the_first(
+def test_second_database_keeps_the_passwords_of_the_first(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
     first = init_database(own_postgres.admin_url, installation.var)
@@ -102,7 +102,7 @@ def test_a_second_database_leaves_the_passwords_of_the_first(
                 connection.execute("SELECT 1")
 
 
-def test_addresses_of_another_server_do_not_become_this_ones(
+def test_urls_of_another_server_are_rejected_and_nothing_is_created(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
     """As with staging's variables still in the shell."""
@@ -128,7 +128,7 @@ def test_addresses_of_another_server_do_not_become_this_ones(
         psycopg.connect(url).close()
 
 
-def test_init_says_in_one_line_what_is_in_the_way(tmp_path: Path) -> None:
+def test_init_problem_is_reported_in_one_line(tmp_path: Path) -> None:
     for admin_url, reason in (
         ("postgresql://nobody@127.0.0.1:1/none", "refused"),
         (os.environ["DATABASE_URL"], "permission denied"),
@@ -142,7 +142,7 @@ def test_init_says_in_one_line_what_is_in_the_way(tmp_path: Path) -> None:
         assert done.stderr.count("\n") == 1
 
 
-def test_the_deployment_check_is_clean_with_the_documented_variables(tmp_path: Path) -> None:
+def test_deployment_check_passes_with_the_documented_variables(tmp_path: Path) -> None:
     check = ("check", "--deploy", "--fail-level", "WARNING")
     environment = {"DATABASE_URL": os.environ["DATABASE_URL"], "TOOLTRAIL_VAR": str(tmp_path)}
     done = manage(*check, **environment, **DEPLOYED)
@@ -160,7 +160,7 @@ def test_the_deployment_check_is_clean_with_the_documented_variables(tmp_path: P
     assert "security.W018" in manage(*check, **environment, **DEPLOYED, TOOLTRAIL_DEBUG="1").stderr
 
 
-def test_the_document_names_every_variable_that_is_read() -> None:
+def test_every_environment_variable_is_documented() -> None:
     read = {
         name
         for module in (BASE_DIR / "config").rglob("*.py")

@@ -9,13 +9,13 @@ from tests.support.factories import Cast
 from tests.support.server import LiveServer
 
 
-def test_it_is_alive_and_ready(live_server: LiveServer) -> None:
+def test_live_server_is_healthy_and_ready(live_server: LiveServer) -> None:
     for path in ("/healthz", "/readyz"):
         with urlopen(live_server.url + path) as answer:
             assert answer.status == HTTPStatus.OK
 
 
-def test_a_browser_sees_a_page_and_rows_of_the_test(page: Page, acme: Cast) -> None:
+def test_browser_can_open_a_page_of_the_live_server(page: Page, acme: Cast) -> None:
     page.goto("/login")
     page.locator("[name=username]").fill(acme.viewer.username)
     expect(page.locator("[name=username]")).to_have_value(acme.viewer.username)

@@ -45,7 +45,7 @@ def parse(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_command_of_a_document_can_be_run(document: Path) -> None:
+def test_documented_commands_can_be_parsed(document: Path) -> None:
     for arguments in commands_in(document.read_text()):
         # A mention without its arguments, as `manage.py tenant`, is none to run.
         if len(arguments) == 1 and document != OPERATIONS:
@@ -54,7 +54,7 @@ def test_every_command_of_a_document_can_be_run(document: Path) -> None:
             parse(arguments)
 
 
-def test_the_look_for_commands_finds_them() -> None:
+def test_command_extraction_works() -> None:
     found = commands_in(OPERATIONS.read_text())
     assert ["tenant", "suspend", "acme"] in found
     assert ["database", "init", "--admin-url", "postgresql://postgres:x@postgres/postgres"] in found
@@ -62,7 +62,7 @@ def test_the_look_for_commands_finds_them() -> None:
         parse(["tenant", "explode", "acme"])
 
 
-def test_every_metric_to_watch_is_exposed() -> None:
+def test_every_documented_metric_is_exposed() -> None:
     named = set(re.findall(r"\btooltrail_[a-z_]+", OPERATIONS.read_text()))
     exposed = set(_gauges())
     for name, (_, _, suffixes) in FAMILIES.items():
@@ -71,13 +71,13 @@ def test_every_metric_to_watch_is_exposed() -> None:
     assert named >= set(_gauges())
 
 
-def test_every_label_to_watch_is_one() -> None:
+def test_every_documented_metric_label_exists() -> None:
     lines = "".join(suffix for _, _, suffixes in FAMILIES.values() for suffix in suffixes)
     for label, value in re.findall(r'\{(\w+)="([a-z]+)"\}', OPERATIONS.read_text()):
         assert f'{{{label}="{value}"}}' in lines
 
 
-def test_the_container_starts_what_exists() -> None:
+def test_container_command_and_compose_variables_are_valid() -> None:
     (entry,) = re.findall(r"^ENTRYPOINT (.*)$", CONTAINERFILE, re.MULTILINE)
     (command,) = re.findall(r"^CMD (.*)$", CONTAINERFILE, re.MULTILINE)
     assert json.loads(entry) == [".venv/bin/python", "manage.py"]
@@ -91,7 +91,7 @@ def test_the_container_starts_what_exists() -> None:
     assert f'["tooltrail:{var}"]' in COMPOSE
 
 
-def test_the_container_is_built_with_options_that_uv_has() -> None:
+def test_container_uses_existing_uv_options() -> None:
     (called,) = re.findall(r"uv sync ([^\\\n]*)", CONTAINERFILE)
     uv = shutil.which("uv")
     if uv is None:
@@ -101,14 +101,14 @@ def test_the_container_is_built_with_options_that_uv_has() -> None:
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", shown.stdout), option
 
 
-def test_the_containers_python_is_ours() -> None:
+def test_container_python_matches_the_project() -> None:
     (version,) = re.findall(r"^FROM .*/python:([\d.]+)", CONTAINERFILE, re.MULTILINE)
     assert version == (BASE_DIR / ".python-version").read_text().strip()
     sdk = tomllib.loads((BASE_DIR / "sdk" / "pyproject.toml").read_text())["project"]
     assert f"Programming Language :: Python :: {version}" in sdk["classifiers"]
 
 
-def test_the_service_runs_what_its_instructions_install() -> None:
+def test_systemd_unit_matches_the_instructions() -> None:
     running = (BASE_DIR / "docs" / "running.md").read_text()
     (text,) = re.findall(r"^```ini\n(\[Unit\].*?)^```", running, re.DOTALL | re.MULTILINE)
     unit = configparser.ConfigParser(interpolation=None)
@@ -126,12 +126,12 @@ def test_the_service_runs_what_its_instructions_install() -> None:
     assert f"useradd --system --home-dir /var/lib/{service['User']}" in running
 
 
-def test_uv_downloads_no_python_by_itself() -> None:
+def test_uv_does_not_download_python_automatically() -> None:
     project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())
     assert project["tool"]["uv"]["python-downloads"] == "manual"
 
 
-def test_the_first_lines_of_the_readme_take_any_python_that_is_promised() -> None:
+def test_quick_start_accepts_every_supported_python() -> None:
     """The folder's `.python-version` alone would refuse a host that has only the oldest."""
     project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]
     readme = (BASE_DIR / "README.md").read_text()
@@ -142,7 +142,7 @@ def test_the_first_lines_of_the_readme_take_any_python_that_is_promised() -> Non
     assert run
 
 
-def test_examples_do_not_collide_in_one_registry() -> None:
+def test_tool_names_of_examples_are_unique() -> None:
     """The demo's key is what a newcomer has: an example with another's name prints a collision."""
     names: list[str] = []
     decorated = re.compile(r"^ *@trail\.tool\b.*\n *(?:async )?def (\w+)", re.MULTILINE)

@@ -20,7 +20,7 @@ def supervise(code: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_web_server_that_never_becomes_ready_ends_everything() -> None:
+def test_web_server_that_never_becomes_ready_stops_the_supervisor() -> None:
     done = supervise("""
 supervisor = Supervisor(None)
 supervisor.add(Child("web server", ["/bin/sh", "-c", "exit 3"]))
@@ -31,7 +31,7 @@ supervisor.stop()
     assert done.stderr == "tooltrail: the web server exited with exit code 3; stopping\n"
 
 
-def test_what_ignores_a_request_to_stop_is_killed_with_all_it_started() -> None:
+def test_child_ignoring_sigterm_is_killed_with_its_descendants() -> None:
     done = supervise("""
 supervisor = Supervisor(None)
 stubborn = "trap '' TERM; sleep 600 & echo $! >&2; while :; do wait; done"
@@ -50,7 +50,7 @@ print(list(filter(is_left, everything)))
     assert done.stdout == "[]\n"
 
 
-def test_a_child_that_fails_at_its_start_is_started_ever_more_slowly_and_no_other() -> None:
+def test_failing_child_is_restarted_with_growing_delay() -> None:
     done = supervise("""
 import config.process.supervise as here
 child = Child("worker", ["true"])

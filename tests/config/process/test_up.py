@@ -57,7 +57,9 @@ def calls(facts: dict[str, str]) -> int:
         return int(json.load(answer)["calls"])
 
 
-def test_a_first_start_a_second_and_what_both_print(installation: Installation) -> None:
+def test_second_start_keeps_the_data_and_prints_the_same_credentials(
+    installation: Installation,
+) -> None:
     first = installation.up("--json", "--dev-tenant", "Big Co")
     facts = announcement(first)
     assert set(facts) == {"url", "user", "password", "api_key", "tenant_id"}
@@ -77,7 +79,7 @@ def test_a_first_start_a_second_and_what_both_print(installation: Installation) 
     assert installation.processes() == []
 
 
-def test_the_first_call_it_proposes_works_and_the_database_is_not_made_twice(
+def test_printed_example_call_works_and_a_second_start_keeps_the_database(
     installation: Installation, heeding_hangups: None
 ) -> None:
     def announced(process: Up) -> list[str]:
@@ -116,9 +118,7 @@ def test_the_first_call_it_proposes_works_and_the_database_is_not_made_twice(
     assert end(process) == 0
 
 
-def test_the_demo_makes_calls_and_a_kill_takes_everything_along(
-    installation: Installation,
-) -> None:
+def test_demo_records_calls_and_a_kill_leaves_no_processes(installation: Installation) -> None:
     process = installation.up("--json", "--demo")
     facts = announcement(process)
     until(lambda: calls(facts))
@@ -134,7 +134,9 @@ def test_the_demo_makes_calls_and_a_kill_takes_everything_along(
     assert installation.processes() == []
 
 
-def test_whatever_dies_is_started_again_and_ends_with_us(installation: Installation) -> None:
+def test_dead_processes_are_restarted_and_end_with_the_supervisor(
+    installation: Installation,
+) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
     for name, word in (("web server", "config.process.web_server"), ("worker", "procrastinate")):
@@ -156,7 +158,7 @@ def test_whatever_dies_is_started_again_and_ends_with_us(installation: Installat
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_web_processes_hold_no_address_but_their_own_roles(installation: Installation) -> None:
+def test_web_processes_hold_only_the_url_of_their_role(installation: Installation) -> None:
     process = installation.up("--json", "--demo")
     announcement(process)
     worker = until(partial(installation.processes, "procrastinate"))[0]
@@ -210,7 +212,7 @@ def _read_proc(pid: int, name: str) -> bytes:
 
 
 @pytest.mark.parametrize("ending", ["", "_FILE"])
-def test_a_child_is_given_the_address_of_its_own_role(
+def test_child_environment_contains_only_the_url_of_its_role(
     ending: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for variable in VARIABLES:
@@ -237,25 +239,25 @@ def _answers(url: str) -> bool:
         return False
 
 
-def test_stopped_before_it_is_ready_it_leaves_nothing(installation: Installation) -> None:
+def test_interrupted_start_leaves_no_processes(installation: Installation) -> None:
     process = installation.up("--json")
     until(lambda: installation.postgres.running_pid())
     assert end(process, signal.SIGINT) == 128 + signal.SIGINT
     assert installation.processes() == []
 
 
-def test_refusing_it_leaves_nothing(installation: Installation) -> None:
+def test_invalid_option_leaves_no_processes(installation: Installation) -> None:
     assert "--dev-tenant ???: not a slug" in installation.refusal("--dev-tenant", "???")
     assert installation.processes() == []
 
 
-def test_a_port_in_use(installation: Installation) -> None:
+def test_port_in_use_is_reported(installation: Installation) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert f"port {port} is in use" in installation.refusal("--port", port)
 
 
-def test_a_var_that_cannot_be_written(installation: Installation) -> None:
+def test_unusable_var_folder_is_reported(installation: Installation) -> None:
     installation.var.write_text("a file where the folder should be")
     assert f"cannot read {installation.var}" in installation.refusal()
     installation.var.unlink()
@@ -263,12 +265,12 @@ def test_a_var_that_cannot_be_written(installation: Installation) -> None:
     assert "cannot write to" in installation.refusal()
 
 
-def test_a_database_that_is_not_there(installation: Installation) -> None:
+def test_unreachable_database_is_reported(installation: Installation) -> None:
     output = installation.refusal(DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
     assert output.startswith("CommandError: database: ")
 
 
-def test_a_superuser_may_not_serve(installation: Installation) -> None:
+def test_superuser_connection_is_rejected(installation: Installation) -> None:
     owner = os.environ["DATABASE_OWNER_URL"]
     output = installation.refusal(DATABASE_URL=owner, DATABASE_OWNER_URL=owner)
     assert "tooltrail_owner bypasses row-level security" in output

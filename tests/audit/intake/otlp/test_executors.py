@@ -136,7 +136,7 @@ def shown(cast: Cast) -> dict[Any, Any]:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
-def test_a_span_around_the_sdks_call_is_that_call(
+def test_span_around_an_sdk_call_is_the_same_call(
     acme: Cast, send: Sender, order: tuple[int, ...]
 ) -> None:
     """Start and end of the SDK's come in requests of their own, too; everything comes twice."""
@@ -155,7 +155,7 @@ def test_a_span_around_the_sdks_call_is_that_call(
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_further_layers_around_are_the_same_call(
+def test_further_span_layers_are_the_same_call(
     acme: Cast, send: Sender, order: tuple[int, ...]
 ) -> None:
     bodies: list[Sent] = [called_in(2), inner_span(), outer_span()]
@@ -174,7 +174,9 @@ def test_further_layers_around_are_the_same_call(
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
-def test_a_middle_layer_in_any_order(acme: Cast, send: Sender, order: tuple[int, ...]) -> None:
+def test_middle_span_layer_merges_in_any_order(
+    acme: Cast, send: Sender, order: tuple[int, ...]
+) -> None:
     bodies: list[Sent] = [
         called_in(2),
         spans(2, 3),
@@ -190,7 +192,7 @@ def test_a_middle_layer_in_any_order(acme: Cast, send: Sender, order: tuple[int,
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
-def test_a_span_that_is_no_tool_call_is_the_parent(
+def test_span_without_a_tool_call_is_only_the_parent(
     acme: Cast, send: Sender, order: tuple[int, ...]
 ) -> None:
     """Two calls in one agent's run stay two, in the call that the run is in."""
@@ -215,7 +217,7 @@ def test_a_span_that_is_no_tool_call_is_the_parent(
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
-def test_a_retry_and_a_helper_in_one_tool_span_are_not_swallowed(
+def test_retries_and_other_tools_in_one_tool_span_stay_separate_calls(
     acme: Cast, send: Sender, order: tuple[int, ...]
 ) -> None:
     """The span is of both tries; what another tool does in it, is in it."""
@@ -244,7 +246,7 @@ def test_a_retry_and_a_helper_in_one_tool_span_are_not_swallowed(
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_another_tools_span_is_only_the_parent(acme: Cast, send: Sender, is_first: bool) -> None:
+def test_span_of_another_tool_is_only_the_parent(acme: Cast, send: Sender, is_first: bool) -> None:
     helper = [each | {"tool_name": "look_up"} for each in called_in(2)]
     bodies: list[Sent] = [tool_span(), helper]
     for body in bodies[:: 1 if is_first else -1]:
@@ -258,7 +260,9 @@ def test_another_tools_span_is_only_the_parent(acme: Cast, send: Sender, is_firs
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_another_call_id_is_another_call(acme: Cast, send: Sender, is_first: bool) -> None:
+def test_different_tool_call_id_is_a_different_call(
+    acme: Cast, send: Sender, is_first: bool
+) -> None:
     theirs = spans(2, 1, attributes=GENAI | {"gen_ai.tool.call.id": "call_1"})
     bodies: list[Sent] = [theirs, called_in(2, tool_call_id="call_2")]
     for body in bodies[:: 1 if is_first else -1]:
@@ -269,9 +273,7 @@ def test_another_call_id_is_another_call(acme: Cast, send: Sender, is_first: boo
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_span_inside_the_sdks_call_is_not_joined(
-    acme: Cast, send: Sender, is_first: bool
-) -> None:
+def test_span_inside_an_sdk_call_is_not_merged(acme: Cast, send: Sender, is_first: bool) -> None:
     """Its parent is what was current around the call: nothing tells that it is the same one."""
     bodies: list[Sent] = [called_in(1), tool_span(), agent_run()]
     for body in bodies[:: 1 if is_first else -1]:
@@ -282,7 +284,7 @@ def test_a_span_inside_the_sdks_call_is_not_joined(
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_another_tenants_span_is_never_joined(
+def test_span_of_another_tenant_is_never_merged(
     acme: Cast, globex: Cast, send: Sender, is_first: bool
 ) -> None:
     theirs = Sender(globex, make_ingest_key(globex.tenant))
@@ -297,7 +299,7 @@ def test_another_tenants_span_is_never_joined(
 
 
 @pytest.mark.parametrize("value", [None, 7, "", "nonsense", f"00-{TRACE}-{0:016x}-01", "x" * 500])
-def test_a_malformed_traceparent_is_ignored(acme: Cast, send: Sender, value: Any) -> None:
+def test_malformed_traceparent_is_ignored(acme: Cast, send: Sender, value: Any) -> None:
     start, end = called_in(2)
     send(tool_span())
     send([start | {"traceparent": value}, end])
@@ -306,7 +308,7 @@ def test_a_malformed_traceparent_is_ignored(acme: Cast, send: Sender, value: Any
     check(acme)
 
 
-def test_a_call_in_a_span_is_kept_open_by_its_own_end_alone(acme: Cast, send: Sender) -> None:
+def test_sdk_call_is_completed_only_by_its_own_end_event(acme: Cast, send: Sender) -> None:
     """The span's end says nothing of an executor that may still be at work."""
     start, end = called_in(2)
     send([start])
@@ -319,7 +321,7 @@ def test_a_call_in_a_span_is_kept_open_by_its_own_end_alone(acme: Cast, send: Se
     check(acme)
 
 
-def test_requests_in_a_race_make_one_call(acme: Cast, send: Sender) -> None:
+def test_concurrent_requests_for_one_call_create_one_call(acme: Cast, send: Sender) -> None:
     send(outer_span())
     bodies: list[Sent] = [called_in(2), inner_span()]
     failures: list[BaseException] = []
@@ -345,7 +347,7 @@ def test_requests_in_a_race_make_one_call(acme: Cast, send: Sender) -> None:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_who_erases_the_call_erases_what_its_spans_said(
+def test_erasure_of_a_call_erases_the_texts_of_its_spans(
     acme: Cast, send: Sender, order: tuple[int, ...]
 ) -> None:
     arguments = {"gen_ai.tool.call.arguments": '{"who": "Somebody"}'}
@@ -364,7 +366,7 @@ def test_who_erases_the_call_erases_what_its_spans_said(
     assert index_agrees_with_log(acme)
 
 
-def test_what_was_stored_before_stays_as_it_is(acme: Cast, send: Sender) -> None:
+def test_events_without_traceparent_are_not_merged_with_spans(acme: Cast, send: Sender) -> None:
     """Events of an SDK that names no span are not joined."""
     start, end = called_in(2)
     del start["traceparent"]

@@ -14,7 +14,7 @@ PAGES = Path(__file__).resolve().parents[4] / "docs" / "frameworks"
 OVERVIEW = (PAGES / "README.md").read_text()
 
 
-def test_the_table_is_the_codes() -> None:
+def test_convention_table_matches_the_code() -> None:
     rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", OVERVIEW, re.MULTILINE)
 
     assert [name for name, _ in rows] == [convention.name for convention in CONVENTIONS]
@@ -31,14 +31,14 @@ def test_the_table_is_the_codes() -> None:
         ]
 
 
-def test_the_context_is_the_codes() -> None:
+def test_context_attributes_match_the_code() -> None:
     for member in ("conversation", "model"):
         for attribute in CONTEXT[member]:
             assert f"`{attribute}`" in OVERVIEW or attribute == "model_name"
     assert f'"mapping_version": {MAPPING_VERSION}' in OVERVIEW
 
 
-def test_the_limits_are_the_codes() -> None:
+def test_documented_limits_match_the_code() -> None:
     stated = (
         f"{MAX_COMPRESSED_BYTES >> 20} MiB as sent, {MAX_INFLATED_BYTES >> 20} MiB inflated,"
         f" or {MAX_SPANS:,} spans"
@@ -47,14 +47,14 @@ def test_the_limits_are_the_codes() -> None:
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
-def test_every_page_names_the_variables(page: str) -> None:
+def test_every_framework_page_names_the_environment_variables(page: str) -> None:
     text = (PAGES / page).read_text()
 
     assert 'OTEL_EXPORTER_OTLP_ENDPOINT="$TOOLTRAIL_URL"' in text
     assert 'OTEL_EXPORTER_OTLP_HEADERS="x-api-key=$TOOLTRAIL_API_KEY"' in text
 
 
-def test_the_middleware_for_mcp_is_the_one_that_is_run() -> None:
+def test_documented_mcp_middleware_matches_the_tested_script() -> None:
     run = (FRAMEWORKS / "mcp_client_server.py").read_text()
     (shown,) = re.findall(r"```python\n(.*?)```", (PAGES / "mcp.md").read_text(), re.DOTALL)
     (middleware,) = re.findall(r"^async def with_content.*?^    return result$", shown, re.M | re.S)

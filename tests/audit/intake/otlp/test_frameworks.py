@@ -29,16 +29,14 @@ PAGES = BASE_DIR / "docs" / "frameworks"
 
 
 @pytest.mark.parametrize("script", EXPECTATIONS)
-def test_each_call_of_a_framework_appears_once(
-    acme: Cast, live_server: LiveServer, script: str
-) -> None:
+def test_each_framework_call_appears_once(acme: Cast, live_server: LiveServer, script: str) -> None:
     expect, _ = EXPECTATIONS[script]
     run_framework(script, live_server.url, _header(acme))
 
     expect(acme.tenant)
 
 
-def test_a_bearer_token_will_do(acme: Cast, live_server: LiveServer) -> None:
+def test_bearer_token_is_accepted(acme: Cast, live_server: LiveServer) -> None:
     header = f"Authorization=Bearer%20{make_ingest_key(acme.tenant)}"
     run_framework("plain_otel.py protobuf", live_server.url, header)
 
@@ -46,7 +44,7 @@ def test_a_bearer_token_will_do(acme: Cast, live_server: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("page", ["opentelemetry.md", "mcp.md"])
-def test_the_program_of_a_page_runs_as_it_stands(
+def test_documented_program_runs_unchanged(
     acme: Cast, live_server: LiveServer, tmp_path: Path, page: str
 ) -> None:
     """Snippets that named undefined variables could not be tried."""
@@ -65,7 +63,7 @@ def test_the_program_of_a_page_runs_as_it_stands(
 
 
 @pytest.mark.parametrize("script", EXPECTATIONS)
-def test_what_was_captured_comes_to_the_same(acme: Cast, script: str) -> None:
+def test_captured_requests_produce_the_same_calls(acme: Cast, script: str) -> None:
     expect, names = EXPECTATIONS[script]
     key = make_ingest_key(acme.tenant)
     bodies = [(fixture(name, timezone.now()), _media_type(name)) for name in names]

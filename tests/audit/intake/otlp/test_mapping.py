@@ -154,7 +154,7 @@ def _now() -> datetime:
         ),
     ],
 )
-def test_every_convention_of_the_table(
+def test_every_convention_is_mapped(
     name: str, attributes: dict[str, Any], expected: tuple[Any, ...]
 ) -> None:
     start, end = only(map_spans([span(1, name=name, attributes=attributes)]))
@@ -177,13 +177,13 @@ def test_every_convention_of_the_table(
         {"gen_ai.operation.name": ["execute_tool"]},
     ],
 )
-def test_other_spans_are_no_calls(attributes: dict[str, Any]) -> None:
+def test_other_spans_are_not_calls(attributes: dict[str, Any]) -> None:
     mapped = map_spans([span(1, attributes=attributes), other(2, name="running tool")])
 
     assert (mapped.calls, len(mapped.others)) == ([], 2)
 
 
-def test_times_are_the_spans_to_the_microsecond() -> None:
+def test_span_times_are_kept_to_the_microsecond() -> None:
     start, end = only(map_spans([span(1, start_time_unix_nano=START + 1_999)]))
 
     assert start["started_at"] == end["started_at"] == "2026-11-21T19:18:15.000001+00:00"
@@ -191,7 +191,7 @@ def test_times_are_the_spans_to_the_microsecond() -> None:
     assert end["duration_ms"] == pytest.approx(98.998001)
 
 
-def test_a_span_that_never_ended_takes_no_time() -> None:
+def test_span_without_an_end_has_zero_duration() -> None:
     _, end = only(map_spans([span(1, end_time_unix_nano=0)]))
 
     assert (end["duration_ms"], end["ended_at"]) == (0.0, end["started_at"])
@@ -246,7 +246,7 @@ def test_a_span_that_never_ended_takes_no_time() -> None:
         ),
     ],
 )
-def test_failures_say_why(members: dict[str, Any], error: dict[str, Any]) -> None:
+def test_failed_span_maps_to_its_error(members: dict[str, Any], error: dict[str, Any]) -> None:
     _, end = only(map_spans([span(1, **members)]))
 
     assert end["is_error"]
@@ -254,14 +254,14 @@ def test_failures_say_why(members: dict[str, Any], error: dict[str, Any]) -> Non
     assert end["output"]["error"] == error
 
 
-def test_tokens_are_counted_where_a_span_has_them() -> None:
+def test_token_usage_is_taken_from_the_span() -> None:
     usage = {"gen_ai.usage.input_tokens": 812, "gen_ai.usage.output_tokens": 64}
     _, end = only(map_spans([span(1, attributes=GENAI | usage)]))
 
     assert end["output"]["meta"]["token_usage"] == {"prompt": 812, "completion": 64}
 
 
-def test_agent_conversation_and_model_come_from_the_spans_above() -> None:
+def test_agent_conversation_and_model_come_from_parent_spans() -> None:
     agent = {"gen_ai.agent.name": "traveller", "gen_ai.conversation.id": "c-7"}
     mapped = map_spans(
         [
@@ -278,7 +278,7 @@ def test_agent_conversation_and_model_come_from_the_spans_above() -> None:
     assert first["run_id"] == second["run_id"] == "c-7"
 
 
-def test_calls_nest_through_spans_that_are_none() -> None:
+def test_calls_nest_through_spans_that_are_not_calls() -> None:
     mapped = map_spans([span(4, 3), other(3, 2), other(2, 1), span(1, 9), span(5, 8)])
 
     parents = {call.outermost.span_id: call.parent_id for call in mapped.calls}
@@ -310,7 +310,7 @@ def layers() -> list[Span]:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
-def test_layers_of_one_call_are_one_call(order: tuple[int, ...]) -> None:
+def test_span_layers_of_one_call_are_merged(order: tuple[int, ...]) -> None:
     spans = layers()
     start, end = only(map_spans([spans[at] for at in order]))
 
@@ -321,7 +321,7 @@ def test_layers_of_one_call_are_one_call(order: tuple[int, ...]) -> None:
     assert end["duration_ms"] == 98.0  # the outermost's
 
 
-def test_a_call_below_a_merged_span_is_below_the_call() -> None:
+def test_call_below_a_merged_span_has_the_merged_call_as_parent() -> None:
     below = span(
         4, 3, name="execute_tool look_up", attributes=GENAI | {"gen_ai.tool.name": "look_up"}
     )
@@ -345,14 +345,14 @@ def test_a_call_below_a_merged_span_is_below_the_call() -> None:
         ),
     ],
 )
-def test_what_is_below_a_call_may_be_another_call(inner: dict[str, Any]) -> None:
+def test_nested_span_of_a_different_call_stays_separate(inner: dict[str, Any]) -> None:
     outer = span(1, attributes=GENAI | {"gen_ai.tool.call.id": "call_1"})
     mapped = map_spans([outer, span(2, 1, **inner)])
 
     assert [call.parent_id for call in mapped.calls] == [None, span_uuid(*outer.key)]
 
 
-def test_a_server_that_sends_a_call_on_makes_another() -> None:
+def test_server_that_forwards_a_call_makes_a_second_call() -> None:
     mapped = map_spans(
         [
             span(1, kind=SERVER, scope=Scope("mcp"), attributes=MCP | GENAI),
@@ -363,7 +363,7 @@ def test_a_server_that_sends_a_call_on_makes_another() -> None:
     assert len(mapped.calls) == 2
 
 
-def test_of_two_tries_the_last_tells_how_it_went() -> None:
+def test_last_of_two_attempts_decides_the_outcome() -> None:
     failed = {"kind": CLIENT, "scope": Scope("mcp"), "attributes": MCP | GENAI, "status": Status(2)}
     worked = failed | {"status": Status(1)}
     _, end = only(
@@ -379,19 +379,19 @@ def test_of_two_tries_the_last_tells_how_it_went() -> None:
     assert not end["is_error"]
 
 
-def test_the_same_spans_make_the_same_bytes() -> None:
+def test_same_spans_produce_the_same_bytes() -> None:
     first, again = (map_spans(layers()).calls[0] for _ in range(2))
 
     assert to_events(first) == to_events(again)
 
 
-def test_a_span_that_comes_twice_counts_once() -> None:
+def test_duplicate_span_counts_once() -> None:
     mapped = map_spans([span(1), span(1), other(2), other(2)])
 
     assert (len(mapped.calls), len(mapped.others)) == (1, 1)
 
 
-def test_parents_in_a_ring_end_nothing() -> None:
+def test_cyclic_parents_do_not_break_the_mapping() -> None:
     ring = [
         span(1, 2),
         span(2, 1, kind=CLIENT, scope=Scope("mcp"), attributes=MCP | GENAI),
@@ -406,7 +406,7 @@ def test_parents_in_a_ring_end_nothing() -> None:
     assert sum(len(call.facts) for call in mapped.calls) + len(mapped.others) == 5
 
 
-def test_ten_thousand_spans_above_each_other_are_walked_once() -> None:
+def test_chain_of_ten_thousand_parent_spans_is_resolved() -> None:
     chain = [other(number, number + 1) for number in range(2, 10_000)]
     mapped = map_spans([*chain, span(10_000), span(1, 2)])
 
@@ -439,7 +439,7 @@ def test_ten_thousand_spans_above_each_other_are_walked_once() -> None:
         {"a": [{"b": {}}]},
     ],
 )
-def test_whatever_an_agent_says_the_contract_takes_it(value: Any) -> None:
+def test_arbitrary_attribute_values_produce_valid_events(value: Any) -> None:
     attributes = {
         **GENAI,
         "gen_ai.tool.call.arguments": value,
@@ -451,7 +451,7 @@ def test_whatever_an_agent_says_the_contract_takes_it(value: Any) -> None:
     only(map_spans([span(1, attributes=attributes, resource={"service.name": value})]))
 
 
-def test_a_span_nested_deeper_than_an_event_may_be_is_kept_as_text() -> None:
+def test_span_nested_too_deep_is_kept_as_text() -> None:
     deep: Any = "bottom"
     for _ in range(MAX_DEPTH):
         deep = {"in": deep}
@@ -460,7 +460,7 @@ def test_a_span_nested_deeper_than_an_event_may_be_is_kept_as_text() -> None:
     assert json.loads(end["otlp"]["span"]["attributes"]["x"]) == deep
 
 
-def test_names_too_long_for_the_contract_are_cut_or_left_out() -> None:
+def test_names_too_long_for_the_contract_are_truncated_or_omitted() -> None:
     long = "x" * 1_000
     attributes = GENAI | {"gen_ai.tool.name": long, "gen_ai.conversation.id": long}
     start, _ = only(map_spans([span(1, attributes=attributes)]))
@@ -470,7 +470,7 @@ def test_names_too_long_for_the_contract_are_cut_or_left_out() -> None:
     assert start["context"]["conversation"] == long
 
 
-def test_a_span_survives_the_log() -> None:
+def test_span_is_restored_from_the_log() -> None:
     (merged,) = map_spans(layers()).calls
     source = msgspec.json.decode(to_events(merged)[1])["otlp"]
     spans = [msgspec.convert(each, Span) for each in (source["span"], *source["merged"])]

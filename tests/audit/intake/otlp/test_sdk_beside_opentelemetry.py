@@ -129,7 +129,7 @@ def test_each_call_is_shown_once_in_one_trace(acme: Cast, make_host: MakeHost, o
     check(acme, trace_id)
 
 
-def test_so_it_is_when_each_sends_as_it_does(acme: Cast, make_host: MakeHost) -> None:
+def test_calls_are_shown_once_with_the_default_exporters(acme: Cast, make_host: MakeHost) -> None:
     host = make_host(None)
     trace_ids = [host.run() for _ in range(3)]
     host.send_spans()

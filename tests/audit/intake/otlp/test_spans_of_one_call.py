@@ -105,7 +105,9 @@ def the_call(acme: Cast) -> Stored:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations((0, 1, 2))))
-def test_layers_in_any_order_are_one_call(acme: Cast, key: str, order: tuple[int, ...]) -> None:
+def test_span_layers_in_any_order_are_one_call(
+    acme: Cast, key: str, order: tuple[int, ...]
+) -> None:
     bodies = [agent(), client(), server()]
     send(key, *(bodies[at] for at in order))
 
@@ -120,7 +122,7 @@ def test_layers_in_any_order_are_one_call(acme: Cast, key: str, order: tuple[int
     check(acme)
 
 
-def test_what_is_sent_again_is_not_counted_again(acme: Cast, key: str) -> None:
+def test_resent_spans_are_not_counted_again(acme: Cast, key: str) -> None:
     bodies = [server(), client(), agent()]
     send(key, *bodies, *bodies, bodies[2], bodies[0])
     send(key, request(*(span for body in bodies for span in _spans(body))))
@@ -135,7 +137,7 @@ def _spans(body: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_middle_that_comes_last_makes_two_calls_one(acme: Cast, key: str) -> None:
+def test_middle_span_arriving_last_merges_two_calls(acme: Cast, key: str) -> None:
     below = [
         request(numbered(number, 4, attributes=GENAI | {"gen_ai.tool.name": f"look_up_{number}"}))
         for number in (5, 6)
@@ -159,7 +161,7 @@ def test_a_middle_that_comes_last_makes_two_calls_one(acme: Cast, key: str) -> N
     check(acme)
 
 
-def test_the_address_of_a_merged_call_leads_to_the_one_it_is_part_of(
+def test_url_of_a_merged_call_redirects_to_the_remaining_call(
     acme: Cast, globex: Cast, key: str
 ) -> None:
     send(key, server(), agent())
@@ -179,7 +181,7 @@ def test_the_address_of_a_merged_call_leads_to_the_one_it_is_part_of(
     assert theirs.get(address).status_code == 404
 
 
-def test_a_trace_forgets_what_only_the_merged_call_told(acme: Cast, key: str) -> None:
+def test_trace_values_of_a_merged_call_are_removed(acme: Cast, key: str) -> None:
     """The server's clock is behind, by the other side of midnight; it names a conversation, too."""
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
 
@@ -207,7 +209,7 @@ def test_a_trace_forgets_what_only_the_merged_call_told(acme: Cast, key: str) ->
 
 
 @pytest.mark.parametrize("names_spans", [True, False])
-def test_what_was_not_made_of_spans_alone_is_never_withdrawn(
+def test_calls_from_other_sources_are_never_withdrawn(
     acme: Cast, key: str, *, names_spans: bool
 ) -> None:
     """Whoever may send events can give one a span's id, or all its members and a violation."""
@@ -233,7 +235,7 @@ def test_what_was_not_made_of_spans_alone_is_never_withdrawn(
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_call_lies_below_the_call_around_the_spans_between(
+def test_parent_is_the_nearest_call_above_the_spans_between(
     acme: Cast, key: str, order: tuple[int, ...]
 ) -> None:
     bodies = [agent(), root()]
@@ -250,7 +252,7 @@ def test_a_call_lies_below_the_call_around_the_spans_between(
     check(acme)
 
 
-def test_a_call_below_one_that_was_stored_by_its_inner_span(acme: Cast, key: str) -> None:
+def test_child_of_an_inner_span_moves_to_the_merged_call(acme: Cast, key: str) -> None:
     lookup_span = GENAI | {"gen_ai.tool.name": "look_up"}
     send(key, server(), request(numbered(5, 4, attributes=lookup_span)), client())
 
@@ -262,7 +264,7 @@ def test_a_call_below_one_that_was_stored_by_its_inner_span(acme: Cast, key: str
     assert len(detail.calls) == 2
 
 
-def test_a_client_and_a_server_that_export_at_once_make_one_call(acme: Cast, key: str) -> None:
+def test_concurrent_exports_of_client_and_server_make_one_call(acme: Cast, key: str) -> None:
     """The MCP SDK's spans, from two processes, with their requests in a race."""
     bodies = [fixture(f"mcp-{role}.pb", timezone.now()) for role in ("client", "server")]
     answers: list[Answer] = []
@@ -285,7 +287,7 @@ def test_a_client_and_a_server_that_export_at_once_make_one_call(acme: Cast, key
     check(acme)
 
 
-def test_an_executors_own_call_is_never_told_otherwise(acme: Cast, key: str) -> None:
+def test_span_with_the_id_of_an_sdk_call_is_rejected(acme: Cast, key: str) -> None:
     """The id of a span's call is no secret: an event of the SDK's may have it."""
     own = make_call(invocation_id=str(span_uuid(TRACE, f"{2:016x}")), trace_id=TRACE)
     send_events(acme.tenant, own, key=key)
@@ -295,7 +297,7 @@ def test_an_executors_own_call_is_never_told_otherwise(acme: Cast, key: str) -> 
     assert the_call(acme).row.call_id == "c" * 64
 
 
-def test_another_tenants_spans_are_not_found(acme: Cast, globex: Cast, key: str) -> None:
+def test_spans_of_another_tenant_are_not_merged(acme: Cast, globex: Cast, key: str) -> None:
     send(key, server())
     send(make_ingest_key(globex.tenant), client())
 

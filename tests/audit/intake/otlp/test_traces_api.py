@@ -45,7 +45,7 @@ def key(acme: Cast) -> str:
     [(None, bytes), ("gzip", gzip.compress), ("identity", bytes), ("zstd", zstandard.compress)],
 )
 @pytest.mark.parametrize("name", ["plain-otel.pb", "plain-otel.json"])
-def test_a_body_is_taken_in_every_encoding_and_answered_in_its_own(
+def test_body_is_accepted_in_every_encoding_and_answered_in_its_media_type(
     acme: Cast, key: str, name: str, encoding: str | None, encode: Any
 ) -> None:
     media_type = JSON if name.endswith("json") else PROTOBUF
@@ -69,15 +69,13 @@ def test_a_body_is_taken_in_every_encoding_and_answered_in_its_own(
         (PROTOBUF, b"\x0a\x00", b""),
     ],
 )
-def test_an_empty_request_is_a_success(
-    key: str, media_type: str, body: bytes, expected: bytes
-) -> None:
+def test_empty_request_succeeds(key: str, media_type: str, body: bytes, expected: bytes) -> None:
     answer = post(key, body, media_type)
 
     assert (answer.status_code, answer.content_type, answer.body) == (200, media_type, expected)
 
 
-def test_all_tool_calls_and_nothing_else_is_a_success_without_a_word(key: str) -> None:
+def test_request_with_only_tool_calls_succeeds_without_a_message(key: str) -> None:
     answer = post(key, request(span()), JSON)
 
     assert (answer.status_code, answer.body) == (200, b"{}")
@@ -93,7 +91,7 @@ def test_all_tool_calls_and_nothing_else_is_a_success_without_a_word(key: str) -
         ({"authorization": "Basic dXNlcjpwYXNz"}, 401),
     ],
 )
-def test_without_a_good_key_nothing_is_taken(
+def test_request_without_a_valid_key_is_rejected(
     media_type: str, headers: dict[str, str], status: int
 ) -> None:
     answer = post("", b"", media_type, **headers)
@@ -103,14 +101,14 @@ def test_without_a_good_key_nothing_is_taken(
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_a_key_for_reading_takes_nothing_in(acme: Cast) -> None:
+def test_read_only_key_is_rejected(acme: Cast) -> None:
     key = create_key(acme.tenant, "reader", [Scope.READ])[1]
     answer = post(key, b"")
 
     assert (answer.status_code, answer.message) == (403, "This API key lacks the scope ingest.")
 
 
-def test_both_ways_to_send_a_key(acme: Cast, key: str) -> None:
+def test_key_is_accepted_in_either_header(acme: Cast, key: str) -> None:
     assert post("", request(span()), JSON, authorization=f"Bearer {key}").status_code == 200
     assert post("", request(span()), JSON, x_api_key=key).status_code == 200
     assert len(calls(acme.tenant)) == 2
@@ -137,7 +135,7 @@ def test_both_ways_to_send_a_key(acme: Cast, key: str) -> None:
         (b'{"resourceSpans":[' + b"{}," * 1_000_000 + b"{}]}", JSON, {}, 413),
     ],
 )
-def test_what_cannot_be_taken_is_refused_for_good_and_says_why(
+def test_invalid_request_is_rejected_permanently_with_a_message(
     acme: Cast, key: str, body: bytes, media_type: str, headers: dict[str, str], status: int
 ) -> None:
     answer = post(key, body, media_type, **headers)
@@ -163,19 +161,17 @@ def _frame(field: int, body: bytes) -> bytes:
         pytest.param(b"\x0a\x00" * (4 * MAX_SPANS + 1), id="resources"),
     ],
 )
-def test_millions_of_empty_spans_are_refused_before_they_take_memory(key: str, body: bytes) -> None:
+def test_millions_of_empty_spans_are_rejected(key: str, body: bytes) -> None:
     assert post(key, body).status_code == 413
 
 
-def test_only_post_is_taken(key: str) -> None:
+def test_only_post_is_allowed(key: str) -> None:
     answer = Client().get("/v1/traces", headers={"x-api-key": key})
 
     assert (answer.status_code, answer["Allow"]) == (405, "POST")
 
 
-def test_a_quota_that_is_spent_is_worth_trying_again(
-    key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exceeded_quota_is_retryable(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spent = Quota(0.1)
     monkeypatch.setattr(views, "quota", lambda: spent)
     body = request(*(span() for _ in range(20)))
@@ -187,7 +183,7 @@ def test_a_quota_that_is_spent_is_worth_trying_again(
 
 
 @pytest.mark.parametrize("media_type", [PROTOBUF, JSON])
-def test_a_database_that_is_away_is_worth_trying_again(
+def test_unavailable_database_is_retryable(
     key: str, media_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     post(key, b"", media_type)  # the key is known from here on
@@ -203,7 +199,7 @@ def test_a_database_that_is_away_is_worth_trying_again(
     assert (answer.headers["Retry-After"], bool(answer.message)) == ("1", True)
 
 
-def test_bad_spans_cost_themselves_alone(acme: Cast, key: str) -> None:
+def test_malformed_spans_are_rejected_individually(acme: Cast, key: str) -> None:
     answer = post(
         key,
         request(
@@ -224,7 +220,7 @@ def test_bad_spans_cost_themselves_alone(acme: Cast, key: str) -> None:
     assert len(calls(acme.tenant)) == 1
 
 
-def test_calls_the_index_has_no_day_for_wait_in_the_inbox(acme: Cast, key: str) -> None:
+def test_calls_outside_the_index_days_go_to_the_inbox(acme: Cast, key: str) -> None:
     old = span(startTimeUnixNano="1000000000", endTimeUnixNano="2000000000")
     answer = post(key, request(old, span()), JSON)
 
@@ -236,7 +232,7 @@ def test_calls_the_index_has_no_day_for_wait_in_the_inbox(acme: Cast, key: str) 
     assert len(calls(acme.tenant)) == 1
 
 
-def test_json_as_the_specification_has_it(acme: Cast, key: str) -> None:
+def test_json_encoding_follows_the_otlp_specification(acme: Cast, key: str) -> None:
     """Hex ids of either case, 64-bit numbers as text or number, unknown members ignored."""
     one = span(
         traceId="5B8EFFF798038103D269B633813FC60C",
@@ -278,21 +274,21 @@ def test_json_as_the_specification_has_it(acme: Cast, key: str) -> None:
     }
 
 
-def test_half_a_character_does_not_cost_the_request(acme: Cast, key: str) -> None:
+def test_lone_surrogate_is_replaced(acme: Cast, key: str) -> None:
     body = request(span(), span(attributes={**GENAI, "gen_ai.tool.call.result": "cut"}))
     assert post(key, body.replace(b'"cut"', b'"cut \\ud83d"'), JSON).body == b"{}"
 
     assert {call.output for call in calls(acme.tenant)} == {"cut �", None}
 
 
-def test_a_request_of_more_calls_than_a_batch_holds(acme: Cast, key: str) -> None:
+def test_request_may_contain_more_calls_than_a_batch(acme: Cast, key: str) -> None:
     body = request(*(span(attributes={**GENAI, "n": str(n)}) for n in range(1_201)))
 
     assert [post(key, body, JSON).body for _ in range(2)] == [b"{}", b"{}"]
     assert len(calls(acme.tenant)) == 1_201
 
 
-def test_the_answers_count_in_the_metrics(key: str) -> None:
+def test_span_outcomes_are_counted_in_the_metrics(key: str) -> None:
     def counted() -> dict[str, float]:
         lines = Client().get("/metrics").content.decode().splitlines()
         return {
@@ -309,7 +305,7 @@ def test_the_answers_count_in_the_metrics(key: str) -> None:
     assert gained == {"call": 1, "merged": 0, "skipped": 2, "refused": 1}
 
 
-def test_the_log_has_the_span_as_it_came(acme: Cast, key: str) -> None:
+def test_log_contains_the_original_span(acme: Cast, key: str) -> None:
     one = span(attributes={**GENAI, "custom": {"intValue": "7"}}, kind=1, flags=257)
     post(key, request(one, scope="my-agent", **{"service.name": "shop"}), JSON)
 

@@ -42,7 +42,7 @@ def api(cast: Cast, *scopes: Scope, **query: str | int) -> dict[str, Any]:
     return found
 
 
-def test_who_did_what_to_what_when_and_which_entry_says_so(acme: Cast) -> None:
+def test_page_shows_user_verb_subject_details_and_ledger_entry(acme: Cast) -> None:
     act(acme, ("key.create", "wallboard"), scopes=["read"])
     assert ">pending<" in page(acme)
     enter_actions(acme.tenant.id, datetime.now(UTC))
@@ -51,14 +51,14 @@ def test_who_did_what_to_what_when_and_which_entry_says_so(acme: Cast) -> None:
         assert text in shown
 
 
-def test_a_filter_reads_a_lone_surrogate_as_it_is_stored(acme: Cast) -> None:
+def test_filter_matches_a_lone_surrogate_as_stored(acme: Cast) -> None:
     act(acme, ("a.b", "one?"), ("a.b", "two\ud800"))
     with tenant_scope(acme.tenant.id):
         found = action_page(ActionFilter(subject="\ud800"), size=9).actions
     assert [each.subject for each in found] == ["two\ufffd"]
 
 
-def test_it_is_auditors_and_admins(acme: Cast) -> None:
+def test_audit_log_is_visible_to_auditors_and_admins(acme: Cast) -> None:
     for address in ("/actions/", "/actions/export.csv"):
         codes = [
             signed_in(user).get(address).status_code
@@ -69,7 +69,7 @@ def test_it_is_auditors_and_admins(acme: Cast) -> None:
     assert "/actions/" not in signed_in(acme.editor).get("/ledger/").content.decode()
 
 
-def test_an_empty_record_says_what_will_be_there(acme: Cast) -> None:
+def test_empty_audit_log_is_explained(acme: Cast) -> None:
     assert "No actions yet" in signed_in(acme.admin).get("/actions/").content.decode()
     assert "No matching actions" in signed_in(acme.admin).get("/actions/?verb=x").content.decode()
 
@@ -93,28 +93,28 @@ def test_an_empty_record_says_what_will_be_there(acme: Cast) -> None:
         ("?before=1971-01-01T00:00:00%2B00:00,00000000-0000-0000-0000-000000000000", []),
     ],
 )
-def test_filters(acme: Cast, query: str, found: list[str]) -> None:
+def test_filters_select_actions(acme: Cast, query: str, found: list[str]) -> None:
     act(acme, ("key.create", "one"), ("keyed", "two"))
     act(acme, ("key.revoke", "three"), actor="Bob")
     shown = page(acme, query)
     assert [name for name in ("one", "two", "three") if f">{name}<" in shown] == found
 
 
-def test_a_filter_that_cannot_be_read_finds_nothing_and_is_said(acme: Cast) -> None:
+def test_invalid_filter_is_reported_and_nothing_is_searched(acme: Cast) -> None:
     act(acme, ("key.create", "one"))
     shown = signed_in(acme.auditor).get("/actions/?range=never").content.decode()
     assert "Invalid filter" in shown
     assert "Nothing was searched" in shown
 
 
-def test_a_range_leaves_out_what_is_older(acme: Cast) -> None:
+def test_range_excludes_older_actions(acme: Cast) -> None:
     act(acme, ("key.create", "old"))
     as_owner("UPDATE action SET at = at - interval '2 days' WHERE tenant_id = %s", [acme.tenant.id])
     assert ">old<" in page(acme, "?range=7d")
     assert ">old<" not in page(acme, "?range=24h")
 
 
-def test_pages_by_key_hold_each_action_once_though_many_are_of_one_moment(acme: Cast) -> None:
+def test_keyset_pages_contain_each_action_once(acme: Cast) -> None:
     act(acme, *[("key.create", f"key {n}") for n in range(117)])
     seen: list[str] = []
     answer = api(acme, Scope.READ, limit=50)
@@ -133,14 +133,14 @@ def test_pages_by_key_hold_each_action_once_though_many_are_of_one_moment(acme: 
     assert "Newest" in second
 
 
-def test_hostile_names_are_texts(acme: Cast) -> None:
+def test_hostile_names_are_escaped(acme: Cast) -> None:
     act(acme, (HOSTILE, HOSTILE), actor=HOSTILE, **{HOSTILE: HOSTILE})
     shown = page(acme)
     assert "<b>" not in shown
     assert "\u202e" not in shown
 
 
-def test_a_look_at_a_call_leads_to_it(acme: Cast) -> None:
+def test_viewed_call_is_linked(acme: Cast) -> None:
     pk = "01a202a8-12e6-7013-96ec-b9e7c40a3238"
     act(acme, ("call.view", pk), day="2026-11-20")
     act(acme, ("call.view", "odd"), day="2026-11-20")
@@ -148,7 +148,7 @@ def test_a_look_at_a_call_leads_to_it(acme: Cast) -> None:
     assert page(acme).count(f'href="/calls/2026-11-20/{pk}"') == 1
 
 
-def test_files_hold_what_the_page_shows_and_are_on_record(acme: Cast) -> None:
+def test_exports_contain_the_listed_actions_and_are_logged(acme: Cast) -> None:
     act(acme, ("key.create", "one"), ("key.create", "=1+1"), note="=2+2")
     act(acme, ("member.add", "two"))
     client = signed_in(acme.auditor)
@@ -167,7 +167,7 @@ def test_files_hold_what_the_page_shows_and_are_on_record(acme: Cast) -> None:
     assert page(acme).count("action.export</a>") == 2
 
 
-def test_a_key_without_the_scope_payloads_is_not_told_what_may_quote_them(acme: Cast) -> None:
+def test_key_without_payloads_scope_gets_no_quoted_payloads(acme: Cast) -> None:
     act(acme, ("payload.search", "secret"), ("key.create", "wallboard"), query="secret")
     found = api(acme, Scope.READ)
     assert found["withheld"] is True
@@ -179,13 +179,13 @@ def test_a_key_without_the_scope_payloads_is_not_told_what_may_quote_them(acme: 
     assert api(acme, Scope.READ, subject="WALL")["actions"][0]["actor"] == "Ada"
 
 
-def test_another_tenants_actions_are_not_there(acme: Cast, globex: Cast) -> None:
+def test_actions_of_another_tenant_are_not_visible(acme: Cast, globex: Cast) -> None:
     act(acme, ("key.create", "wallboard"))
     assert "wallboard" not in page(globex)
     assert api(globex, Scope.READ)["actions"] == []
 
 
-def test_old_rows_stay_readable_whatever_their_details_are(acme: Cast) -> None:
+def test_actions_with_unusual_details_are_readable(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         Action.objects.create(
             tenant=acme.tenant, user_name="Ada", verb="x", subject="y", details=["odd"]

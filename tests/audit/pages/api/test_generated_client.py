@@ -85,7 +85,7 @@ def _ask(client: Path, server: LiveServer, record: Record, key: str) -> dict[str
     return answers
 
 
-def test_every_operation_answers_what_the_document_says(
+def test_every_operation_answers_as_documented(
     client: Path, live_server: LiveServer, acme: Cast
 ) -> None:
     record = make_record(acme)
@@ -149,7 +149,7 @@ def test_every_operation_answers_what_the_document_says(
     assert bodies["read_tool"]["versions"][0]["output_schema"]["required"] == ["celsius"]
 
 
-def test_a_refusal_is_the_problem_the_document_says(
+def test_error_answer_is_the_documented_problem(
     client: Path, live_server: LiveServer, acme: Cast
 ) -> None:
     record = make_record(acme)
@@ -158,7 +158,7 @@ def test_a_refusal_is_the_problem_the_document_says(
     assert {one["members"]["code"] for one in answers.values()} == {"malformed_key"}
 
 
-def test_what_is_sent_can_be_generated_too(
+def test_sending_operations_can_be_generated(
     client: Path, live_server: LiveServer, acme: Cast
 ) -> None:
     """Events as NDJSON, tools as a list, and OTLP: generators used to leave all three out."""

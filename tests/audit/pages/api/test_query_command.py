@@ -65,7 +65,7 @@ def documents(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("view", SHOWN)
-def test_each_view_is_a_table_that_fits_and_json_for_programs(
+def test_each_view_prints_a_fitting_table_and_json(
     live_server: LiveServer, record: Record, view: str
 ) -> None:
     done = query(live_server, record.auditor, view, columns="80")
@@ -76,7 +76,7 @@ def test_each_view_is_a_table_that_fits_and_json_for_programs(
     assert len(found) == ROWS.get(view, 1)
 
 
-def test_one_call_and_one_trace(live_server: LiveServer, record: Record) -> None:
+def test_call_and_trace_are_printed(live_server: LiveServer, record: Record) -> None:
     call = query(live_server, record.auditor, "call", str(record.failed)).stdout
     assert f'"q": "{PAYLOAD}"' in call
     assert "expected integer" in call
@@ -90,7 +90,7 @@ def test_one_call_and_one_trace(live_server: LiveServer, record: Record) -> None
     assert document["trace_id"] == "a/trace"
 
 
-def test_filters_are_the_servers(live_server: LiveServer, record: Record) -> None:
+def test_filters_are_applied_by_the_server(live_server: LiveServer, record: Record) -> None:
     found = documents(
         query(live_server, record.auditor, "calls", "tool:search", "state:error", "--json")
     )
@@ -101,14 +101,14 @@ def test_filters_are_the_servers(live_server: LiveServer, record: Record) -> Non
     assert "No results." in none.stdout
 
 
-def test_what_people_and_programs_did(live_server: LiveServer, record: Record) -> None:
+def test_actions_of_users_and_programs_are_printed(live_server: LiveServer, record: Record) -> None:
     (made,) = documents(query(live_server, record.reader, "actions", "--verb", "report.", "--json"))
     assert (made["verb"], made["details"]) == ("report.create", None)
     shown = query(live_server, record.auditor, "actions", "--subject", "get_weather", columns="80")
     assert "tool.publish" in shown.stdout
 
 
-def test_limit_and_all(live_server: LiveServer, acme: Cast) -> None:
+def test_limit_and_all_options_page_through_calls(live_server: LiveServer, acme: Cast) -> None:
     events = [event for n in range(205) for event in make_call(trace_id=f"trace-{n}")]
     send_events(acme.tenant, events)
     key = create_key(acme.tenant, "reader", [Scope.READ])[1]
@@ -133,7 +133,7 @@ def test_limit_and_all(live_server: LiveServer, acme: Cast) -> None:
         ((), 2, "required"),
     ],
 )
-def test_what_cannot_be_answered_is_said(
+def test_query_errors_are_reported(
     live_server: LiveServer, record: Record, words: tuple[str, ...], code: int, expected: str
 ) -> None:
     done = query(live_server, record.auditor, *words)
@@ -142,7 +142,7 @@ def test_what_cannot_be_answered_is_said(
     assert "Traceback" not in done.stderr
 
 
-def test_a_wrong_key_and_a_server_that_is_away(live_server: LiveServer, acme: Cast) -> None:
+def test_wrong_key_and_unreachable_server_are_reported(live_server: LiveServer, acme: Cast) -> None:
     wrong = query(live_server, "tt_wrong", "summary")
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert "not a Tooltrail API key" in wrong.stderr
@@ -158,7 +158,7 @@ def test_a_wrong_key_and_a_server_that_is_away(live_server: LiveServer, acme: Ca
     assert "not from a Tooltrail server" in other.stderr
 
 
-def test_a_terminal_obeys_no_text_of_an_agent(live_server: LiveServer, acme: Cast) -> None:
+def test_control_characters_of_agents_are_escaped(live_server: LiveServer, acme: Cast) -> None:
     hostile = "\x1b[2J\x1b]0;owned\x07\u202e"
     error = {"type": "FATAL", "message": hostile}
     call = make_call(
@@ -183,7 +183,7 @@ def test_a_terminal_obeys_no_text_of_an_agent(live_server: LiveServer, acme: Cas
             assert not set(text) & {"\x1b", "\x07", "\u202e"}, words
 
 
-def test_help_shows_how(live_server: LiveServer) -> None:
+def test_help_shows_examples_and_exit_codes(live_server: LiveServer) -> None:
     done = query(live_server, "", "--help")
     assert done.returncode == 0
     assert "tooltrail query calls tool:search state:error" in done.stdout

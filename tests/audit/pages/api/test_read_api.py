@@ -93,7 +93,7 @@ LISTS = pytest.mark.parametrize(
 
 
 @LISTS
-def test_a_list_is_paged_and_what_comes_meanwhile_moves_nothing(
+def test_paging_is_stable_while_rows_arrive(
     acme: Cast, path: str, rows: str, name: str, grow: Grow
 ) -> None:
     for n in range(5):
@@ -136,7 +136,7 @@ def _sealed(text: str) -> str:
         _sealed("{of}\n2026-11-20T10:00:00\n00000000-0000-0000-0000-000000000000\n-1"),
     ],
 )
-def test_a_cursor_of_ones_own_making_is_refused_or_harmless(
+def test_forged_cursor_is_rejected_or_harmless(
     record: Record, path: str, rows: str, name: str, grow: Grow, cursor: str
 ) -> None:
     of = {"violations/rows": "violations", "open": "calls"}.get(path, path)
@@ -152,7 +152,7 @@ def test_a_cursor_of_ones_own_making_is_refused_or_harmless(
 
 @LISTS
 @pytest.mark.parametrize("limit", ["0", "-1", "1001", "x", "9" * 400])
-def test_a_limit_is_within_its_bounds(
+def test_limit_out_of_bounds_is_rejected(
     record: Record, path: str, rows: str, name: str, grow: Grow, limit: str
 ) -> None:
     answer = record.get(path, limit=limit)
@@ -178,7 +178,7 @@ def test_a_limit_is_within_its_bounds(
         ({"to": "2026-11-20"}, 422),
     ],
 )
-def test_a_range_is_any_length_or_two_instants(
+def test_range_accepts_any_length_or_two_timestamps(
     record: Record, path: str, query: dict[str, str], status: int
 ) -> None:
     answer = record.get(path, **query)
@@ -191,7 +191,7 @@ def test_a_range_is_any_length_or_two_instants(
         assert all(bound.utcoffset() == timedelta() for bound in bounds)
 
 
-def test_of_repeats_as_many_calls_are_looked_at_as_are_asked_for(acme: Cast) -> None:
+def test_repeats_examine_the_requested_number_of_calls(acme: Cast) -> None:
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     for ago in (0, 0, 1, 1, 1, 2):
         at = hour - timedelta(hours=ago)
@@ -209,7 +209,7 @@ def test_of_repeats_as_many_calls_are_looked_at_as_are_asked_for(acme: Cast) -> 
     assert client.get("/api/v1/repeats", {"look_at": 0}).status_code == 422
 
 
-def test_a_filter_with_a_typing_error_is_refused_not_ignored(record: Record) -> None:
+def test_misspelled_filter_is_rejected(record: Record) -> None:
     document = record.get("violations", tol="search").json()
     assert (document["code"], document["parameter"]) == ("parameter", "tol")
     assert "tool" in document["detail"]
@@ -233,7 +233,7 @@ def test_a_filter_with_a_typing_error_is_refused_not_ignored(record: Record) -> 
         ("GET", "/api/v1/summary", {"Host": "evil.example"}, 400, "bad_request"),
     ],
 )
-def test_whatever_is_refused_is_a_problem(
+def test_every_error_is_a_problem_document(
     record: Record, method: str, path: str, headers: dict[str, str], status: int, code: str
 ) -> None:
     given = {"Authorization": f"Bearer {record.reader}", **headers}
@@ -249,7 +249,7 @@ def test_whatever_is_refused_is_a_problem(
         assert answer["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_the_page_of_the_api_has_a_place_for_all_it_links_to() -> None:
+def test_api_documentation_has_an_anchor_for_every_link() -> None:
     page = Client().get("/api/v1/docs").content.decode()
     anchors = set(re.findall(r'id="([^"]+)"', page))
     assert set(re.findall(r'href="#([^"]+)"', page)) <= anchors
@@ -261,7 +261,7 @@ def test_the_page_of_the_api_has_a_place_for_all_it_links_to() -> None:
         assert all(each.get("description") for each in one["parameters"] if each["in"] == "query")
 
 
-def test_the_description_names_every_member_of_a_call() -> None:
+def test_api_description_names_every_member_of_a_call() -> None:
     assert set(Call.model_fields) == set(COLUMNS)
 
 
@@ -273,7 +273,7 @@ def _addresses(record: Record) -> list[str]:
     return [*LISTED, f"calls/{record.failed}", "traces/a%2Ftrace", f"inbox/{record.refused}"]
 
 
-def test_payloads_are_for_keys_that_say_so(record: Record) -> None:
+def test_payloads_require_the_payloads_scope(record: Record) -> None:
     for address in _addresses(record):
         plain, whole = record.get(address, key=record.reader), record.get(address)
         assert (plain.status_code, whole.status_code) == (200, 200), address
@@ -283,12 +283,12 @@ def test_payloads_are_for_keys_that_say_so(record: Record) -> None:
         assert (PAYLOAD in whole.content.decode()) == (address != "open"), address
 
 
-def test_a_key_for_payloads_alone_opens_nothing(record: Record) -> None:
+def test_payloads_scope_alone_gives_no_access(record: Record) -> None:
     key = create_key(record.cast.tenant, "odd", [Scope.PAYLOADS])[1]
     assert record.get("calls", key=key).json()["code"] == "missing_scope"
 
 
-def test_a_payload_is_handed_on_byte_by_byte(acme: Cast) -> None:
+def test_payload_is_returned_unchanged(acme: Cast) -> None:
     start, end = make_call()
     args = '{"n": 1e400, "n": 123456789012345678901234567890, "s": "\\ud800\\u0000"}'
     line = json.dumps({**start, "args": "…"}).replace('"\\u2026"', args)
@@ -308,7 +308,7 @@ def test_a_payload_is_handed_on_byte_by_byte(acme: Cast) -> None:
     )
 
 
-def test_figures_are_those_of_the_pages(record: Record) -> None:
+def test_api_figures_match_the_pages(record: Record) -> None:
     client = signed_in(record.cast.auditor)
 
     def page(path: str) -> str:
@@ -339,7 +339,7 @@ def test_figures_are_those_of_the_pages(record: Record) -> None:
             assert str(row[name]).replace("/", "%252F") in html or str(row[name]) in html, path
 
 
-def test_traces_are_filtered_as_on_their_page(record: Record) -> None:
+def test_traces_are_filtered_like_on_their_page(record: Record) -> None:
     def ids(**query: str) -> set[str]:
         return {one["trace_id"] for one in record.get("traces", **query).json()["traces"]}
 
@@ -351,7 +351,7 @@ def test_traces_are_filtered_as_on_their_page(record: Record) -> None:
     assert (cut["is_cut"], len(cut["calls"]), cut["calls_completed"]) == (True, 2, 3)
 
 
-def test_a_bytes_line_of_the_inbox_is_base64(acme: Cast) -> None:
+def test_binary_inbox_line_is_base64(acme: Cast) -> None:
     post(make_ingest_key(acme.tenant), b'{"type": "\xff\xfe"}')
     client = reader(acme)
     (line,) = client.get("/api/v1/inbox").json()["lines"]

@@ -22,7 +22,7 @@ from tests.support.sign_in import sign_in
 NAMED = ("tool_name", "tool_version", "trace_id", "run_id")
 
 
-def test_nothing_an_agent_wrote_runs_on_any_page(page: Page, acme: Cast) -> None:
+def test_scripts_in_agent_text_run_on_no_page(page: Page, acme: Cast) -> None:
     send_hostile_calls(acme)
     sign_in(page, acme.admin)
     heard = complaints(page)
@@ -56,7 +56,7 @@ def test_nothing_an_agent_wrote_runs_on_any_page(page: Page, acme: Cast) -> None
     assert heard == []
 
 
-def test_new_calls_come_to_a_live_page_and_open_ones_end(page: Page, acme: Cast) -> None:
+def test_live_page_adds_new_calls_and_completes_open_ones(page: Page, acme: Cast) -> None:
     key, now = make_ingest_key(acme.tenant), datetime.now(UTC)
     running = make_call(tool_name="running", started_at=now - timedelta(seconds=20))
     send_events(acme.tenant, [running[0]], key=key)
@@ -90,7 +90,7 @@ def test_new_calls_come_to_a_live_page_and_open_ones_end(page: Page, acme: Cast)
     assert heard == []
 
 
-def test_a_query_is_completed_asked_and_counted(page: Page, acme: Cast) -> None:
+def test_query_is_completed_submitted_and_counted(page: Page, acme: Cast) -> None:
     error = {"type": "UPSTREAM", "message": "no"}
     failed = {"status": "error", "error": error, "meta": {"took_ms": 1}}
     send_events(acme.tenant, make_call(tool_name="search", output=failed))
@@ -117,7 +117,7 @@ def test_a_query_is_completed_asked_and_counted(page: Page, acme: Cast) -> None:
     assert heard == []
 
 
-def test_without_a_script_everything_is_there(
+def test_list_works_without_javascript(
     browser: Browser, live_server: LiveServer, acme: Cast
 ) -> None:
     send_events(acme.tenant, make_call(tool_name="search", duration_ms=3000))
@@ -136,7 +136,7 @@ def test_without_a_script_everything_is_there(
     context.close()
 
 
-def test_no_page_scrolls_sideways_on_a_telephone(page: Page, acme: Cast) -> None:
+def test_no_call_page_scrolls_sideways_on_a_phone(page: Page, acme: Cast) -> None:
     long = "x" * 120
     error = {"type": long, "message": long, "code": long}
     output = {"status": "error", "error": error, "meta": {"took_ms": 1}}

@@ -170,12 +170,12 @@ def recorded(request: pytest.FixtureRequest) -> Cast:
         ("%", set()),
     ],
 )
-def test_each_filter_finds_its_own(recorded: Cast, query: str, found: set[str]) -> None:
+def test_each_filter_matches_its_calls(recorded: Cast, query: str, found: set[str]) -> None:
     assert parse(query).problems == ()
     assert set(ask(recorded, query)) == found
 
 
-def test_not_is_all_others(recorded: Cast) -> None:
+def test_not_matches_all_other_calls(recorded: Cast) -> None:
     """Also those that have no such value at all."""
     everything = set(ask(recorded, ""))
     for query in (
@@ -189,7 +189,7 @@ def test_not_is_all_others(recorded: Cast) -> None:
         assert set(ask(recorded, f"NOT ({query}) OR {query}")) == everything, query
 
 
-def test_words_are_found_in_messages_by_who_sees_them(recorded: Cast) -> None:
+def test_message_search_requires_payload_access(recorded: Cast) -> None:
     """A message quotes payloads: who is not shown it cannot search it either."""
     for user, found in (
         (recorded.editor, ["failed"]),
@@ -208,13 +208,13 @@ def test_words_are_found_in_messages_by_who_sees_them(recorded: Cast) -> None:
         assert [call["tool_name"] for call in answer["calls"]] == found
 
 
-def test_without_a_query_everything_is_listed_the_newest_first(recorded: Cast) -> None:
+def test_empty_query_lists_all_calls_newest_first(recorded: Cast) -> None:
     tools = ask(recorded, "")
     assert len(tools) == 14
     assert tools[-1] == "old"
 
 
-def test_each_row_says_what_happened(recorded: Cast) -> None:
+def test_each_row_describes_its_call(recorded: Cast) -> None:
     page = signed_in(recorded.editor).get("/calls/").content.decode()
     rows = {tool: text(row) for row in page.split("<tr ") for tool in listed_tools(row)}
     assert "failed UPSTREAM 502 · Bad gateway" in rows["failed"]
@@ -234,13 +234,13 @@ def test_each_row_says_what_happened(recorded: Cast) -> None:
         ("state:open since:1h tool:x", "No calls since"),
     ],
 )
-def test_an_empty_answer_says_what_was_asked(recorded: Cast, query: str, expected: str) -> None:
+def test_empty_result_repeats_the_query(recorded: Cast, query: str, expected: str) -> None:
     page = text(signed_in(recorded.viewer).get("/calls/", {"q": query}).content.decode())
     assert "No calls match" in page
     assert expected in page
 
 
-def test_a_mistake_is_shown_in_its_place_and_nothing_is_listed(recorded: Cast) -> None:
+def test_query_error_is_marked_and_nothing_is_listed(recorded: Cast) -> None:
     answer = signed_in(recorded.viewer).get("/calls/", {"q": "tool:plain stat:ok <script>"})
     page = answer.content.decode()
     assert "tool:plain <mark>stat</mark>:ok &lt;script&gt;" in page
@@ -249,7 +249,7 @@ def test_a_mistake_is_shown_in_its_place_and_nothing_is_listed(recorded: Cast) -
     assert 'value="tool:plain stat:ok &lt;script&gt;"' in page
 
 
-def test_the_fields_of_the_form_become_a_query(recorded: Cast) -> None:
+def test_form_fields_become_a_query(recorded: Cast) -> None:
     client = signed_in(recorded.viewer)
     fields = {"q": "tool:old", "tool": "two words", "state": "", "duration": ">1ms", "run": " "}
     answer = client.get("/calls/", fields)
@@ -266,7 +266,7 @@ def test_the_fields_of_the_form_become_a_query(recorded: Cast) -> None:
     assert "duration:<mark>2</mark>" in wrong
 
 
-def test_the_form_of_fields_keeps_what_it_has_no_field_for(recorded: Cast) -> None:
+def test_form_keeps_query_terms_without_a_field(recorded: Cast) -> None:
     client = signed_in(recorded.viewer)
     page = client.get("/calls/", {"q": "tool:plain (NOT state:ok OR x)"}).content.decode()
     fold = page.partition("All filters")[2]
@@ -276,7 +276,7 @@ def test_the_form_of_fields_keeps_what_it_has_no_field_for(recorded: Cast) -> No
     assert answer.headers["Location"] == "/calls/?" + urlencode(params)
 
 
-def test_no_control_drops_a_bad_term_in_silence(recorded: Cast) -> None:
+def test_no_control_drops_an_invalid_term(recorded: Cast) -> None:
     client = signed_in(recorded.viewer)
     params = {"q": "tool:plain stat:ok"}
     page = client.get("/calls/", params).content.decode()
@@ -287,7 +287,7 @@ def test_no_control_drops_a_bad_term_in_silence(recorded: Cast) -> None:
     assert filled.headers["Location"] == "/calls/?" + urlencode(params)
 
 
-def test_the_links_change_one_term_and_keep_the_others(recorded: Cast) -> None:
+def test_links_change_one_term_and_keep_the_others(recorded: Cast) -> None:
     page = signed_in(recorded.viewer).get("/calls/?q=tool:plain+state:ok").content.decode()
     links = {unescape(q) for q in re.findall(r'<a href="\?q=([^"]*)"', page)}
     params = {parse(_decoded(link)).text for link in links}
@@ -302,7 +302,7 @@ def _decoded(query: str) -> str:
     return unquote_plus(query)
 
 
-def test_pages_follow_one_another_without_a_gap_and_back(acme: Cast) -> None:
+def test_pages_are_contiguous_in_both_directions(acme: Cast) -> None:
     send_numbered(acme, 120)
     client = signed_in(acme.viewer)
     forward: list[list[str]] = []
@@ -326,7 +326,7 @@ def test_pages_follow_one_another_without_a_gap_and_back(acme: Cast) -> None:
     assert 'rel="prev"' not in first
 
 
-def test_calls_of_one_instant_are_paged_by_their_ids(acme: Cast) -> None:
+def test_calls_with_the_same_time_are_paged_by_id(acme: Cast) -> None:
     send_events(
         acme.tenant,
         (event for n in range(60) for event in make_call(tool_name=f"t{n}", started_at=NOW)),
@@ -339,7 +339,7 @@ def test_calls_of_one_instant_are_paged_by_their_ids(acme: Cast) -> None:
     assert sorted(listed_tools(first) + listed_tools(second)) == sorted(f"t{n}" for n in range(60))
 
 
-def test_a_rare_call_is_searched_for_within_a_budget(acme: Cast) -> None:
+def test_search_for_a_rare_call_stops_at_the_budget(acme: Cast) -> None:
     send_numbered(acme, 30)
     send_events(
         acme.tenant, make_call(tool_name="rare", case_id="c-7", started_at=NOW - timedelta(hours=1))
@@ -359,7 +359,7 @@ def test_a_rare_call_is_searched_for_within_a_budget(acme: Cast) -> None:
         assert forward.newer is not None, "twenty were walked over, ten are left"
 
 
-def test_a_walk_in_many_stretches_leaves_no_call_out(acme: Cast) -> None:
+def test_search_in_many_steps_omits_no_call(acme: Cast) -> None:
     send_numbered(acme, 30)
     for days in (3, 4, 10, 20, 30):
         send_events(acme.tenant, make_call(case_id="c-7", started_at=NOW - timedelta(days=days)))
@@ -377,7 +377,7 @@ def test_a_walk_in_many_stretches_leaves_no_call_out(acme: Cast) -> None:
         assert (counted.count, counted.until) == (35, None)
 
 
-def test_a_stretch_that_takes_too_long_is_given_up(
+def test_search_step_over_the_time_budget_is_abandoned(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer is as far as the walk came before it, and later statements have their time."""
@@ -397,7 +397,7 @@ def test_a_stretch_that_takes_too_long_is_given_up(
             assert cursor.fetchall() == [("0",)]
 
 
-def test_few_calls_are_searched_to_the_end_however_slow_the_machine(acme: Cast) -> None:
+def test_few_calls_are_searched_completely_without_time_budget(acme: Cast) -> None:
     for days in (1, 10, 30):
         send_events(acme.tenant, make_call(case_id="c-7", started_at=NOW - timedelta(days=days)))
     with tenant_scope(acme.tenant.id):
@@ -409,7 +409,7 @@ def test_few_calls_are_searched_to_the_end_however_slow_the_machine(acme: Cast) 
         assert (few.count, few.until is None) == (1, False)
 
 
-def test_what_failed_is_found_whatever_went_well_since(acme: Cast) -> None:
+def test_failed_calls_are_matched_despite_many_later_successes(acme: Cast) -> None:
     """The budget is spent on what may be it: an hour of calls that went well costs none of it."""
     send_numbered(acme, 30)
     an_hour_ago = NOW - timedelta(hours=1)
@@ -429,7 +429,7 @@ def test_what_failed_is_found_whatever_went_well_since(acme: Cast) -> None:
             assert found.searched_until is None, query
 
 
-def test_a_search_that_gave_up_offers_to_go_on(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exhausted_search_offers_to_continue(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     send_numbered(acme, 30)
     monkeypatch.setattr("audit.queries.call_list.Budget", lambda: Budget(rows=20))
     client = signed_in(acme.viewer)
@@ -444,7 +444,7 @@ def test_a_search_that_gave_up_offers_to_go_on(acme: Cast, monkeypatch: pytest.M
     assert counted == "20+"
 
 
-def test_a_count_says_whether_it_is_exact(acme: Cast) -> None:
+def test_count_reports_exactness(acme: Cast) -> None:
     send_numbered(acme, 30)
     with tenant_scope(acme.tenant.id):
         assert count_calls(parse("tool:tool-01*").wanted, now=NOW).count == 10
@@ -457,7 +457,7 @@ def test_a_count_says_whether_it_is_exact(acme: Cast) -> None:
     assert "Exact count" in answer
 
 
-def test_the_live_tail_shows_what_came_since_and_what_has_ended(acme: Cast) -> None:
+def test_live_tail_shows_new_and_newly_completed_calls(acme: Cast) -> None:
     now = datetime.now(UTC)  # NOW is as old as the test run, and the tail looks two minutes back
     call = make_call(tool_name="running", started_at=now - timedelta(seconds=30))
     send_events(
@@ -481,7 +481,7 @@ def test_the_live_tail_shows_what_came_since_and_what_has_ended(acme: Cast) -> N
     assert "open for" not in text(tail)
 
 
-def test_a_busy_tail_moves_on(acme: Cast) -> None:
+def test_busy_tail_advances(acme: Cast) -> None:
     send_events(
         acme.tenant,
         (
@@ -501,7 +501,7 @@ def test_a_busy_tail_moves_on(acme: Cast) -> None:
     assert client.get("/calls/tail?since=nonsense").status_code == 200
 
 
-def test_what_may_be_written_next_is_known_from_the_calls(recorded: Cast) -> None:
+def test_completions_come_from_stored_calls(recorded: Cast) -> None:
     client = signed_in(recorded.viewer)
 
     def suggested(query: str) -> list[str]:
@@ -548,11 +548,11 @@ def test_what_may_be_written_next_is_known_from_the_calls(recorded: Cast) -> Non
         '/calls/complete?q="',
     ],
 )
-def test_no_address_is_an_error(recorded: Cast, address: str) -> None:
+def test_unusual_urls_cause_no_error(recorded: Cast, address: str) -> None:
     assert signed_in(recorded.viewer).get(address).status_code == 200
 
 
-def test_a_producers_numbers_may_be_any(acme: Cast) -> None:
+def test_extreme_numbers_do_not_overflow(acme: Cast) -> None:
     """The least and largest the contract takes: sums and spans of them must not overflow."""
     usage = {"prompt": 2**63 - 1, "completion": 2**63 - 1}
     output = {"status": "ok", "data": {}, "meta": {"took_ms": 1, "token_usage": usage}}
@@ -569,7 +569,7 @@ def test_a_producers_numbers_may_be_any(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
+def test_hostile_text_is_escaped(acme: Cast, hostile: str) -> None:
     error = {"type": hostile, "code": hostile, "message": hostile}
     output = {"status": "error", "error": error, "meta": {"took_ms": 1}}
     answer = send_events(
@@ -601,7 +601,7 @@ def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
             assert "\u202e" not in page.split("<tbody")[1]
 
 
-def test_htmx_gets_the_same_list_without_the_frame(recorded: Cast) -> None:
+def test_htmx_request_gets_the_list_without_the_frame(recorded: Cast) -> None:
     client = signed_in(recorded.viewer)
     page, part = client.get("/calls/?q=state:ok"), client.get("/calls/?q=state:ok", headers=PARTIAL)
     assert part.content.decode().lstrip().startswith('<div id="call-list"')
@@ -609,26 +609,26 @@ def test_htmx_gets_the_same_list_without_the_frame(recorded: Cast) -> None:
     assert "HX-Request" in page.headers["Vary"]
 
 
-def test_before_the_first_call_the_page_says_where_to_begin(acme: Cast) -> None:
+def test_page_without_calls_explains_the_first_step(acme: Cast) -> None:
     page = text(signed_in(acme.viewer).get("/calls/").content.decode())
     assert "No tool calls yet" in page
 
 
-def test_the_other_tenant_sees_nothing(recorded: Cast, globex: Cast) -> None:
+def test_calls_are_not_visible_to_another_tenant(recorded: Cast, globex: Cast) -> None:
     assert ask(globex, "") == []
     assert ask(globex, "tool:plain") == []
 
 
-def test_anonymous_is_sent_to_sign_in(acme: Cast) -> None:
+def test_anonymous_user_is_redirected_to_sign_in(acme: Cast) -> None:
     answer = Client().get("/calls/?q=state:failed")
     assert answer.headers["Location"] == f"/login?next={quote('/calls/?q=state:failed')}"
 
 
-def test_the_list_takes_no_post(acme: Cast) -> None:
+def test_list_rejects_post(acme: Cast) -> None:
     assert signed_in(acme.viewer).post("/calls/").status_code == 405
 
 
-def test_a_full_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
+def test_full_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     send_numbered(acme, 60)
     client = signed_in(acme.viewer)
     with statements(FRAME + 2):  # rows, views
@@ -648,7 +648,7 @@ def read(cast: Cast, key: str | None = None, **query: str) -> Any:
     return Client().get("/api/v1/calls", query, headers={"Authorization": f"Bearer {key}"})
 
 
-def test_the_api_lists_the_same_calls_page_after_page(acme: Cast) -> None:
+def test_api_lists_the_same_calls_in_pages(acme: Cast) -> None:
     send_numbered(acme, 25)
     found: list[str] = []
     query = {"q": "state:ok", "limit": "10"}
@@ -661,7 +661,7 @@ def test_the_api_lists_the_same_calls_page_after_page(acme: Cast) -> None:
     assert found == [f"tool-{n:03}" for n in reversed(range(25))]
 
 
-def test_a_call_of_the_api_has_every_member(acme: Cast) -> None:
+def test_api_call_contains_every_member(acme: Cast) -> None:
     call = make_call(
         tool_name="get_weather",
         tool_version="4",
@@ -702,7 +702,7 @@ def test_a_call_of_the_api_has_every_member(acme: Cast) -> None:
         ({"limit": "²"}, "limit", {}),
     ],
 )
-def test_the_api_refuses_what_it_cannot_read(
+def test_api_rejects_invalid_parameters(
     acme: Cast, query: dict[str, str], code: str, more: dict[str, int]
 ) -> None:
     answer = read(acme, **query)
@@ -713,14 +713,14 @@ def test_the_api_refuses_what_it_cannot_read(
     assert {name: document[name] for name in more} == more
 
 
-def test_the_api_is_for_keys_that_may_read(acme: Cast) -> None:
+def test_api_requires_the_read_scope(acme: Cast) -> None:
     send_events(acme.tenant, make_call(), key=make_ingest_key(acme.tenant))
     _, ingest_only = create_key(acme.tenant, "sender", [Scope.INGEST])
     assert read(acme, ingest_only).status_code == 403
 
 
 @pytest.mark.parametrize("query", ["NOT state:k", "state:ok OR", "(state:ok", "bad:", "state:k"])
-def test_a_query_with_a_bad_term_finds_nothing(recorded: Cast, query: str) -> None:
+def test_invalid_query_matches_no_calls(recorded: Cast, query: str) -> None:
     browser = signed_in(recorded.admin)
     params = urlencode({"q": query})
     assert listed_tools(browser.get("/calls/").content.decode())

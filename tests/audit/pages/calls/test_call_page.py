@@ -45,7 +45,7 @@ def body(cast: Cast, where: str) -> str:
     return str(answer.content.decode())
 
 
-def test_arguments_output_context_and_log_are_shown(acme: Cast) -> None:
+def test_page_shows_arguments_output_context_and_events(acme: Cast) -> None:
     where = send(
         acme,
         args={"city": "London"},
@@ -69,7 +69,7 @@ def test_arguments_output_context_and_log_are_shown(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["fallback", "error-result"])
-def test_what_a_guard_gave_instead_is_not_what_broke_the_schema(acme: Cast, outcome: str) -> None:
+def test_guard_replacement_is_not_marked_as_violation(acme: Cast, outcome: str) -> None:
     data = {"summary": "not available"}
     page = body(
         acme,
@@ -84,7 +84,7 @@ def test_what_a_guard_gave_instead_is_not_what_broke_the_schema(acme: Cast, outc
     assert "ENUM_MISMATCH" in page.split("<h3>Output")[0]
 
 
-def test_what_the_tool_returned_is_shown_marked_where_its_guard_refused_it(acme: Cast) -> None:
+def test_output_rejected_by_the_guard_is_shown_with_marks(acme: Cast) -> None:
     violation = {
         "path": "$.humidity",
         "severity": "error",
@@ -113,7 +113,7 @@ def test_what_the_tool_returned_is_shown_marked_where_its_guard_refused_it(acme:
     assert "<h3>Output" not in page
 
 
-def test_an_error_is_shown_whole(acme: Cast) -> None:
+def test_error_details_are_shown_completely(acme: Cast) -> None:
     error = FAILED_OUTPUT["error"] | {
         "message": "first line\nsecond line",
         "code": "HTTP_502",
@@ -136,7 +136,7 @@ def test_an_error_is_shown_whole(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("who", ["editor", "viewer"])
-def test_a_call_that_went_well_shows_no_error(acme: Cast, who: str) -> None:
+def test_successful_call_shows_no_error(acme: Cast, who: str) -> None:
     """Whichever attempt it was: SDKs say that of every call."""
     output = {"status": "ok", "data": {}, "meta": {"took_ms": 1, "attempt": 2}}
     page = signed_in(getattr(acme, who)).get(send(acme, output=output)).content.decode()
@@ -145,7 +145,7 @@ def test_a_call_that_went_well_shows_no_error(acme: Cast, who: str) -> None:
     assert "No error message." not in page
 
 
-def test_a_violation_is_marked_at_its_value_with_what_it_was(acme: Cast) -> None:
+def test_violation_is_marked_at_its_value_with_the_original_value(acme: Cast) -> None:
     violation = {
         "path": "$.temperature",
         "severity": "error",
@@ -176,20 +176,20 @@ def test_a_violation_is_marked_at_its_value_with_what_it_was(acme: Cast) -> None
     assert cell == '$.temperature COERCED number string "72.5" → 72.5'
 
 
-def test_an_output_without_an_envelope_is_shown_as_it_is(acme: Cast) -> None:
+def test_output_without_an_envelope_is_shown_unchanged(acme: Cast) -> None:
     for output in ("plain", {"status": "ok"}, {"status": "error", "error": "text"}, [1], None):
         page = text(body(acme, send(acme, output=output)))
         compact = page.replace(" ", "")
         assert json.dumps(output).replace(" ", "") in compact or output is None
 
 
-def test_an_open_call_says_what_is_missing(acme: Cast) -> None:
+def test_open_call_reports_the_missing_end(acme: Cast) -> None:
     shown = text(body(acme, send(acme, is_open=True, timeouts_ms=1_000)))
     assert "No end event yet, and the timeout has passed" in shown
     assert "overdue" in shown
 
 
-def test_an_end_that_came_alone_is_shown(acme: Cast) -> None:
+def test_end_without_a_start_is_shown(acme: Cast) -> None:
     _, end = make_call()
     send_events(acme.tenant, [end])
     shown = text(body(acme, address(end)))
@@ -197,7 +197,7 @@ def test_an_end_that_came_alone_is_shown(acme: Cast) -> None:
     assert "Arguments" not in shown
 
 
-def test_an_erased_payload_leaves_what_the_index_knows(acme: Cast) -> None:
+def test_erased_payload_leaves_the_indexed_values(acme: Cast) -> None:
     import os
 
     import psycopg
@@ -212,7 +212,7 @@ def test_an_erased_payload_leaves_what_the_index_knows(acme: Cast) -> None:
     assert signed_in(acme.editor).get(f"{where}/start").status_code == 404
 
 
-def test_the_events_are_given_as_the_very_bytes(acme: Cast) -> None:
+def test_raw_events_are_served_byte_for_byte(acme: Cast) -> None:
     start, end = make_call(args={"weird": '</pre><script>"\u202e'})
     send_events(acme.tenant, [start, end])
     client = signed_in(acme.editor)
@@ -223,7 +223,7 @@ def test_the_events_are_given_as_the_very_bytes(acme: Cast) -> None:
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_a_big_output_is_cut_and_leads_to_the_whole(acme: Cast) -> None:
+def test_large_output_is_truncated_with_a_link_to_the_raw_event(acme: Cast) -> None:
     where = send(acme, output=[{"n": n, "text": "x" * 90} for n in range(900)])
     page = body(acme, where)
     assert "Show the full raw event" in page
@@ -231,7 +231,7 @@ def test_a_big_output_is_cut_and_leads_to_the_whole(acme: Cast) -> None:
     assert len(signed_in(acme.editor).get(f"{where}/end").content) > 90_000
 
 
-def test_identical_calls_and_the_failures_beside_are_linked(acme: Cast) -> None:
+def test_identical_calls_and_neighbouring_failures_are_linked(acme: Cast) -> None:
     when = datetime.now(UTC) - timedelta(minutes=1)
     events = [
         make_call(started_at=when + timedelta(seconds=n), output=FAILED_OUTPUT) for n in range(3)
@@ -250,7 +250,7 @@ def test_identical_calls_and_the_failures_beside_are_linked(acme: Cast) -> None:
     assert re.findall(r'hx-get="([^"]*)"', failures) == [address(before), address(after)]
 
 
-def test_of_many_identical_calls_all_are_linked(acme: Cast) -> None:
+def test_many_identical_calls_are_linked_through_a_list(acme: Cast) -> None:
     events = [make_call(call_id="same one") for _ in range(22)]
     send_events(acme.tenant, [event for call in events for event in call])
     page = body(acme, address(events[0][0]))
@@ -260,7 +260,7 @@ def test_of_many_identical_calls_all_are_linked(acme: Cast) -> None:
     assert body(acme, unescape(link[1])).count('<tr id="r-') == 22
 
 
-def test_the_version_leads_to_the_registry_where_that_knows_the_tool(acme: Cast) -> None:
+def test_version_links_to_the_registry_if_the_tool_is_registered(acme: Cast) -> None:
     contract = ToolContract.model_validate(make_contract(name="get weather&x"))
     with tenant_scope(acme.tenant.id):
         register_contracts(acme.tenant, [contract], Publisher(key_id="key"))
@@ -275,7 +275,7 @@ def test_the_version_leads_to_the_registry_where_that_knows_the_tool(acme: Cast)
     assert "This tool is not registered" in unknown
 
 
-def test_what_a_call_shares_with_others_leads_to_them(acme: Cast) -> None:
+def test_shared_context_values_link_to_matching_calls(acme: Cast) -> None:
     other = send(acme, tool_name="other", run_id='run "7" ü')
     page = body(acme, send(acme, run_id='run "7" ü', producer_id="web-1", locale="de-CH"))
     link = re.search(r'<dt>Run</dt><dd class="mono free"><a href="([^"]*)"', page)
@@ -287,7 +287,7 @@ def test_what_a_call_shares_with_others_leads_to_them(acme: Cast) -> None:
     assert '<dt>Locale</dt><dd class="mono free">de-CH</dd>' in page
 
 
-def test_htmx_gets_the_panel_alone(acme: Cast) -> None:
+def test_htmx_request_gets_only_the_panel(acme: Cast) -> None:
     where = send(acme, guard=VIOLATED_GUARD)
     part = signed_in(acme.editor).get(where, headers=PARTIAL).content.decode()
     assert part.strip().startswith('<section class="card panel" id="call-panel"')
@@ -305,7 +305,7 @@ def test_htmx_gets_the_panel_alone(acme: Cast) -> None:
         f"/calls/{DAY}/{{}}/middle",
     ],
 )
-def test_a_bad_address_is_not_found(acme: Cast, where: str) -> None:
+def test_invalid_url_is_not_found(acme: Cast, where: str) -> None:
     known = send(acme).rpartition("/")[2]
     client = signed_in(acme.editor)
     assert client.get(where.format(known)).status_code == 404
@@ -313,20 +313,20 @@ def test_a_bad_address_is_not_found(acme: Cast, where: str) -> None:
     assert (part.status_code, b"<html" in part.content) == (404, False)
 
 
-def test_the_other_tenant_finds_nothing(acme: Cast, globex: Cast) -> None:
+def test_call_is_not_found_for_another_tenant(acme: Cast, globex: Cast) -> None:
     where = send(acme)
     client = signed_in(globex.admin)
     for path in (where, f"{where}/start", f"{where}/end"):
         assert client.get(path).status_code == 404
 
 
-def test_anonymous_is_sent_to_sign_in(acme: Cast) -> None:
+def test_anonymous_user_is_redirected_to_sign_in(acme: Cast) -> None:
     where = send(acme)
     assert Client().get(where).headers["Location"] == f"/login?next={where}"
     assert "HX-Redirect" in Client().get(where, headers=PARTIAL).headers
 
 
-def test_the_panel_costs_a_fixed_number_of_statements(acme: Cast) -> None:
+def test_panel_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     where = send(acme, guard=VIOLATED_GUARD)
     client = signed_in(acme.editor)
     # The call, the span it ran in, its violations, alike ones, neighbours, the log, holds, whether

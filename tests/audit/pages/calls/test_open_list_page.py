@@ -34,7 +34,7 @@ def fresh_now() -> None:
 LONG_AGO = NOW - timedelta(hours=1)
 
 
-def test_each_kind_is_listed_apart(acme: Cast) -> None:
+def test_each_kind_of_open_call_is_listed_separately(acme: Cast) -> None:
     send_each_kind(acme)
     assert tools_by_kind(acme) == {
         "": ["anonymous", "both", "crashed", "fresh", "just-begun", "overdue", "within"],
@@ -45,13 +45,13 @@ def test_each_kind_is_listed_apart(acme: Cast) -> None:
     }
 
 
-def test_what_is_counted_is_what_is_listed(acme: Cast) -> None:
+def test_counts_match_the_listed_calls(acme: Cast) -> None:
     send_each_kind(acme)
     page = text(signed_in(acme.viewer).get("/calls/open").content.decode())
     assert "All open 7 Running 4 Overdue 2 Presumed crashed 2 Orphan ends 1" in page
 
 
-def test_rows_and_statements_judge_alike(acme: Cast) -> None:
+def test_python_and_sql_classify_open_calls_alike(acme: Cast) -> None:
     send_each_kind(acme)
     now = datetime.now(UTC)
     with tenant_scope(acme.tenant.id):
@@ -76,7 +76,7 @@ def test_rows_and_statements_judge_alike(acme: Cast) -> None:
         assert (tool in listed["running"]) == (condition == "running")
 
 
-def test_a_late_end_closes_its_call(acme: Cast) -> None:
+def test_late_end_completes_its_call(acme: Cast) -> None:
     start, end = make_call(
         tool_name="late", started_at=LONG_AGO, timeouts_ms=1000, producer_id="silent"
     )
@@ -89,7 +89,7 @@ def test_a_late_end_closes_its_call(acme: Cast) -> None:
     assert listed_tools(page) == ["late"]
 
 
-def test_a_late_start_gives_an_orphan_its_parent_back(acme: Cast) -> None:
+def test_late_start_completes_an_orphan_end(acme: Cast) -> None:
     start, end = make_call(tool_name="orphan")
     send_events(acme.tenant, [end])
     assert tools_by_kind(acme)["orphan"] == ["orphan"]
@@ -99,7 +99,7 @@ def test_a_late_start_gives_an_orphan_its_parent_back(acme: Cast) -> None:
     assert tools_by_kind(acme)["orphan"] == []
 
 
-def test_each_row_says_how_it_stands(acme: Cast) -> None:
+def test_each_row_shows_its_state(acme: Cast) -> None:
     send_each_kind(acme)
     page = signed_in(acme.viewer).get("/calls/open").content.decode()
     rows = {
@@ -115,7 +115,7 @@ def test_each_row_says_how_it_stands(acme: Cast) -> None:
     assert "alive" in rows["fresh"]
 
 
-def test_a_query_narrows_it_down(acme: Cast) -> None:
+def test_query_filters_the_open_calls(acme: Cast) -> None:
     send_each_kind(acme)
     client = signed_in(acme.viewer)
     assert listed_tools(client.get("/calls/open", {"q": "tool:fre*"}).content.decode()) == ["fresh"]
@@ -141,12 +141,12 @@ def test_a_query_narrows_it_down(acme: Cast) -> None:
         ("nonsense", "No open calls"),
     ],
 )
-def test_when_there_is_nothing_that_is_good(acme: Cast, kind: str, expected: str) -> None:
+def test_empty_list_is_explained_for_each_kind(acme: Cast, kind: str, expected: str) -> None:
     answer = signed_in(acme.viewer).get("/calls/open", {"kind": kind})
     assert expected in text(answer.content.decode())
 
 
-def test_pages_follow_one_another(acme: Cast) -> None:
+def test_pages_are_contiguous(acme: Cast) -> None:
     send_events(
         acme.tenant,
         (
@@ -167,7 +167,7 @@ def test_pages_follow_one_another(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
+def test_hostile_text_is_escaped(acme: Cast, hostile: str) -> None:
     send_events(acme.tenant, open_call(hostile, trace_id=hostile, producer_id=hostile))
     for query in ("", f"no:{hostile}"):  # the second is no query: nothing is listed
         page = signed_in(acme.viewer).get("/calls/open", {"q": query}).content.decode()
@@ -177,12 +177,12 @@ def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
         assert ("<tbody>" in page) is (not query)
 
 
-def test_the_other_tenant_sees_nothing(acme: Cast, globex: Cast) -> None:
+def test_open_calls_are_not_visible_to_another_tenant(acme: Cast, globex: Cast) -> None:
     send_each_kind(acme)
     assert set(map(tuple, tools_by_kind(globex).values())) == {()}
 
 
-def test_a_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
+def test_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     send_each_kind(acme)
     client = signed_in(acme.viewer)
     with statements(
@@ -191,7 +191,7 @@ def test_a_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
         client.get("/calls/open")
 
 
-def test_orphans_have_an_index_of_their_own(acme: Cast) -> None:
+def test_orphan_query_uses_an_index(acme: Cast) -> None:
     send_each_kind(acme)
     with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")

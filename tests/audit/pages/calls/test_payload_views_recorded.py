@@ -39,7 +39,7 @@ def sent(cast: Cast) -> tuple[str, str]:
     ("address", "verb"),
     [("{call}", "call.view"), ("/traces/t1?call={id}", "call.view"), ("{call}/start", "call.raw")],
 )
-def test_a_payload_that_was_shown(acme: Cast, address: str, verb: str) -> None:
+def test_payload_view_is_recorded(acme: Cast, address: str, verb: str) -> None:
     pk, call = sent(acme)
     address = address.format(call=call, id=pk)
     assert b"secret" in signed_in(acme.editor).get(address).content
@@ -50,7 +50,7 @@ def test_a_payload_that_was_shown(acme: Cast, address: str, verb: str) -> None:
     assert len(views(acme)) == 1, "a list shows none"
 
 
-def test_the_same_in_one_minute_is_told_once(acme: Cast) -> None:
+def test_repeated_views_within_a_minute_are_recorded_once(acme: Cast) -> None:
     _, call = sent(acme)
     client = signed_in(acme.editor)
     for _ in range(8):
@@ -61,7 +61,7 @@ def test_the_same_in_one_minute_is_told_once(acme: Cast) -> None:
     assert len(views(acme)) == before + 1, "another person's is another"
 
 
-def test_refused_lines_and_searches(acme: Cast) -> None:
+def test_views_of_rejected_events_and_payload_searches_are_recorded(acme: Cast) -> None:
     post(make_ingest_key(acme.tenant), json.dumps({"args": "secret", "type": "x"}).encode())
     with tenant_scope(acme.tenant.id):
         line = RejectedEvent.objects.for_tenant(acme.tenant.id).get()
@@ -84,7 +84,7 @@ def reading(cast: Cast, *scopes: Scope) -> Client:
     return Client(headers={"Authorization": f"Bearer {text}"})
 
 
-def test_a_key_that_reads_payloads_is_on_record_by_operation(acme: Cast) -> None:
+def test_payload_reads_by_api_key_are_recorded_by_operation(acme: Cast) -> None:
     pk, _ = sent(acme)
     reading(acme, Scope.READ).get(f"/api/v1/calls/{pk}")
     assert views(acme) == [], "it was given none"
@@ -105,7 +105,7 @@ def test_a_key_that_reads_payloads_is_on_record_by_operation(acme: Cast) -> None
     assert first.details == {"address": f"/api/v1/calls/{pk}"}
 
 
-def test_a_report_made_by_a_key(acme: Cast) -> None:
+def test_report_created_by_an_api_key_is_recorded(acme: Cast) -> None:
     client = reading(acme, Scope.READ)
     answer = client.post("/api/v1/reports", {"range": "1h"}, content_type="application/json")
     with tenant_scope(acme.tenant.id):

@@ -24,7 +24,7 @@ def save(user: User, name: str, query: str = "state:error  tool:a") -> str:
     return text(answer.content.decode())
 
 
-def test_a_view_is_kept_shown_and_forgotten(acme: Cast) -> None:
+def test_view_is_saved_listed_and_deleted(acme: Cast) -> None:
     assert "View “Bad ones” saved" in save(acme.viewer, "Bad ones")
     page = signed_in(acme.viewer).get("/calls/").content.decode()
     assert 'href="/calls/?q=state%3Aerror%20tool%3Aa" title="state:error tool:a"' in page
@@ -34,7 +34,7 @@ def test_a_view_is_kept_shown_and_forgotten(acme: Cast) -> None:
     assert names(acme, acme.viewer) == []
 
 
-def test_a_name_is_given_once(acme: Cast) -> None:
+def test_saving_under_an_existing_name_replaces_the_view(acme: Cast) -> None:
     save(acme.viewer, "mine", "tool:a")
     save(acme.viewer, "mine", "tool:b")
     with tenant_scope(acme.tenant.id):
@@ -42,7 +42,7 @@ def test_a_name_is_given_once(acme: Cast) -> None:
     assert view.query == "tool:b"
 
 
-def test_nobody_else_sees_it_or_forgets_it(acme: Cast) -> None:
+def test_views_are_private_to_their_user(acme: Cast) -> None:
     save(acme.viewer, "mine")
     assert names(acme, acme.admin) == []
     with tenant_scope(acme.tenant.id):
@@ -51,7 +51,7 @@ def test_nobody_else_sees_it_or_forgets_it(acme: Cast) -> None:
     assert names(acme, acme.viewer) == ["mine"]
 
 
-def test_in_another_tenant_one_has_other_views(acme: Cast, globex: Cast) -> None:
+def test_views_are_separate_for_each_tenant(acme: Cast, globex: Cast) -> None:
     with tenant_scope(globex.tenant.id):
         add_member(globex.tenant, acme.viewer, Role.VIEWER)
     client = signed_in(acme.viewer)
@@ -74,12 +74,12 @@ def test_in_another_tenant_one_has_other_views(acme: Cast, globex: Cast) -> None
         ("fine", "tool:a\x00", "Nothing was saved. At character 6: The value contains a character"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(acme: Cast, name: str, query: str, expected: str) -> None:
+def test_invalid_view_is_rejected(acme: Cast, name: str, query: str, expected: str) -> None:
     assert expected in save(acme.viewer, name, query)
     assert names(acme, acme.viewer) == []
 
 
-def test_nobody_keeps_views_without_end(acme: Cast) -> None:
+def test_number_of_views_is_limited(acme: Cast) -> None:
     for n in range(MAX_VIEWS):
         signed_in(acme.viewer).post("/calls/views", {"name": f"view {n}", "q": "tool:a"})
     assert "You already have 50 views" in save(acme.viewer, "one more")
@@ -87,7 +87,7 @@ def test_nobody_keeps_views_without_end(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("hostile", [one for one in HOSTILE if "\x00" not in one])
-def test_hostile_names_stay_text(acme: Cast, hostile: str) -> None:
+def test_hostile_names_are_escaped(acme: Cast, hostile: str) -> None:
     page = signed_in(acme.viewer).post(
         "/calls/views",
         {"name": hostile, "q": f'tool:"{hostile.replace(chr(34), "")}"'},

@@ -88,7 +88,7 @@ def late_start() -> dict[str, Any]:
 # the list
 
 
-def test_each_line_says_why_it_was_refused(acme: Cast) -> None:
+def test_each_event_shows_its_rejection_reason(acme: Cast) -> None:
     conflict(acme, duration_ms=5.0)
     refuse(acme, b'{"type": "toolExecutionStart", oops')
     page = text(shown(acme.editor, "/inbox/"))
@@ -97,7 +97,7 @@ def test_each_line_says_why_it_was_refused(acme: Cast) -> None:
     assert '"toolExecutionStart", oops' in page
 
 
-def test_a_viewer_sees_reasons_but_no_payload(acme: Cast) -> None:
+def test_viewer_sees_reasons_without_payloads(acme: Cast) -> None:
     call = make_call(trace_id="secret-city", is_open=True)[START] | {"started_at": "never"}
     (row,) = refuse(acme, json.dumps(call).encode(), code="invalid_event")
     for path in ("/inbox/", f"/inbox/{row.id}"):
@@ -109,7 +109,7 @@ def test_a_viewer_sees_reasons_but_no_payload(acme: Cast) -> None:
     assert "export" not in shown(acme.viewer, "/inbox/")
 
 
-def test_the_navigation_counts_what_waits(acme: Cast) -> None:
+def test_navigation_shows_the_number_of_waiting_events(acme: Cast) -> None:
     count = re.compile(r'class="nav-count"[^>]*>(\d+)<')
     assert count.search(shown(acme.viewer, "/traces/")) is None
     first, _ = refuse(acme, b"{", b"[")
@@ -118,7 +118,7 @@ def test_the_navigation_counts_what_waits(acme: Cast) -> None:
     assert count.findall(shown(acme.viewer, "/tools/")) == ["1"]
 
 
-def test_filters_by_code_time_and_outcome(acme: Cast) -> None:
+def test_events_are_filtered_by_code_time_and_resolution(acme: Cast) -> None:
     conflict(acme, duration_ms=5.0)
     broken, discarded = refuse(acme, b"{", b"[1")
     act(acme.editor, discarded, "discard", reason="a test")
@@ -138,7 +138,7 @@ def test_filters_by_code_time_and_outcome(acme: Cast) -> None:
     assert "No matching events" in shown(acme.viewer, "/inbox/?code=in_future")
 
 
-def test_lines_older_than_the_range_are_left_out(acme: Cast) -> None:
+def test_events_older_than_the_range_are_excluded(acme: Cast) -> None:
     (row,) = refuse(acme, b"{")
     with tenant_scope(acme.tenant.id):
         for minutes, expected in ((5, 1), (-5, 0)):
@@ -148,7 +148,7 @@ def test_lines_older_than_the_range_are_left_out(acme: Cast) -> None:
     assert first_id_of(row.received_at) < row.id
 
 
-def test_pages_lead_through_all_lines_and_back(acme: Cast) -> None:
+def test_pages_are_contiguous_in_both_directions(acme: Cast) -> None:
     refuse(acme, *(b"{ %d" % n for n in range(120)))
     client = signed_in(acme.viewer)
 
@@ -171,15 +171,13 @@ def test_pages_lead_through_all_lines_and_back(acme: Cast) -> None:
     assert ids(client.get(back).content.decode()) == ids(pages[1])
 
 
-def test_an_empty_inbox_says_what_it_is_for(acme: Cast) -> None:
+def test_empty_inbox_is_explained(acme: Cast) -> None:
     assert "No waiting events" in shown(acme.viewer, "/inbox/")
     assert "<html" not in shown(acme.viewer, "/inbox/", headers=PARTIAL)
 
 
 @pytest.mark.parametrize("query", ["before=x", "state=odd", "range=9y", "after=%00", "code=%00"])
-def test_what_cannot_be_read_of_an_address_is_said_and_lists_nothing(
-    acme: Cast, query: str
-) -> None:
+def test_invalid_parameters_are_reported_and_nothing_is_listed(acme: Cast, query: str) -> None:
     refuse(acme, b"{")
     page = text(shown(acme.viewer, f"/inbox/?{query}"))
     assert "Invalid filter" in page
@@ -187,7 +185,7 @@ def test_what_cannot_be_read_of_an_address_is_said_and_lists_nothing(
     assert "1 byte" not in page
 
 
-def test_a_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
+def test_pages_use_a_fixed_number_of_statements(acme: Cast) -> None:
     refuse(acme, *(b"{ %d" % n for n in range(60)))
     _, row = conflict(acme, duration_ms=5.0)
     client = signed_in(acme.editor)
@@ -207,7 +205,7 @@ def test_a_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
         ({"state": "all", "code": ""}, "rejected_event_pkey"),
     ],
 )
-def test_the_list_walks_an_index_under_row_level_security(
+def test_list_query_uses_an_index_under_row_level_security(
     acme: Cast, wanted: dict[str, str], index: str
 ) -> None:
     # Of an empty table all indexes cost the same, and which is taken is chance.
@@ -240,7 +238,7 @@ def test_the_list_walks_an_index_under_row_level_security(
 # one line
 
 
-def test_what_breaks_the_contract_is_marked_in_its_place(acme: Cast) -> None:
+def test_contract_violations_are_marked_in_the_event(acme: Cast) -> None:
     guard = {"strategy": "throw", "outcome": "failed", "violations": [{"path": "$"}]}
     end = make_call(guard=guard)[END] | {"duration_ms": -1}
     del end["started_at"]
@@ -262,16 +260,14 @@ def test_what_breaks_the_contract_is_marked_in_its_place(acme: Cast) -> None:
         (b"plain words", 0, "plain words"),
     ],
 )
-def test_where_the_bytes_stop_being_json_is_shown(
-    acme: Cast, raw: bytes, at: int, seen: str
-) -> None:
+def test_position_of_a_json_error_is_shown(acme: Cast, raw: bytes, at: int, seen: str) -> None:
     (row,) = refuse(acme, raw)
     page = text(shown(acme.editor, f"/inbox/{row.id}"))
     assert f"Parse error at byte {at} :" in page
     assert seen in page
 
 
-def test_bytes_that_are_no_text_are_shown_as_bytes(acme: Cast) -> None:
+def test_binary_event_is_shown_as_hex_dump(acme: Cast) -> None:
     (row,) = refuse(acme, b"\xff\x00<script>\x1b[31m")
     page = shown(acme.editor, f"/inbox/{row.id}")
     assert (
@@ -281,7 +277,7 @@ def test_bytes_that_are_no_text_are_shown_as_bytes(acme: Cast) -> None:
     assert "bytes that a text field can't hold" in page
 
 
-def test_hostile_text_stays_text(acme: Cast) -> None:
+def test_hostile_text_is_escaped(acme: Cast) -> None:
     members = {f"k{n}{text}": text for n, text in enumerate(HOSTILE)}
     wrong = json.dumps(make_call()[END] | members | {"started_at": HOSTILE[0]})
     broken = wrong[:-1] + HOSTILE[0]
@@ -293,7 +289,7 @@ def test_hostile_text_stays_text(acme: Cast) -> None:
             assert "\u202e" not in page.partition("<textarea")[0]
 
 
-def test_a_conflict_stands_beside_the_stored_event(acme: Cast) -> None:
+def test_conflict_is_compared_with_the_stored_event(acme: Cast) -> None:
     call, row = conflict(acme, duration_ms=5.5, is_error=True)
     page = shown(acme.editor, f"/inbox/{row.id}")
     day = datetime.fromisoformat(call[START]["started_at"]).date()
@@ -306,7 +302,7 @@ def test_a_conflict_stands_beside_the_stored_event(acme: Cast) -> None:
     assert "rejected: the call already has this event" in text(page)
 
 
-def test_of_a_long_line_the_beginning_was_kept_and_cannot_be_sent(acme: Cast) -> None:
+def test_truncated_event_cannot_be_retried(acme: Cast) -> None:
     end = make_call(output={"status": "ok", "data": "x" * 70_000})[END] | {"duration_ms": "no"}
     (row,) = refuse(acme, json.dumps(end).encode(), code="invalid_event")
     page = text(shown(acme.editor, f"/inbox/{row.id}"))
@@ -316,7 +312,7 @@ def test_of_a_long_line_the_beginning_was_kept_and_cannot_be_sent(acme: Cast) ->
     assert reread(row).resolution is None
 
 
-def test_auth_is_not_in_the_inbox_and_the_rest_can_be_sent(acme: Cast) -> None:
+def test_auth_is_removed_and_the_rest_can_be_retried(acme: Cast) -> None:
     call = make_call(is_open=True)
     (row,) = refuse(acme, json.dumps(call[START] | {"auth": "s3cret"}).encode())
     page = shown(acme.admin, f"/inbox/{row.id}")
@@ -325,7 +321,7 @@ def test_auth_is_not_in_the_inbox_and_the_rest_can_be_sent(acme: Cast) -> None:
     assert "Event stored" in act(acme.editor, row, "send")
 
 
-def test_another_tenants_line_is_not_there(acme: Cast, globex: Cast) -> None:
+def test_event_is_not_found_for_another_tenant(acme: Cast, globex: Cast) -> None:
     (row,) = refuse(acme, b"{")
     client = signed_in(globex.admin)
     assert client.get(f"/inbox/{row.id}").status_code == 404
@@ -337,9 +333,7 @@ def test_another_tenants_line_is_not_there(acme: Cast, globex: Cast) -> None:
 # sending again
 
 
-def test_a_line_sent_again_after_the_fix_is_stored(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retried_event_is_stored_after_a_fix(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     event = late_start()
     (row,) = refuse(acme, json.dumps(event).encode(), code="in_future")
     monkeypatch.setattr("audit.events.candidates.CLOCKS_DIFFER_US", 3 * 86_400_000_000)  # the fix
@@ -357,7 +351,7 @@ def test_a_line_sent_again_after_the_fix_is_stored(
     assert_consistent(acme.tenant)
 
 
-def test_an_edited_copy_may_have_lines_and_takes_the_place_of_the_broken_one(acme: Cast) -> None:
+def test_edited_multi_line_copy_replaces_the_invalid_event(acme: Cast) -> None:
     start, end = make_call(args={"text": "a\u2028b"})
     (row,) = refuse(acme, json.dumps(end | {"duration_ms": "twenty"}).encode())
     send_events(acme.tenant, [start])
@@ -373,7 +367,7 @@ def test_an_edited_copy_may_have_lines_and_takes_the_place_of_the_broken_one(acm
     assert_consistent(acme.tenant)
 
 
-def test_a_line_that_was_stored_meanwhile_is_a_duplicate(acme: Cast) -> None:
+def test_retried_event_that_is_already_stored_is_a_duplicate(acme: Cast) -> None:
     call = make_call(is_open=True)
     (row,) = refuse(acme, json.dumps(call[START] | {"auth": "x"}).encode())
     send_events(acme.tenant, call)
@@ -383,7 +377,7 @@ def test_a_line_that_was_stored_meanwhile_is_a_duplicate(acme: Cast) -> None:
     assert reread(row).resolution == "duplicate"
 
 
-def test_what_is_refused_again_waits_as_a_line_of_its_own(acme: Cast) -> None:
+def test_event_rejected_again_waits_as_a_new_inbox_event(acme: Cast) -> None:
     _, row = conflict(acme, duration_ms=5.0)
     page = act(acme.editor, row, "send")
     assert "Rejected again" in page
@@ -408,7 +402,7 @@ def test_what_is_refused_again_waits_as_a_line_of_its_own(acme: Cast) -> None:
         ),
     ],
 )
-def test_what_cannot_be_sent_changes_nothing(acme: Cast, edited: str, word: str) -> None:
+def test_invalid_edit_changes_nothing(acme: Cast, edited: str, word: str) -> None:
     (row,) = refuse(acme, b"{")
     assert word in act(acme.editor, row, "send", line=edited)
     assert reread(row).resolution is None
@@ -416,7 +410,7 @@ def test_what_cannot_be_sent_changes_nothing(acme: Cast, edited: str, word: str)
         assert RejectedEvent.objects.for_tenant(acme.tenant.id).count() == 1
 
 
-def test_a_database_that_refuses_leaves_the_line_waiting(
+def test_database_failure_leaves_the_event_waiting(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within the transaction of the page: what failed must not take the page along."""
@@ -435,7 +429,7 @@ def test_a_database_that_refuses_leaves_the_line_waiting(
     assert "Event stored" in act(acme.editor, row, "send", line=edited)
 
 
-def test_only_once(acme: Cast) -> None:
+def test_event_is_resolved_only_once(acme: Cast) -> None:
     (row,) = refuse(acme, b"{")
     act(acme.editor, row, "discard", reason="first")
     for action, data in (("send", {}), ("discard", {"reason": "second"})):
@@ -448,7 +442,7 @@ def test_only_once(acme: Cast) -> None:
 # discarding
 
 
-def test_a_discarded_line_stays_with_who_when_and_why(acme: Cast) -> None:
+def test_discarded_event_keeps_user_time_and_reason(acme: Cast) -> None:
     (row,) = refuse(acme, b"{")
     assert "Enter a reason" in act(acme.editor, row, "discard", reason=" ")
     assert "It stays in the list under Discarded" in act(
@@ -463,7 +457,7 @@ def test_a_discarded_line_stays_with_who_when_and_why(acme: Cast) -> None:
     assert (action.subject, action.details["reason"]) == (str(row.id), "<b>typo</b>")
 
 
-def test_all_of_one_code_that_were_seen_are_discarded(acme: Cast, globex: Cast) -> None:
+def test_discard_all_affects_only_displayed_events_of_one_code(acme: Cast, globex: Cast) -> None:
     others = refuse(globex, b"{")
     conflict(acme, duration_ms=5.0)
     seen = refuse(acme, *(b"{ %d" % n for n in range(60)))
@@ -490,7 +484,7 @@ def test_all_of_one_code_that_were_seen_are_discarded(acme: Cast, globex: Cast) 
     assert action.details["count"] == 60
 
 
-def test_the_application_can_neither_delete_nor_rewrite_a_line(acme: Cast) -> None:
+def test_application_role_cannot_delete_or_change_rejected_events(acme: Cast) -> None:
     (row,) = refuse(acme, b"{")
     for statement in (
         "DELETE FROM rejected_event WHERE tenant_id = %s",
@@ -516,7 +510,7 @@ def export(user: User, path: str) -> bytes:
     return bytes(answer.getvalue())
 
 
-def test_an_export_holds_every_line_and_ends_with_their_number(acme: Cast) -> None:
+def test_export_contains_every_event_and_the_count(acme: Cast) -> None:
     rows = refuse(acme, b"caf\xe9", *(b"{ %d" % n for n in range(230)))
     act(acme.editor, rows[1], "discard", reason="a test")
     *documents, last = map(
@@ -533,7 +527,7 @@ def test_an_export_holds_every_line_and_ends_with_their_number(acme: Cast) -> No
         assert Action.objects.filter(tenant=acme.tenant, verb="inbox.export").count() == 2
 
 
-def test_no_cell_of_a_csv_is_a_formula(acme: Cast) -> None:
+def test_no_csv_cell_is_a_formula(acme: Cast) -> None:
     refuse(acme, b"=1+1", b'@SUM(A1)"\xc3\xa9"', "\u3000＝1+1".encode())
     header, *rows, last = csv.reader(
         io.StringIO(export(acme.auditor, "/inbox/export.csv").decode())
@@ -543,7 +537,7 @@ def test_no_cell_of_a_csv_is_a_formula(acme: Cast) -> None:
     assert last == ["# count", "3"]
 
 
-def test_every_different_export_of_refused_lines_is_on_record(acme: Cast) -> None:
+def test_each_different_export_of_rejected_events_is_logged(acme: Cast) -> None:
     """They are payloads: another query shows others, so it is another entry."""
     refuse(acme, b"{")
     for _ in range(5):
@@ -555,7 +549,7 @@ def test_every_different_export_of_refused_lines_is_on_record(acme: Cast) -> Non
     assert 2 <= made <= 4  # a minute may have ended meanwhile
 
 
-def test_an_export_is_the_auditors(acme: Cast) -> None:
+def test_export_requires_the_auditor_role(acme: Cast) -> None:
     refuse(acme, b"{")
     for user in (acme.viewer, acme.editor):
         assert signed_in(user).get("/inbox/export.ndjson").status_code == 403
@@ -564,7 +558,7 @@ def test_an_export_is_the_auditors(acme: Cast) -> None:
     assert client.get("/inbox/export.csv?state=odd").status_code == 404
 
 
-def test_an_auditor_changes_nothing(acme: Cast) -> None:
+def test_auditor_cannot_change_rejected_events(acme: Cast) -> None:
     (row,) = refuse(acme, b"{")
     client = signed_in(acme.auditor)
     for action in ("send", "discard"):
@@ -573,7 +567,7 @@ def test_an_auditor_changes_nothing(acme: Cast) -> None:
     assert reread(row).resolution is None
 
 
-def test_every_way_a_line_is_refused_has_words(acme: Cast) -> None:
+def test_every_rejection_code_is_known_to_the_page(acme: Cast) -> None:
     """What ingest writes and what the page knows: the same codes."""
     event = make_call()[END]
     now = datetime.now(UTC)
@@ -591,14 +585,14 @@ def test_every_way_a_line_is_refused_has_words(acme: Cast) -> None:
     assert {row.code for row in [*rows, conflicting]} == set(inbox.CODES)
 
 
-def test_a_gap_has_no_call(acme: Cast) -> None:
+def test_gap_event_can_be_retried(acme: Cast) -> None:
     gap = {"type": "gap", "producer_id": "p", "from_seq": 1, "to_seq": 2, "reason": "r", "count": 2}
     (row,) = refuse(acme, json.dumps(gap | {"auth": "x"}).encode())
     assert "Event stored." in act(acme.editor, row, "send")
     assert reread(row).resolution == "accepted"
 
 
-def test_judging_a_line_does_not_depend_on_its_neighbours() -> None:
+def test_line_is_judged_independently_of_its_neighbours() -> None:
     now, batch_id = datetime.now(UTC), uuid.uuid4()
     call = make_call()
     neighbours = [b"{", *lines([*call, make_call()[START]]).splitlines(), b"[]"]

@@ -12,7 +12,7 @@ from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
 
-def test_a_line_is_mended_and_sent_without_a_script(
+def test_event_is_edited_and_retried_without_javascript(
     browser: Browser, live_server: LiveServer, acme: Cast
 ) -> None:
     event = make_call(tool_name="mend_me", args={"text": "</textarea><b>é\u2028\\u0000"})[1]

@@ -34,7 +34,7 @@ durations = st.integers(0, 3_600_000_000)
 
 
 @given(st.lists(durations, min_size=1, max_size=50), st.sampled_from([None, 1, DOUBLING]))
-def test_bands_hold_every_call_once_and_their_query_finds_the_same(
+def test_bands_cover_each_call_once_and_match_their_query(
     took: list[int], buckets: int | None
 ) -> None:
     latency = histogram(took)
@@ -52,11 +52,11 @@ def test_bands_hold_every_call_once_and_their_query_finds_the_same(
         )
 
 
-def test_without_a_call_there_is_no_band() -> None:
+def test_no_calls_yield_no_bands() -> None:
     assert bands([0] * BUCKET_COUNT) == []
 
 
-def test_a_bucket_begins_with_its_shortest_duration() -> None:
+def test_bucket_starts_at_its_shortest_duration() -> None:
     for bucket in range(1, BUCKET_COUNT):
         assert bucket_of(first_us(bucket)) == bucket == bucket_of(first_us(bucket) - 1) + 1
 
@@ -96,7 +96,7 @@ def attempt(after_ms: float = 600, **members: Any) -> Attempt:
         ([attempt(0, invocation_id=UUID(int=1))], "none"),  # itself
     ],
 )
-def test_the_next_attempt_decides(later: list[Attempt], verdict: str) -> None:
+def test_next_attempt_decides_the_verdict(later: list[Attempt], verdict: str) -> None:
     (found,) = waits([refusal()], later)
     assert found.verdict == verdict
 
@@ -113,9 +113,7 @@ attempts = st.builds(
 
 
 @given(st.lists(attempts, max_size=12), st.integers(0, 2**63 - 1) | st.integers(0, 2000))
-def test_a_verdict_is_about_the_first_call_that_can_be_an_attempt(
-    later: list[Attempt], retry_after_ms: int
-) -> None:
+def test_verdict_uses_the_first_possible_attempt(later: list[Attempt], retry_after_ms: int) -> None:
     later.sort(key=lambda one: one.started_at)
     one = refusal(retry_after_ms=retry_after_ms)
     (found,) = waits([one], later)
@@ -134,7 +132,7 @@ def test_a_verdict_is_about_the_first_call_that_can_be_an_attempt(
         assert found.verdict == "none"
 
 
-def test_each_refusal_is_judged_by_itself() -> None:
+def test_each_retry_after_is_judged_separately() -> None:
     again = refusal(invocation_id=UUID(int=2), attempt=2, ended_at=AT + timedelta(seconds=1))
     third = attempt(1100, attempt=3, invocation_id=UUID(int=3))
     found = waits([refusal(), again], [attempt(600), third])
@@ -150,7 +148,7 @@ def ended(meta: object, **members: Any) -> Ended:
     return Ended(**(given | members))
 
 
-def test_routing_and_sources_are_summed_up() -> None:
+def test_routing_and_sources_are_summed() -> None:
     found = summarize(
         [
             ended({"routing": {"profile": "fast", "space": "s", "index": 3, "b": [1], "c": None}}),
@@ -179,7 +177,7 @@ def test_routing_and_sources_are_summed_up() -> None:
         max_leaves=8,
     )
 )
-def test_whatever_an_end_says_is_taken_or_passed_over(value: Any) -> None:
+def test_arbitrary_end_values_are_accepted_or_ignored(value: Any) -> None:
     raw = json.dumps({"output": value}).encode()
     ends = [
         ended(value),

@@ -48,7 +48,7 @@ def busy(acme: Cast) -> Cast:
     return acme
 
 
-def test_charts_are_drawn_and_lead_to_calls(page: Page, busy: Cast) -> None:
+def test_charts_are_drawn_and_link_to_calls(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     heard = complaints(page)
     sizes: list[int] = []
@@ -84,7 +84,7 @@ def test_charts_are_drawn_and_lead_to_calls(page: Page, busy: Cast) -> None:
     expect(page.locator(".call-rows tbody tr").first).to_be_visible()
 
 
-def test_the_table_behind_the_heat_map_leads_there_too(page: Page, busy: Cast) -> None:
+def test_heat_map_table_links_to_calls(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     page.goto("/latency/?range=6h")
     page.locator("figure", has_text="Duration over time").get_by_text("Show as table").click()
@@ -94,7 +94,7 @@ def test_the_table_behind_the_heat_map_leads_there_too(page: Page, busy: Cast) -
     expect(page.locator(".call-rows tbody tr")).to_have_count(counted)
 
 
-def test_a_tool_is_chosen_and_left_again(page: Page, busy: Cast) -> None:
+def test_tool_version_is_selected_and_cleared(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     page.goto("/latency/?range=6h")
     page.locator(".versions").get_by_role("link", name="v2", exact=True).click()
@@ -109,7 +109,7 @@ def test_a_tool_is_chosen_and_left_again(page: Page, busy: Cast) -> None:
     expect(page.get_by_text("all 60 calls in the range")).to_be_visible()
 
 
-def test_refreshing_keeps_what_came_later(page: Page, busy: Cast) -> None:
+def test_refresh_keeps_the_figures_of_the_newest_calls(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     heard = complaints(page)
     page.goto("/latency/?range=6h")
@@ -121,7 +121,7 @@ def test_refreshing_keeps_what_came_later(page: Page, busy: Cast) -> None:
     assert heard == []
 
 
-def test_without_a_script_a_link_leads_to_the_rest(
+def test_link_leads_to_the_figures_of_the_newest_calls_without_javascript(
     browser: Browser, live_server: LiveServer, busy: Cast
 ) -> None:
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
@@ -135,7 +135,7 @@ def test_without_a_script_a_link_leads_to_the_rest(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(page: Page, busy: Cast, scheme: str) -> None:
+def test_axe_reports_no_serious_issues(page: Page, busy: Cast, scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     sign_in(page, busy.viewer)
     for address in ("/latency/?range=6h", "/latency/newest?range=6h", "/latency/?tool=none"):
@@ -145,7 +145,7 @@ def test_axe_finds_nothing_serious(page: Page, busy: Cast, scheme: str) -> None:
         assert accessibility_findings(page) == [], address
 
 
-def test_what_agents_wrote_is_shown_and_does_not_run(page: Page, acme: Cast) -> None:
+def test_hostile_agent_text_does_not_run(page: Page, acme: Cast) -> None:
     send_hostile_calls(acme)
     for text in XSS:
         meta = {"routing": {"profile": text, "space": text, text: text}, "source_counts": {text: 1}}
@@ -178,9 +178,7 @@ def test_what_agents_wrote_is_shown_and_does_not_run(page: Page, acme: Cast) -> 
     assert page.evaluate("window.hacked") is None
 
 
-def test_on_a_telephone_nothing_is_wider_than_the_screen(
-    browser: Browser, live_server: LiveServer, busy: Cast
-) -> None:
+def test_pages_fit_a_phone_screen(browser: Browser, live_server: LiveServer, busy: Cast) -> None:
     long = "x" * 120
     send_events(busy.tenant, make_call(tool_name=long, tool_version=long, run_id=long))
     context = browser.new_context(base_url=live_server.url, viewport={"width": 390, "height": 844})

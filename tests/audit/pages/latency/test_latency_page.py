@@ -207,7 +207,7 @@ def test_figures_equal_a_recount_of_the_log(log: Log, name: str, zone: tzinfo) -
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_so_do_those_of_a_tool_and_a_version_in_any_range(log: Log, seed: int) -> None:
+def test_figures_for_a_tool_and_version_equal_a_recount_of_the_log(log: Log, seed: int) -> None:
     rng = random.Random(seed)
     start = NOW - timedelta(seconds=rng.uniform(1, 33 * 86_400))
     length = timedelta(seconds=rng.uniform(1, 40 * 86_400) ** rng.choice([0.5, 1]))
@@ -227,7 +227,7 @@ def listed(query: str) -> int:
     return counted.count
 
 
-def test_every_mark_leads_to_the_calls_it_counts(log: Log) -> None:
+def test_every_chart_mark_links_to_the_calls_counted(log: Log) -> None:
     of = TimeRange(NOW - timedelta(hours=7, minutes=10), NOW, ZONES[2])
     with tenant_scope(log.tenant.id):
         for wanted in (ToolFilter(), ToolFilter("sum up", "1")):
@@ -249,7 +249,7 @@ def test_every_mark_leads_to_the_calls_it_counts(log: Log) -> None:
                     assert listed(row.query) == row.spent.calls + opened
 
 
-def test_what_single_calls_tell_equals_a_recount_of_the_log(
+def test_figures_of_newest_calls_equal_a_recount_of_the_log(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = TimeRange(NOW - timedelta(days=20), NOW, UTC)
@@ -305,7 +305,7 @@ def in_bands(used: list[float]) -> list[int]:
     ]
 
 
-def test_runs_are_those_of_the_traces_that_began_in_the_range(acme: Cast) -> None:
+def test_runs_come_from_traces_started_in_the_range(acme: Cast) -> None:
     meta = {"token_usage": {"prompt": 7, "completion": 2}, "took_ms": 1}
     usage = {"status": "ok", "data": {}, "meta": meta}
     events = []
@@ -325,7 +325,7 @@ def test_runs_are_those_of_the_traces_that_began_in_the_range(acme: Cast) -> Non
         assert (found.traces, found.traces_since) == (20, NOW - timedelta(minutes=20))
 
 
-def test_whether_waits_were_honoured(acme: Cast) -> None:
+def test_compliance_with_retry_after_is_reported(acme: Cast) -> None:
     def failing(after_s: float, attempt: int, **members: Any) -> list[Event]:
         error = {"type": "RATE_LIMIT", "message": "no", "retry_after_ms": 2000, "attempt": attempt}
         return make_call(
@@ -359,7 +359,7 @@ def test_whether_waits_were_honoured(acme: Cast) -> None:
     assert "retried after 800 ms (requested 2.00 s)" in page
 
 
-def test_limits_and_upstreams_can_be_asked_for(acme: Cast) -> None:
+def test_exceeded_limits_and_upstream_status_can_be_queried(acme: Cast) -> None:
     tokens = {"token_usage": {"prompt": 9, "completion": 2}, "took_ms": 1}
     failed = {"type": "UPSTREAM", "message": "no", "upstream_status": 503}
     output = {"status": "error", "error": failed, "meta": tokens}
@@ -393,7 +393,7 @@ def test_limits_and_upstreams_can_be_asked_for(acme: Cast) -> None:
     assert spent.tools["get_weather"].budget.bands == [1, 0, 1, 1]
 
 
-def test_statements_are_few_and_a_part_is_no_whole_page(log: Log) -> None:
+def test_pages_use_few_statements_and_partials_omit_the_frame(log: Log) -> None:
     client = signed_in(log.cast.viewer)
     client.get("/latency/")
     with statements(FRAME + 2):
@@ -407,7 +407,7 @@ def test_statements_are_few_and_a_part_is_no_whole_page(log: Log) -> None:
     assert b"<html" not in client.get("/latency/newest", headers=PARTIAL).content
 
 
-def test_links_of_the_pages_are_queries_without_fault(log: Log) -> None:
+def test_page_links_are_valid_queries(log: Log) -> None:
     client = signed_in(log.cast.viewer)
     params = {"range": "7d", "tool": "sum up", "version": "1"}
     for address, given in (
@@ -426,7 +426,7 @@ def test_links_of_the_pages_are_queries_without_fault(log: Log) -> None:
 
 
 @pytest.mark.parametrize("order", ["p50", "p99", "calls", "tokens", "cache", "nonsense"])
-def test_the_table_is_sorted_as_asked(log: Log, order: str) -> None:
+def test_table_is_sorted_by_the_requested_column(log: Log, order: str) -> None:
     of = TimeRange(NOW - timedelta(days=30), NOW, UTC)
     client = signed_in(log.cast.viewer)
     page = client.get("/latency/", {"range": "30d", "sort": order}).content.decode()
@@ -443,7 +443,7 @@ def test_the_table_is_sorted_as_asked(log: Log, order: str) -> None:
     assert found == sorted(found, reverse=True)
 
 
-def test_export_and_api_say_what_the_page_says(log: Log) -> None:
+def test_export_and_api_match_the_page(log: Log) -> None:
     of = {"from": (NOW - timedelta(days=9)).isoformat(), "to": NOW.isoformat()}
     client = signed_in(log.cast.viewer)
     lines = [
@@ -464,13 +464,13 @@ def test_export_and_api_say_what_the_page_says(log: Log) -> None:
     assert client.get("/latency/export.xml").status_code == 404
 
 
-def test_a_spreadsheet_calculates_nothing(acme: Cast) -> None:
+def test_csv_cells_are_not_formulas(acme: Cast) -> None:
     send_events(acme.tenant, make_call(tool_name="=1+1", tool_version="@SUM(A1)"))
     body = signed_in(acme.viewer).get("/latency/export.csv").content.decode()
     assert "'=1+1,'@SUM(A1)," in body
 
 
-def test_an_empty_range_says_so_and_what_to_do(acme: Cast) -> None:
+def test_empty_range_is_explained(acme: Cast) -> None:
     client = signed_in(acme.viewer)
     assert "No completed calls in this range" in text(client.get("/latency/").content.decode())
     assert "Show all tools" in text(client.get("/latency/?tool=none").content.decode())
@@ -478,7 +478,7 @@ def test_an_empty_range_says_so_and_what_to_do(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("value", [*HOSTILE, "x" * 5000, "\ud800"])
-def test_any_address_is_answered(acme: Cast, value: str) -> None:
+def test_arbitrary_parameters_are_answered(acme: Cast, value: str) -> None:
     send_events(acme.tenant, make_call())
     client = signed_in(acme.viewer)
     value = value.encode(errors="replace").decode()
@@ -501,7 +501,7 @@ def fill_days(cast: Cast, ends: Sequence[datetime]) -> None:
             cursor.execute(f"ANALYZE invocation_{day:%Y%m%d}")
 
 
-def test_only_the_days_of_the_range_are_read_and_calls_along_an_index(acme: Cast) -> None:
+def test_queries_read_only_the_days_of_the_range_by_index(acme: Cast) -> None:
     of = TimeRange(NOW - timedelta(days=3), NOW, UTC)
     fill_days(acme, [of.previous.start, of.start, of.end])
     parameters = {

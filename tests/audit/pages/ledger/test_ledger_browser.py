@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield own_folder(tmp_path, monkeypatch)
 
 
-def test_from_a_call_to_the_file_that_proves_it_without_a_script(
+def test_call_leads_to_its_proof_file_without_javascript(
     browser: Browser, live_server: LiveServer, acme: Cast
 ) -> None:
     call = make_call()
@@ -49,7 +49,7 @@ def test_from_a_call_to_the_file_that_proves_it_without_a_script(
     context.close()
 
 
-def test_a_reading_is_watched_to_its_end(page: Page, acme: Cast) -> None:
+def test_ledger_check_is_watched_until_the_end(page: Page, acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     keep(acme.tenant, datetime.now(UTC))
     sign_in(page, acme.auditor)

@@ -41,14 +41,14 @@ def shown(cast: Cast, address: str = "/ledger/") -> str:
     return answer.content.decode()
 
 
-def test_an_empty_ledger_says_what_it_will_be(acme: Cast) -> None:
+def test_empty_ledger_is_explained(acme: Cast) -> None:
     page = shown(acme)
     assert "Nothing recorded yet" in page
     assert "Idle" in page
     assert "No witness signs these checkpoints" in page
 
 
-def test_what_is_signed_and_what_waits(acme: Cast) -> None:
+def test_signed_and_unsigned_entries_are_shown(acme: Cast) -> None:
     append(acme.tenant, leaves(1_234))
     assert "Not signed yet" in shown(acme)
     keep(acme.tenant, datetime.now(UTC))
@@ -60,7 +60,7 @@ def test_what_is_signed_and_what_waits(acme: Cast) -> None:
     assert re.search(r"Signer</dt><dd>.*active", page)
 
 
-def test_a_signer_that_is_late_or_refuses_is_told(acme: Cast) -> None:
+def test_late_or_refusing_signer_is_reported(acme: Cast) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
     append(acme.tenant, leaves(3))
@@ -74,7 +74,7 @@ def test_a_signer_that_is_late_or_refuses_is_told(acme: Cast) -> None:
     keep(acme.tenant, NOW + 2 * LATER)
 
 
-def test_checkpoints_are_paged_and_kept_as_files(acme: Cast) -> None:
+def test_checkpoints_are_paged_and_downloadable(acme: Cast) -> None:
     for minute in range(30):
         append(acme.tenant, leaves(7))
         keep(acme.tenant, NOW + minute * LATER)
@@ -93,7 +93,7 @@ def test_checkpoints_are_paged_and_kept_as_files(acme: Cast) -> None:
     assert signed_in(acme.viewer).get("/ledger/checkpoints/0/209").status_code == 404
 
 
-def test_a_calls_panel_leads_to_the_proof_of_each_event(acme: Cast) -> None:
+def test_call_panel_links_to_the_proof_of_each_event(acme: Cast) -> None:
     call = make_call()
     send_events(acme.tenant, call)
     keep(acme.tenant, NOW)
@@ -113,7 +113,7 @@ def test_a_calls_panel_leads_to_the_proof_of_each_event(acme: Cast) -> None:
     assert found.size == 2
 
 
-def test_entries_that_cannot_be_proved(acme: Cast) -> None:
+def test_unprovable_entries_are_explained(acme: Cast) -> None:
     member = signed_in(acme.viewer)
     send_events(acme.tenant, make_call())
     assert "not signed yet" in shown(acme, "/ledger/entries/0")
@@ -132,13 +132,13 @@ def test_entries_that_cannot_be_proved(acme: Cast) -> None:
     assert "The payload was erased" in shown(acme, "/ledger/entries/0")
 
 
-def test_an_entry_is_found_by_its_number(acme: Cast) -> None:
+def test_entry_search_redirects_by_number(acme: Cast) -> None:
     answer = signed_in(acme.viewer).get("/ledger/?entry=%231,234")
     assert answer.headers["Location"] == "/ledger/entries/1234"
     assert "Ledger" in shown(acme, "/ledger/?entry=x")
 
 
-def test_the_consistency_of_two_checkpoints(acme: Cast) -> None:
+def test_consistency_of_two_checkpoints_is_shown(acme: Cast) -> None:
     assert "Choose two checkpoints" in shown(acme, "/ledger/consistency")
     for minute in range(3):
         append(acme.tenant, leaves(40, bytes([minute])))
@@ -154,7 +154,7 @@ def test_the_consistency_of_two_checkpoints(acme: Cast) -> None:
     assert "differs from what was signed" in shown(acme, "/ledger/consistency?old=40")
 
 
-def test_having_it_read(acme: Cast) -> None:
+def test_auditor_starts_a_check_once(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     keep(acme.tenant, NOW)
     assert signed_in(acme.viewer).post("/ledger/check").status_code == 403
@@ -177,7 +177,7 @@ def test_having_it_read(acme: Cast) -> None:
     assert "every 1s" not in shown(acme)
 
 
-def test_stopping_it(acme: Cast) -> None:
+def test_auditor_cancels_a_check(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     keep(acme.tenant, NOW)
     auditor = signed_in(acme.auditor)
@@ -190,7 +190,7 @@ def test_stopping_it(acme: Cast) -> None:
     assert auditor.post(f"/ledger/check/{UUID(int=7)}/cancel").status_code == 404
 
 
-def test_hostile_findings_and_refusals_stay_text(acme: Cast) -> None:
+def test_hostile_findings_and_refusals_are_escaped(acme: Cast) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
     as_owner(

@@ -39,7 +39,7 @@ def busy(acme: Cast) -> Cast:
     return acme
 
 
-def test_charts_are_drawn_and_a_mark_leads_to_its_calls(page: Page, busy: Cast) -> None:
+def test_charts_are_drawn_and_a_mark_links_to_its_calls(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     heard = complaints(page)
     sizes: list[int] = []
@@ -70,7 +70,7 @@ def test_charts_are_drawn_and_a_mark_leads_to_its_calls(page: Page, busy: Cast) 
     assert heard == []
 
 
-def test_every_figure_leads_to_as_many_calls_as_it_says(page: Page, busy: Cast) -> None:
+def test_every_figure_links_to_the_same_number_of_calls(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     page.goto("/?range=6h&pause=1")
     addresses = {
@@ -88,7 +88,7 @@ def test_every_figure_leads_to_as_many_calls_as_it_says(page: Page, busy: Cast) 
         expect(page.locator(".tally")).to_have_text(count)
 
 
-def test_the_table_behind_a_chart_opens_by_keyboard_and_stays_open(page: Page, busy: Cast) -> None:
+def test_chart_table_works_by_keyboard(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     heard = complaints(page)
     page.goto("/?range=6h")
@@ -104,7 +104,7 @@ def test_the_table_behind_a_chart_opens_by_keyboard_and_stays_open(page: Page, b
     assert heard == []
 
 
-def test_a_range_is_chosen_without_leaving_the_page_and_redrawn(page: Page, busy: Cast) -> None:
+def test_selected_range_redraws_without_reload(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     heard = complaints(page)
     page.goto("/")
@@ -120,7 +120,7 @@ def test_a_range_is_chosen_without_leaving_the_page_and_redrawn(page: Page, busy
     assert heard == []
 
 
-def test_a_page_looks_again_unless_it_is_hidden_or_paused(page: Page, busy: Cast) -> None:
+def test_page_refreshes_unless_hidden_or_paused(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     page.goto("/?range=1h")
     calls = page.locator(".tile .value").first
@@ -140,7 +140,7 @@ def test_a_page_looks_again_unless_it_is_hidden_or_paused(page: Page, busy: Cast
     expect(page.locator('[hx-trigger*="every"]')).to_have_count(0)
 
 
-def test_without_a_script_the_tables_are_the_charts(
+def test_tables_replace_charts_without_javascript(
     browser: Browser, live_server: LiveServer, busy: Cast
 ) -> None:
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
@@ -157,7 +157,7 @@ def test_without_a_script_the_tables_are_the_charts(
     context.close()
 
 
-def test_nothing_an_agent_wrote_runs_on_pages_of_figures(page: Page, acme: Cast) -> None:
+def test_hostile_agent_text_does_not_run(page: Page, acme: Cast) -> None:
     send_hostile_calls(acme)
     found = {"severity": "error", "code": "WRONG_TYPE"}
     for text in XSS:
@@ -182,7 +182,7 @@ def test_nothing_an_agent_wrote_runs_on_pages_of_figures(page: Page, acme: Cast)
     assert heard == []
 
 
-def test_violations_are_narrowed_down_to_the_call_that_has_one(page: Page, busy: Cast) -> None:
+def test_violations_are_narrowed_down_to_one_call(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     heard = complaints(page)
     page.goto("/violations/?range=6h")
@@ -197,7 +197,7 @@ def test_violations_are_narrowed_down_to_the_call_that_has_one(page: Page, busy:
     assert heard == []
 
 
-def test_pages_of_figures_fit_a_telephone(page: Page, acme: Cast) -> None:
+def test_pages_fit_a_phone_screen(page: Page, acme: Cast) -> None:
     long = "x" * 250
     found = {"path": f"$.{long}", "severity": "error", "code": "WRONG_TYPE"}
     found |= {"expected": long, "received": long}
@@ -212,7 +212,7 @@ def test_pages_of_figures_fit_a_telephone(page: Page, acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(page: Page, busy: Cast, scheme: str) -> None:
+def test_axe_reports_no_serious_issues(page: Page, busy: Cast, scheme: str) -> None:
     sign_in(page, busy.viewer)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     for address in ("/?range=6h", "/violations/?range=6h", "/violations/?tool=search&from=x"):

@@ -50,7 +50,7 @@ def broken(path: str = "$.unit", **more: str) -> dict[str, Any]:
     }
 
 
-def test_before_the_first_call_it_says_how_to_send_one(acme: Cast) -> None:
+def test_page_without_calls_explains_how_to_send_one(acme: Cast) -> None:
     page = text(signed_in(acme.admin).get("/").content.decode())
     assert "No tool calls yet" in page
     send_events(acme.tenant, make_call(started_at=NOW - timedelta(days=3)))
@@ -59,7 +59,7 @@ def test_before_the_first_call_it_says_how_to_send_one(acme: Cast) -> None:
     assert "No calls ended in this range." in page
 
 
-def test_figures_stand_against_the_range_before(acme: Cast) -> None:
+def test_figures_are_compared_with_the_previous_range(acme: Cast) -> None:
     calls = [make_call(started_at=NOW - timedelta(hours=30)) for _ in range(4)]
     calls += [make_call(started_at=NOW - timedelta(hours=40), output=FAILED)]
     calls += [make_call(started_at=NOW - timedelta(hours=3)) for _ in range(8)]
@@ -85,7 +85,7 @@ def test_figures_stand_against_the_range_before(acme: Cast) -> None:
     assert not any(one.change for one in client.get("/?range=7d").context["tiles"])
 
 
-def test_what_may_be_lost_is_said_first(acme: Cast) -> None:
+def test_possible_data_loss_is_shown_first(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     numbered = [
         make_call(producer_id="web-1", producer_seq=n, is_open=True)[0] for n in (1, 2, 3, 9)
@@ -102,7 +102,7 @@ def test_what_may_be_lost_is_said_first(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_bad_range_is_said_and_the_default_shown(acme: Cast, address: str) -> None:
+def test_invalid_range_is_reported_and_the_default_is_used(acme: Cast, address: str) -> None:
     send_events(acme.tenant, make_call(guard=broken()))
     client = signed_in(acme.viewer)
     for bad in ("range=1y", "from=yesterday", "from=2026-11-20&to=2026-11-19", "to=2026-11-20"):
@@ -119,7 +119,7 @@ def test_a_bad_range_is_said_and_the_default_shown(acme: Cast, address: str) -> 
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_part_is_the_page_without_its_frame(acme: Cast, address: str) -> None:
+def test_partial_omits_the_frame(acme: Cast, address: str) -> None:
     client = signed_in(acme.viewer)
     part = client.get(address, headers=PARTIAL).content.decode()
     assert "<html" not in part
@@ -127,9 +127,7 @@ def test_a_part_is_the_page_without_its_frame(acme: Cast, address: str) -> None:
 
 
 @pytest.mark.parametrize(("address", "number"), [("/?range=7d", 19), ("/violations/?range=7d", 14)])
-def test_a_page_takes_as_many_statements_however_much_there_is(
-    acme: Cast, address: str, number: int
-) -> None:
+def test_pages_use_a_fixed_number_of_statements(acme: Cast, address: str, number: int) -> None:
     client = signed_in(acme.viewer)
     for _ in range(2):
         calls = [
@@ -141,7 +139,7 @@ def test_a_page_takes_as_many_statements_however_much_there_is(
             client.get(address)
 
 
-def test_the_api_and_files_hold_what_the_page_shows(acme: Cast) -> None:
+def test_api_and_exports_match_the_page(acme: Cast) -> None:
     for path, tool in (("$.unit", "=HYPERLINK(1)"), ("$.items[3].id", "search")):
         send_events(acme.tenant, make_call(tool_name=tool, tool_version="4", guard=broken(path)))
     client = signed_in(acme.auditor)
@@ -164,7 +162,7 @@ def test_the_api_and_files_hold_what_the_page_shows(acme: Cast) -> None:
     assert tail == ["# count", "2"]
 
 
-def test_the_api_and_files_refuse_what_they_cannot_read(acme: Cast) -> None:
+def test_api_and_exports_reject_invalid_parameters(acme: Cast) -> None:
     key = create_key(acme.tenant, "reader", [Scope.READ])[1]
     answer = Client().get("/api/v1/violations?range=1y", headers={"Authorization": f"Bearer {key}"})
     assert answer.status_code == 422
@@ -197,7 +195,7 @@ def explained(cast: Cast, name: str, of: TimeRange) -> str:
         *("violation_kinds", "violation_samples"),
     ],
 )
-def test_only_the_days_of_a_range_are_read_and_by_index(acme: Cast, name: str) -> None:
+def test_queries_read_only_the_days_of_the_range_by_index(acme: Cast, name: str) -> None:
     of = TimeRange(NOW - timedelta(days=3, minutes=20), NOW, ZoneInfo("Asia/Kathmandu"))
     plan = explained(acme, name, of)
     assert "Seq Scan" not in plan, plan

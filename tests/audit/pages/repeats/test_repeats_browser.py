@@ -45,9 +45,7 @@ def looping(acme: Cast) -> Cast:
     return acme
 
 
-def test_a_loop_leads_to_its_calls_and_a_polling_tool_is_left_out(
-    page: Page, looping: Cast
-) -> None:
+def test_loop_links_to_its_calls_and_polling_tools_are_excluded(page: Page, looping: Cast) -> None:
     sign_in(page, looping.editor)
     heard = complaints(page)
     page.goto("/repeats/?range=1h")
@@ -68,7 +66,7 @@ def test_a_loop_leads_to_its_calls_and_a_polling_tool_is_left_out(
     assert heard == []
 
 
-def test_without_a_script_a_link_leads_to_the_results(
+def test_link_leads_to_the_results_without_javascript(
     browser: Browser, live_server: LiveServer, looping: Cast
 ) -> None:
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
@@ -82,7 +80,7 @@ def test_without_a_script_a_link_leads_to_the_results(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(page: Page, looping: Cast, scheme: str) -> None:
+def test_axe_reports_no_serious_issues(page: Page, looping: Cast, scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     sign_in(page, looping.editor)
     for address in ("/repeats/?range=1h", "/repeats/results?range=1h", "/repeats/?tool=none"):
@@ -91,7 +89,7 @@ def test_axe_finds_nothing_serious(page: Page, looping: Cast, scheme: str) -> No
         assert accessibility_findings(page) == [], address
 
 
-def test_what_agents_wrote_does_not_run_and_fits_a_telephone(page: Page, acme: Cast) -> None:
+def test_hostile_agent_text_does_not_run_and_fits_a_phone(page: Page, acme: Cast) -> None:
     for text in (*XSS, "x" * 250):
         send_loop(acme, tool_name=text, call_id=text, trace_id=text)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -115,7 +113,7 @@ def test_what_agents_wrote_does_not_run_and_fits_a_telephone(page: Page, acme: C
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_what_differs_at_the_end_of_arguments_is_read(page: Page, acme: Cast, width: int) -> None:
+def test_end_of_the_arguments_is_visible(page: Page, acme: Cast, width: int) -> None:
     """On a telephone only an ellipsis was left of them."""
     args = {"limit": 3, "query": "error OR loss"}
     send_loop(acme, tool_name="search_docs", call_id="s" * 64, trace_id="looking", args=args)

@@ -185,7 +185,7 @@ def test_repeats_equal_a_recount_of_the_log(cast: Cast, hours: float, left_out: 
     assert_equal(found, calls)
 
 
-def test_loops_are_the_same_where_too_many_calls_occur_thrice_for_an_index(
+def test_loops_are_the_same_with_too_many_candidates_for_the_index(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = TimeRange(NOW - timedelta(hours=49), NOW, UTC)
@@ -198,7 +198,7 @@ def test_loops_are_the_same_where_too_many_calls_occur_thrice_for_an_index(
     assert (found.repeated, len(found.repeats)) == (by_index.repeated, 2)
 
 
-def test_of_too_many_calls_the_newest_whole_hours_are_looked_at(
+def test_only_the_newest_whole_hours_are_examined_over_the_limit(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repeats_module, "CALLS", 120)
@@ -214,7 +214,7 @@ def test_of_too_many_calls_the_newest_whole_hours_are_looked_at(
     assert "too many calls to analyze" in page
 
 
-def test_results_say_what_a_cache_would_do_and_which_tool_differs(cast: Cast) -> None:
+def test_results_are_classified_as_same_or_different_by_tool(cast: Cast) -> None:
     of = TimeRange(NOW - timedelta(hours=49), NOW, UTC)
     with tenant_scope(cast.tenant.id):
         found = find_repeats(of, None, [])
@@ -228,7 +228,7 @@ def test_results_say_what_a_cache_would_do_and_which_tool_differs(cast: Cast) ->
     assert "search" in page.partition("Non-deterministic")[0]
 
 
-def test_arguments_are_shown_to_those_who_may_see_them_and_it_is_on_record(acme: Cast) -> None:
+def test_arguments_require_payload_access_and_views_are_logged(acme: Cast) -> None:
     """Of the newest call, cut to a line; once a minute, however often the page is asked for."""
     args = ({"city": "Lagos"}, {"city": "<b>Lima</b>", "note": "x" * 400})
     events = [
@@ -255,7 +255,7 @@ def test_arguments_are_shown_to_those_who_may_see_them_and_it_is_on_record(acme:
         assert len(views) <= 2  # a minute may have ended
 
 
-def test_links_lead_to_the_calls_that_are_counted(cast: Cast) -> None:
+def test_links_lead_to_the_counted_calls(cast: Cast) -> None:
     page = signed_in(cast.viewer).get("/repeats/?range=7d").content.decode()
     links = re.findall(r'href="(/calls/\?q=[^"]*)">([\d,]+)<', page)
     assert len(links) > 20
@@ -267,7 +267,7 @@ def test_links_lead_to_the_calls_that_are_counted(cast: Cast) -> None:
             assert (found.count, found.until) == (int(count), None)
 
 
-def test_editors_say_which_tools_poll_and_it_is_on_record(acme: Cast) -> None:
+def test_editors_manage_polling_tools_and_changes_are_logged(acme: Cast) -> None:
     looping = [
         make_call(tool_name="poll_job", started_at=NOW - timedelta(seconds=n + 1)) for n in range(4)
     ]
@@ -293,16 +293,14 @@ def test_editors_say_which_tools_poll_and_it_is_on_record(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * 513, "nul\x00"])
-def test_no_nonsense_is_kept_as_a_tool(acme: Cast, name: str) -> None:
+def test_invalid_polling_tool_name_is_rejected(acme: Cast, name: str) -> None:
     answer = signed_in(acme.editor).post("/repeats/polling", {"tool": name}, follow=True)
     assert "Nothing was changed" in text(answer.content.decode())
     with tenant_scope(acme.tenant.id):
         assert polling_tools() == []
 
 
-def test_there_are_so_many_polling_tools_at_most(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_number_of_polling_tools_is_limited(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polling, "MAX_TOOLS", 1)
     with tenant_scope(acme.tenant.id):
         add_polling_tool("one")
@@ -310,7 +308,7 @@ def test_there_are_so_many_polling_tools_at_most(
     assert "Nothing was changed" in text(answer.content.decode())
 
 
-def test_export_and_api_say_what_the_page_says(cast: Cast) -> None:
+def test_export_and_api_match_the_page(cast: Cast) -> None:
     of = {"from": (NOW - timedelta(hours=40)).isoformat(), "to": NOW.isoformat()}
     client = signed_in(cast.viewer)
     lines = [
@@ -330,21 +328,21 @@ def test_export_and_api_say_what_the_page_says(cast: Cast) -> None:
     assert client.get("/repeats/export.xml").status_code == 404
 
 
-def test_a_spreadsheet_calculates_nothing(acme: Cast) -> None:
+def test_csv_cells_are_not_formulas(acme: Cast) -> None:
     calls = [make_call(tool_name="=1+1", call_id="@SUM(A1)", trace_id="+1") for _ in range(3)]
     send_events(acme.tenant, [event for call in calls for event in call])
     body = signed_in(acme.viewer).get("/repeats/export.csv").content.decode()
     assert "'=1+1,'@SUM(A1),'+1," in body
 
 
-def test_an_empty_range_says_so(acme: Cast) -> None:
+def test_empty_range_is_explained(acme: Cast) -> None:
     client = signed_in(acme.viewer)
     assert "No repeated calls" in text(client.get("/repeats/").content.decode())
     assert "Show all tools" in text(client.get("/repeats/?tool=none").content.decode())
     assert "None of the most frequent" in text(client.get("/repeats/results").content.decode())
 
 
-def test_statements_are_few_and_a_part_is_no_whole_page(cast: Cast) -> None:
+def test_page_uses_few_statements_and_partials_omit_the_frame(cast: Cast) -> None:
     client = signed_in(cast.viewer)
     client.get("/repeats/")
     with statements(FRAME + 6):
@@ -355,7 +353,7 @@ def test_statements_are_few_and_a_part_is_no_whole_page(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("value", [*HOSTILE, "x" * 5000, "\ud800"])
-def test_any_address_is_answered(acme: Cast, value: str) -> None:
+def test_arbitrary_parameters_are_answered(acme: Cast, value: str) -> None:
     client = signed_in(acme.editor)
     value = value.encode(errors="replace").decode()
     for name in ("tool", "range", "from", "pause"):
@@ -366,7 +364,7 @@ def test_any_address_is_answered(acme: Cast, value: str) -> None:
             assert b"<img src=x" not in page.content
 
 
-def test_only_the_days_of_the_range_are_read(cast: Cast) -> None:
+def test_queries_read_only_the_days_of_the_range(cast: Cast) -> None:
     parameters = {
         "tenant_id": cast.tenant.id,
         "tool": None,

@@ -32,7 +32,7 @@ def post(client: Client, body: Any) -> Any:
     return client.post("/api/v1/reports", text, content_type="application/json")
 
 
-def test_a_report_is_made_and_read(acme: Cast) -> None:
+def test_report_is_created_and_read(acme: Cast) -> None:
     record(acme, NOW - timedelta(days=2), NOW, 60)
     client = key(acme)
     params = {"kind": "day", "day": days_ago(NOW, 1), "time_zone": "Asia/Kathmandu"}
@@ -50,7 +50,7 @@ def test_a_report_is_made_and_read(acme: Cast) -> None:
     assert "the API key wallboard" in page
 
 
-def test_one_made_again_tells_what_arrived(acme: Cast) -> None:
+def test_report_created_again_lists_later_arrivals(acme: Cast) -> None:
     client = key(acme)
     first = post(client, {"range": "24h"}).json()
     send_events(acme.tenant, make_call())
@@ -65,7 +65,7 @@ def test_one_made_again_tells_what_arrived(acme: Cast) -> None:
     assert {"figure": "Calls", "unit": "count", "before": 0, "now": 1} in since["changes"]
 
 
-def test_the_list_is_paged_and_made_on_pages_and_here(acme: Cast) -> None:
+def test_list_is_paged_and_contains_reports_from_page_and_api(acme: Cast) -> None:
     client = key(acme)
     on_page = make(signed_in(acme.editor), kind="day", day=days_ago(NOW, 1))
     made = [str(on_page), *(post(client, {"range": "1h"}).json()["id"] for _ in range(4))]
@@ -80,7 +80,7 @@ def test_the_list_is_paged_and_made_on_pages_and_here(acme: Cast) -> None:
     assert seen == made[::-1]
 
 
-def test_another_tenants_reports_are_not_there(acme: Cast, globex: Cast) -> None:
+def test_reports_of_another_tenant_are_not_found(acme: Cast, globex: Cast) -> None:
     pk = post(key(acme), {"range": "1h"}).json()["id"]
     theirs = key(globex)
     assert theirs.get(f"/api/v1/reports/{pk}").status_code == 404
@@ -110,7 +110,7 @@ def test_another_tenants_reports_are_not_there(acme: Cast, globex: Cast) -> None
         ({"again_of": str(uuid4())}, 404, "not_found"),
     ],
 )
-def test_what_cannot_be_made_is_a_problem(acme: Cast, body: Any, status: int, code: str) -> None:
+def test_invalid_request_gets_a_problem(acme: Cast, body: Any, status: int, code: str) -> None:
     client = key(acme)
     answer = post(client, body)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
@@ -118,7 +118,7 @@ def test_what_cannot_be_made_is_a_problem(acme: Cast, body: Any, status: int, co
     assert client.get("/api/v1/reports").json()["reports"] == []
 
 
-def test_a_key_needs_the_scope_read(acme: Cast) -> None:
+def test_key_without_the_read_scope_is_rejected(acme: Cast) -> None:
     client = key(acme, Scope.INGEST)
     assert client.get("/api/v1/reports").status_code == 403
     assert post(client, {"range": "1h"}).status_code == 403

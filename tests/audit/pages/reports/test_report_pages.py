@@ -77,7 +77,7 @@ def words_of(pdf: bytes) -> str:
     return "".join("".join(pages).replace("\N{ZERO WIDTH SPACE}", "").split())
 
 
-def test_a_report_is_made_read_and_listed(acme: Cast) -> None:
+def test_report_is_created_read_and_listed(acme: Cast) -> None:
     noon = NOW.replace(hour=12) - timedelta(days=3)  # of one week in both time zones
     record(acme, noon, noon + timedelta(hours=2), 60)
     empty = text(signed_in(acme.viewer).get("/reports/").content.decode())
@@ -92,7 +92,7 @@ def test_a_report_is_made_read_and_listed(acme: Cast) -> None:
     assert "Create again" not in page
 
 
-def test_viewers_read_and_others_make(acme: Cast) -> None:
+def test_viewers_read_reports_and_other_roles_create_reports(acme: Cast) -> None:
     params = {"kind": "day", "day": days_ago(NOW, 0)}
     assert signed_in(acme.viewer).post("/reports/create", params).status_code == 403
     for member in (acme.editor, acme.auditor, acme.admin):
@@ -101,7 +101,7 @@ def test_viewers_read_and_others_make(acme: Cast) -> None:
         assert signed_in(acme.viewer).post(f"/reports/{pk}/again").status_code == 403
 
 
-def test_a_report_is_nobody_elses(acme: Cast, globex: Cast) -> None:
+def test_report_is_not_found_for_another_tenant(acme: Cast, globex: Cast) -> None:
     pk = make(signed_in(acme.admin), kind="day", day=days_ago(NOW, 0))
     for address in (f"/reports/{pk}", f"/reports/{pk}/export.pdf", f"/reports/{pk}/export.json"):
         assert signed_in(globex.admin).get(address).status_code == 404
@@ -109,7 +109,7 @@ def test_a_report_is_nobody_elses(acme: Cast, globex: Cast) -> None:
     assert str(pk) not in signed_in(globex.admin).get("/reports/").content.decode()
 
 
-def test_what_cannot_be_made_is_said(acme: Cast) -> None:
+def test_invalid_report_request_is_reported(acme: Cast) -> None:
     client = signed_in(acme.editor)
     for params in ({}, {"kind": "day", "day": "x\x00"}, {"kind": "range", "from": "9999-99-99"}):
         answer = client.post("/reports/create", params, follow=True)
@@ -121,7 +121,7 @@ def test_what_cannot_be_made_is_said(acme: Cast) -> None:
     assert client.get(f"/reports/{pk}/export.xls").status_code == 404
 
 
-def test_a_report_stays_as_it_was_made_and_one_made_again_says_what_came(acme: Cast) -> None:
+def test_report_stays_unchanged_and_a_new_one_lists_later_arrivals(acme: Cast) -> None:
     client = signed_in(acme.auditor)
     record(acme, NOW - timedelta(hours=20), NOW - timedelta(hours=1), 50)
     first = make(client, kind="range", **{"from": f"{NOW - timedelta(days=2):%Y-%m-%d}"})
@@ -158,7 +158,7 @@ def _without_csrf(page: bytes) -> str:
     return text(page.decode())
 
 
-def test_exports_are_put_on_record(acme: Cast) -> None:
+def test_exports_are_logged(acme: Cast) -> None:
     pk = make(signed_in(acme.editor), kind="day", day=days_ago(NOW, 0))
     signed_in(acme.viewer).head(f"/reports/{pk}/export.pdf")
     for kind in ("pdf", "csv", "json"):
@@ -176,7 +176,7 @@ def test_exports_are_put_on_record(acme: Cast) -> None:
     }
 
 
-def test_files_hold_what_the_report_holds(acme: Cast) -> None:
+def test_exports_contain_the_report(acme: Cast) -> None:
     record(acme, NOW - timedelta(days=1), NOW, 80)
     pk = make(signed_in(acme.editor), kind="day", day=days_ago(NOW, 1))
     report = stored(acme, pk)
@@ -201,7 +201,7 @@ def test_files_hold_what_the_report_holds(acme: Cast) -> None:
     assert str(pk) in numbers
 
 
-def test_hostile_text_is_text_in_every_form(acme: Cast) -> None:
+def test_hostile_text_is_escaped_in_every_format(acme: Cast) -> None:
     send_wild(acme)
     pk = make(signed_in(acme.editor), kind="range", range="1h")
     page = signed_in(acme.viewer).get(f"/reports/{pk}").content.decode()
@@ -219,7 +219,7 @@ def test_hostile_text_is_text_in_every_form(acme: Cast) -> None:
     assert "root:" not in pdf
 
 
-def test_a_report_of_nothing_reads_well(acme: Cast) -> None:
+def test_empty_report_is_readable(acme: Cast) -> None:
     pk = make(signed_in(acme.editor), "Asia/Kathmandu", kind="month", day=days_ago(NOW, 40))
     page = text(signed_in(acme.viewer).get(f"/reports/{pk}").content.decode())
     assert "No calls ended in this range." in page
@@ -227,7 +227,7 @@ def test_a_report_of_nothing_reads_well(acme: Cast) -> None:
     assert "Noexports." in words_of(file(acme, pk, "pdf"))
 
 
-def test_a_long_report_turns_its_pages(acme: Cast) -> None:
+def test_long_report_spans_several_pages(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     calls = [make_call(tool_name=f"tool.of.a.long.name.{n:03}", call_id=str(n)) for n in range(90)]
     send_events(acme.tenant, [event for call in calls for event in call], key=key)
@@ -252,7 +252,7 @@ def _fonts(reader: PdfReader) -> list[Any]:
     return found
 
 
-def test_the_list_is_paged_by_key(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_is_paged_by_key(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     from audit.pages.reports import views
 
     monkeypatch.setattr(views, "PAGE_SIZE", 3)

@@ -10,7 +10,7 @@ from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
 
-def test_a_key_is_made_copied_and_revoked(page: Page, acme: Cast) -> None:
+def test_key_is_created_copied_and_revoked(page: Page, acme: Cast) -> None:
     sign_in(page, acme.admin)
     page.get_by_role("link", name="API keys").click()
     page.get_by_label("Name").fill("crawler")
@@ -25,7 +25,7 @@ def test_a_key_is_made_copied_and_revoked(page: Page, acme: Cast) -> None:
     expect(page.get_by_text("Key crawler revoked")).to_be_visible()
 
 
-def test_a_key_is_rotated_and_both_work(page: Page, acme: Cast) -> None:
+def test_rotated_key_works_beside_the_new_key(page: Page, acme: Cast) -> None:
     _, text = create_key(acme.tenant, "crawler", [Scope.INGEST])
     sign_in(page, acme.admin)
     page.get_by_role("link", name="API keys").click()
@@ -39,7 +39,7 @@ def test_a_key_is_rotated_and_both_work(page: Page, acme: Cast) -> None:
     expect(page.locator("summary", has_text="Rotate")).to_have_count(1)
 
 
-def test_what_erases_is_confirmed_and_rules_are_tried_before_they_are_saved(
+def test_retention_change_is_confirmed_and_redaction_rules_are_tried_before_saving(
     page: Page, acme: Cast
 ) -> None:
     sign_in(page, acme.admin)
@@ -67,7 +67,7 @@ def test_what_erases_is_confirmed_and_rules_are_tried_before_they_are_saved(
     assert setting.redact_otlp is False
 
 
-def test_a_viewers_theme_and_zone_are_theirs_on_every_page(page: Page, acme: Cast) -> None:
+def test_theme_and_time_zone_of_a_viewer_apply_on_every_page(page: Page, acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     sign_in(page, acme.viewer)
     expect(page.get_by_role("link", name="Redaction")).to_have_count(0)
@@ -83,7 +83,7 @@ def test_a_viewers_theme_and_zone_are_theirs_on_every_page(page: Page, acme: Cas
     expect(page.locator("html[data-theme=dark]")).to_have_count(1)
 
 
-def test_the_switcher_leads_to_the_other_tenant(page: Page, acme: Cast, globex: Cast) -> None:
+def test_switcher_leads_to_the_other_tenant(page: Page, acme: Cast, globex: Cast) -> None:
     with tenant_scope(globex.tenant.id):
         Membership.objects.create(tenant=globex.tenant, user=acme.admin, role=Role.ADMIN)
     sign_in(page, acme.admin)
@@ -94,7 +94,7 @@ def test_the_switcher_leads_to_the_other_tenant(page: Page, acme: Cast, globex: 
     expect(page.get_by_text(acme.viewer.username)).to_have_count(0)
 
 
-def test_somebody_is_invited_and_joins_without_javascript(
+def test_invited_user_joins_without_javascript(
     page: Page, browser: Browser, live_server: LiveServer, acme: Cast
 ) -> None:
     sign_in(page, acme.admin)

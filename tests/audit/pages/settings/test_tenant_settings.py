@@ -40,7 +40,7 @@ def actions(cast: Cast, verb: str) -> list[dict[str, Any]]:
         return [each.details for each in Action.objects.filter(verb=verb).order_by("at")]
 
 
-def test_name_zone_and_retention_are_saved_and_put_on_record(acme: Cast, client: Client) -> None:
+def test_name_time_zone_and_retention_are_saved_and_logged(acme: Cast, client: Client) -> None:
     page = save(
         client, name="ACME Ltd", time_zone="Asia/Tokyo", payload_days=200, index_days=400, is_sure=1
     )
@@ -62,7 +62,7 @@ def test_name_zone_and_retention_are_saved_and_put_on_record(acme: Cast, client:
     assert len(actions(acme, "tenant.settings")) == 1, "nothing changed, nothing is told"
 
 
-def test_what_erases_is_confirmed_first_and_what_keeps_longer_is_not(
+def test_shorter_retention_needs_confirmation_and_longer_does_not(
     acme: Cast, client: Client
 ) -> None:
     page = save(client, payload_days=200)
@@ -78,7 +78,9 @@ def test_what_erases_is_confirmed_first_and_what_keeps_longer_is_not(
 
 
 @pytest.mark.parametrize(("days", "warns"), [(WARN_UNDER_DAYS - 1, True), (WARN_UNDER_DAYS, False)])
-def test_less_than_half_a_year_is_warned_of(client: Client, days: int, warns: bool) -> None:
+def test_retention_under_half_a_year_shows_a_warning(
+    client: Client, days: int, warns: bool
+) -> None:
     assert ("Retention under 183 days" in save(client, payload_days=days)) is warns
     save(client, payload_days=days, is_sure=1)
     shown = client.get(reverse("tenant_settings")).content.decode()
@@ -99,7 +101,7 @@ def test_less_than_half_a_year_is_warned_of(client: Client, days: int, warns: bo
         {"payload_days": "²"},
     ],
 )
-def test_a_wrong_form_changes_nothing_and_says_why(
+def test_invalid_form_changes_nothing_and_shows_errors(
     acme: Cast, client: Client, wrong: dict[str, str]
 ) -> None:
     assert "errorlist" in save(client, is_sure=1, **wrong)
@@ -142,7 +144,7 @@ def test_saved_rules_apply_to_the_next_event(acme: Cast, client: Client) -> None
         ("1}, {", '"1}, {"', "No values would"),
     ],
 )
-def test_rules_are_tried_on_a_sample_and_nothing_is_saved(
+def test_rules_are_tried_on_a_sample_without_saving(
     acme: Cast, client: Client, sample: str, shown: str, count: str
 ) -> None:
     answer = client.post(
@@ -169,14 +171,14 @@ def test_rules_are_tried_on_a_sample_and_nothing_is_saved(
         {"names": "x" * 301},
     ],
 )
-def test_a_rule_that_cannot_be_is_refused_with_a_reason(
+def test_invalid_rule_is_rejected_with_a_reason(
     acme: Cast, client: Client, wrong: dict[str, str]
 ) -> None:
     assert "errorlist" in rules(client, **wrong)
     assert setting_of(acme) is None
 
 
-def test_preferences_are_the_accounts_own(acme: Cast) -> None:
+def test_preferences_belong_to_the_account(acme: Cast) -> None:
     client = signed_in(acme.viewer)
     wanted = {"time_zone": "Asia/Kathmandu", "theme": "dark", "default_range": "7d"}
     answer = client.post(reverse("preferences"), wanted)
@@ -194,7 +196,7 @@ def test_preferences_are_the_accounts_own(acme: Cast) -> None:
     assert "data-theme" not in other.content.decode()
 
 
-def test_another_browser_has_the_theme_after_signing_in(acme: Cast) -> None:
+def test_theme_is_restored_after_signing_in_with_another_browser(acme: Cast) -> None:
     signed_in(acme.viewer).post(reverse("theme"), {"theme": "light"})
     assert User.objects.get(pk=acme.viewer.pk).theme == "light"
     answer = Client().post("/login", {"username": acme.viewer.username, "password": PASSWORD})
@@ -207,7 +209,7 @@ def test_another_browser_has_the_theme_after_signing_in(acme: Cast) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"time_zone": "../etc"}, {"theme": "pink"}, {"default_range": "9y"}]
 )
-def test_wrong_preferences_change_nothing(acme: Cast, wrong: dict[str, str]) -> None:
+def test_invalid_preferences_change_nothing(acme: Cast, wrong: dict[str, str]) -> None:
     answer = signed_in(acme.viewer).post(reverse("preferences"), wrong)
     assert answer.status_code == 200
     assert answer.context["form"].errors
@@ -215,7 +217,7 @@ def test_wrong_preferences_change_nothing(acme: Cast, wrong: dict[str, str]) -> 
     assert (user.time_zone, user.theme, user.default_range) == ("", "", "")
 
 
-def test_a_name_is_text_and_nothing_else(acme: Cast, client: Client) -> None:
+def test_hostile_tenant_name_is_escaped(acme: Cast, client: Client) -> None:
     page = save(client, name="<script>alert(1)</script>")
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page

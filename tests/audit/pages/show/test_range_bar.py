@@ -24,7 +24,7 @@ INVALID = [
 
 @pytest.mark.parametrize("address", PAGES)
 @pytest.mark.parametrize(("query", "reason"), INVALID)
-def test_an_invalid_range_shows_the_reason_and_no_figures(
+def test_invalid_range_shows_the_reason_and_no_figures(
     acme: Cast, address: str, query: str, reason: str
 ) -> None:
     send_events(acme.tenant, make_call(tool_name="unmistakable"))
@@ -45,7 +45,7 @@ def test_an_invalid_range_shows_the_reason_and_no_figures(
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_valid_range_shows_figures(acme: Cast, address: str) -> None:
+def test_valid_range_shows_figures(acme: Cast, address: str) -> None:
     send_events(acme.tenant, make_call())
     shown = text(signed_in(acme.viewer).get(f"{address}?range=1h").content.decode())
     assert "Invalid range" not in shown

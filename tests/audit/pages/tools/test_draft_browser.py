@@ -36,7 +36,7 @@ def replay_of(cast: Cast, page: Page) -> UUID:
     return pk
 
 
-def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> None:
+def test_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> None:
     heard = complaints(page)
     tool = publish_contract(acme)
     send_outputs(acme, [{"celsius": 1}] * 4 + [{}] * 3)
@@ -92,7 +92,7 @@ def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> No
     assert [one for one in heard if "422" not in one] == []
 
 
-def test_all_of_it_works_without_a_script(
+def test_draft_editing_and_publishing_work_without_javascript(
     browser: Browser, live_server: LiveServer, acme: Cast
 ) -> None:
     tool = publish_contract(acme)
@@ -120,7 +120,7 @@ def test_all_of_it_works_without_a_script(
     context.close()
 
 
-def test_unsaved_edits_are_saved_by_the_review_and_never_left_in_silence(
+def test_unsaved_edits_are_saved_by_the_review_and_never_discarded_silently(
     page: Page, acme: Cast
 ) -> None:
     tool = publish_contract(acme)
@@ -151,7 +151,7 @@ def test_unsaved_edits_are_saved_by_the_review_and_never_left_in_silence(
         assert draft.output_schema == json.loads(TAKEN_AWAY)
 
 
-def test_who_saves_second_in_the_browser_keeps_their_text(page: Page, acme: Cast) -> None:
+def test_second_save_does_not_overwrite_and_keeps_its_text(page: Page, acme: Cast) -> None:
     tool = publish_contract(acme)
     begin(acme, tool)
     sign_in(page, acme.editor)

@@ -13,7 +13,7 @@ from tools_registry.models import Tool
 from tools_registry.versions import publish_version
 
 
-def test_what_was_observed_becomes_a_draft(page: Page, acme: Cast) -> None:
+def test_observed_fields_become_a_draft(page: Page, acme: Cast) -> None:
     heard = complaints(page)
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")

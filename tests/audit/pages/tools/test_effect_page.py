@@ -44,7 +44,7 @@ def effect_context(cast: Cast, tool: Tool, **query: str) -> Any:
     return answer.json()
 
 
-def test_calls_of_both_versions_are_told_apart_to_the_second(acme: Cast, at: datetime) -> None:
+def test_calls_of_both_versions_are_separated_by_the_second(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
     send_calls(acme, at - timedelta(seconds=40), 40, failed=3, violating=5, tool_version="1")
     send_calls(acme, at, 50, failed=20, violating=6, tool_version="2", duration_ms=900)
@@ -72,7 +72,7 @@ def test_calls_of_both_versions_are_told_apart_to_the_second(acme: Cast, at: dat
     assert (found["version"], found["before_version"]) == (2, 1)
 
 
-def test_a_version_is_known_by_its_digest_too(acme: Cast, at: datetime) -> None:
+def test_version_is_recognised_by_its_digest(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
     with tenant_scope(acme.tenant.id):
         digests = [version.digest for version in tool.versions.order_by("number")]
@@ -82,7 +82,7 @@ def test_a_version_is_known_by_its_digest_too(acme: Cast, at: datetime) -> None:
     assert (found["before"]["calls"], found["after"]["calls"]) == (3, 4)
 
 
-def test_what_the_page_says_is_no_more_than_what_a_test_says(acme: Cast, at: datetime) -> None:
+def test_page_claims_only_significant_differences(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
     send_calls(acme, at - timedelta(hours=2), 200, failed=30, violating=9, tool_version="1")
     send_calls(acme, at + timedelta(hours=2), 29, tool_version="2")
@@ -99,7 +99,7 @@ def test_what_the_page_says_is_no_more_than_what_a_test_says(acme: Cast, at: dat
     assert "n = 200" in shown
 
 
-def test_calls_that_name_another_version_are_counted_as_such(acme: Cast, at: datetime) -> None:
+def test_calls_of_other_versions_are_counted_separately(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
     send_calls(acme, at - timedelta(hours=2), 3, tool_version="6")
     send_calls(acme, at + timedelta(hours=2), 4, tool_version="7")
@@ -108,7 +108,7 @@ def test_calls_that_name_another_version_are_counted_as_such(acme: Cast, at: dat
     assert re.search(r"7 calls in these windows reported other versions and are not counted", shown)
 
 
-def test_a_new_version_has_windows_as_long_as_it_has_been_there() -> None:
+def test_windows_of_a_new_version_are_as_long_as_its_age() -> None:
     now = datetime(2026, 11, 22, 12, tzinfo=UTC)
     of = windows(now - timedelta(hours=3), timedelta(days=7), now, UTC)
     assert of is not None
@@ -120,7 +120,7 @@ def test_a_new_version_has_windows_as_long_as_it_has_been_there() -> None:
     assert (of.after.end, of.is_short) == (now - timedelta(days=1), False)
 
 
-def test_the_version_before_is_the_one_that_was_current(acme: Cast, at: datetime) -> None:
+def test_previous_version_is_the_one_that_was_current(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
     with tenant_scope(acme.tenant.id):
         first, second = find_version(tool, 1), find_version(tool, 2)
@@ -134,7 +134,7 @@ def test_the_version_before_is_the_one_that_was_current(acme: Cast, at: datetime
         assert version_before(third) == first
 
 
-def test_the_first_version_and_a_new_one_are_no_error(acme: Cast) -> None:
+def test_first_and_new_versions_are_no_error(acme: Cast) -> None:
     tool = two_versions(acme, timezone.now())
     assert "Version 1 is the first version" in page(acme, tool, version="1", calls="named")
     assert "n = 0" in page(acme, tool, version="1")
@@ -148,20 +148,20 @@ def test_the_first_version_and_a_new_one_are_no_error(acme: Cast) -> None:
         assert status == (404 if query["version"] == "99" else 200)
 
 
-def test_nothing_published_yet_is_said(acme: Cast) -> None:
+def test_tool_without_a_version_is_explained(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.create(tenant=acme.tenant, name="new")
     assert "No published version" in page(acme, tool)
 
 
-def test_calls_that_name_no_version_are_told_of(acme: Cast, at: datetime) -> None:
+def test_calls_without_a_version_are_reported(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
     send_calls(acme, at - timedelta(hours=2), 5)
     assert "5 calls" in page(acme, tool)
     assert "reported no version" in page(acme, tool)
 
 
-def test_a_statement_counts_both_windows(acme: Cast, at: datetime) -> None:
+def test_one_statement_counts_both_windows(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
     send_calls(acme, at - timedelta(hours=2), 3, tool_version="1")
     send_calls(acme, at + timedelta(hours=2), 4, tool_version="2")
@@ -177,7 +177,9 @@ def test_a_statement_counts_both_windows(acme: Cast, at: datetime) -> None:
     assert [one.verdict for one in effect.measures] == [Verdict.NOT_ENOUGH] * 3
 
 
-def test_one_click_drafts_from_an_old_version(acme: Cast, at: datetime) -> None:
+def test_editor_creates_a_draft_from_an_old_version_with_one_click(
+    acme: Cast, at: datetime
+) -> None:
     tool = two_versions(acme, at)
     client = signed_in(acme.editor)
     shown = client.get(f"/tools/{tool.pk}").content.decode()

@@ -51,7 +51,7 @@ def start(cast: Cast, tool: Tool, **params: str) -> UUID:
     return UUID(found[1])
 
 
-def test_a_replay_is_asked_for_watched_and_read(acme: Cast, tool: Tool) -> None:
+def test_replay_is_started_watched_and_read(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{"celsius": 1}] * 3 + [{}] * 2 + [{"celsius": "72 degrees", "wind": 1}])
     pk = start(acme, tool)
     assert ProcrastinateJob.objects.filter(args__replay_id=str(pk), status="todo").count() == 1
@@ -77,7 +77,7 @@ def test_a_replay_is_asked_for_watched_and_read(acme: Cast, tool: Tool) -> None:
         assert Action.objects.filter(verb="tool.replay", tenant=acme.tenant).exists()
 
 
-def test_a_viewer_reads_figures_and_no_words(acme: Cast, tool: Tool) -> None:
+def test_viewer_sees_figures_without_payloads(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{"celsius": 1, "wind": "secret weather"}])
     with tenant_scope(acme.tenant.id):
         draft = find_draft(tool)
@@ -106,7 +106,7 @@ def test_a_viewer_reads_figures_and_no_words(acme: Cast, tool: Tool) -> None:
         ({"range": "never"}, "not one of the available choices"),
     ],
 )
-def test_what_cannot_be_replayed_is_said(
+def test_invalid_replay_request_is_reported(
     acme: Cast, tool: Tool, params: dict[str, str], expected: str
 ) -> None:
     path = f"/tools/{tool.pk}/replays"
@@ -116,13 +116,13 @@ def test_what_cannot_be_replayed_is_said(
     assert expected in shown
 
 
-def test_a_range_of_ones_own_bounds_the_replay(acme: Cast, tool: Tool) -> None:
+def test_custom_range_limits_the_replay(acme: Cast, tool: Tool) -> None:
     since = f"{NOW - timedelta(days=3):%Y-%m-%dT%H:%M}"
     replay = read_replay(acme, start(acme, tool, range="own", since=since))
     assert timedelta(days=2) < replay.until - replay.since < timedelta(days=4)
 
 
-def test_without_a_draft_nothing_is_replayed_or_published(acme: Cast) -> None:
+def test_replay_and_publish_require_a_draft(acme: Cast) -> None:
     tool = publish_contract(acme)
     editor = signed_in(acme.editor)
     for path, expected in (
@@ -133,14 +133,14 @@ def test_without_a_draft_nothing_is_replayed_or_published(acme: Cast) -> None:
         assert expected in text(answer.content.decode())
 
 
-def test_a_replay_is_stopped(acme: Cast, tool: Tool) -> None:
+def test_replay_can_be_cancelled(acme: Cast, tool: Tool) -> None:
     pk = start(acme, tool)
     signed_in(acme.editor).post(f"/tools/{tool.pk}/replays/{pk}/cancel")
     assert read_replay(acme, pk).state == "cancelled"
     assert not job.run_slice(acme.tenant.id, pk)
 
 
-def test_what_breaks_is_published_with_a_reason_which_stays(acme: Cast, tool: Tool) -> None:
+def test_breaking_draft_is_published_only_with_a_recorded_reason(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{"celsius": 1}] * 3 + [{}] * 2)
     run_replay(acme, start(acme, tool))
     editor = signed_in(acme.editor)
@@ -163,7 +163,7 @@ def test_what_breaks_is_published_with_a_reason_which_stays(acme: Cast, tool: To
     )
 
 
-def test_what_breaks_nothing_is_published_without_one(acme: Cast) -> None:
+def test_draft_without_breaking_changes_is_published_without_a_reason(acme: Cast) -> None:
     tool = publish_contract(acme)
     with tenant_scope(acme.tenant.id):
         narrower = LOOSE | {"maxProperties": 50}
@@ -178,7 +178,7 @@ def test_what_breaks_nothing_is_published_without_one(acme: Cast) -> None:
     assert answer.headers["Location"] == f"/tools/{tool.pk}/2"
 
 
-def test_a_replay_of_nothing_says_nothing_about_the_draft(acme: Cast) -> None:
+def test_replay_without_calls_makes_no_claim_about_the_draft(acme: Cast) -> None:
     tool = publish_contract(acme)
     with tenant_scope(acme.tenant.id):
         create_draft(tool, contract_with(LOOSE | {"maxProperties": 50}), Publisher(acme.editor))
@@ -188,7 +188,7 @@ def test_a_replay_of_nothing_says_nothing_about_the_draft(acme: Cast) -> None:
     assert "No breaking changes found" not in review
 
 
-def test_what_breaks_by_its_schemas_needs_a_reason_without_a_replay(acme: Cast) -> None:
+def test_schema_breaking_draft_needs_a_reason_without_a_replay(acme: Cast) -> None:
     tool = publish_contract(acme)
     with tenant_scope(acme.tenant.id):
         create_draft(tool, contract_with(LOOSE | {"properties": {}}), Publisher(acme.editor))
@@ -200,7 +200,7 @@ def test_what_breaks_by_its_schemas_needs_a_reason_without_a_replay(acme: Cast) 
     assert "Enter a reason to publish it anyway" in shown
 
 
-def test_an_old_replay_says_that_the_draft_has_changed(acme: Cast, tool: Tool) -> None:
+def test_outdated_replay_reports_that_the_draft_has_changed(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{}])
     pk = start(acme, tool)
     run_replay(acme, pk)
@@ -214,7 +214,7 @@ def test_an_old_replay_says_that_the_draft_has_changed(acme: Cast, tool: Tool) -
     assert "Not replayed since the last change" in review
 
 
-def test_a_version_that_is_one_already_is_not_published_twice(acme: Cast) -> None:
+def test_existing_version_is_not_published_twice(acme: Cast) -> None:
     tool = publish_contract(acme)
     with tenant_scope(acme.tenant.id):
         create_draft(tool, contract_with(LOOSE), Publisher(acme.editor))
@@ -224,7 +224,7 @@ def test_a_version_that_is_one_already_is_not_published_twice(acme: Cast) -> Non
 
 
 @pytest.mark.parametrize("hostile", [one for one in HOSTILE if "\x00" not in one])
-def test_hostile_names_and_values_stay_text(acme: Cast, tool: Tool, hostile: str) -> None:
+def test_hostile_names_and_values_are_escaped(acme: Cast, tool: Tool, hostile: str) -> None:
     output = {"status": "ok", "data": {hostile: 1, "celsius": hostile, "sky": hostile}}
     send_events(acme.tenant, make_call(started_at=NOW - timedelta(minutes=1), output=output))
     pk = start(acme, tool)
@@ -236,7 +236,9 @@ def test_hostile_names_and_values_stay_text(acme: Cast, tool: Tool, hostile: str
     assert "\u202e" not in page
 
 
-def test_anothers_replay_is_not_there(acme: Cast, globex: Cast, tool: Tool) -> None:
+def test_replay_of_another_tenant_or_tool_is_not_found(
+    acme: Cast, globex: Cast, tool: Tool
+) -> None:
     pk = start(acme, tool)
     other = publish_contract(acme, name="other")
     for user, path in (

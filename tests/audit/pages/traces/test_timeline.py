@@ -52,21 +52,21 @@ def test_children_follow_their_parent_by_start() -> None:
     assert [node.child_count for node in nodes] == [0, 2, 1, 0, 0]
 
 
-def test_a_child_may_start_before_its_parent() -> None:
+def test_child_may_start_before_its_parent() -> None:
     assert names(arrange([span(1, None, 100), span(2, 1, 40)])) == [(1, 0), (2, 1)]
 
 
-def test_a_missing_parent_puts_the_call_at_the_top_and_says_so() -> None:
+def test_call_with_a_missing_parent_is_a_top_level_orphan() -> None:
     (node,) = arrange([span(1, 99)])
     assert (node.depth, node.is_orphan) == (0, True)
 
 
-def test_its_own_parent_is_an_orphan() -> None:
+def test_call_with_itself_as_parent_is_an_orphan() -> None:
     (node,) = arrange([span(1, 1)])
     assert (node.depth, node.is_orphan, node.child_count) == (0, True, 0)
 
 
-def test_a_ring_opens_at_its_earliest_call_and_keeps_what_hangs_on_it() -> None:
+def test_cycle_opens_at_its_earliest_call_and_keeps_its_descendants() -> None:
     ring = [span(1, 3, 30), span(2, 1, 10), span(3, 2, 20), span(4, 3, 0)]
     assert names(arrange(ring)) == [(2, 0), (3, 1), (4, 2), (1, 2)]
 
@@ -78,7 +78,9 @@ def test_every_call_has_exactly_one_row(given_spans: list[Span]) -> None:
 
 
 @given(spans)
-def test_a_row_stands_below_its_parent_and_siblings_go_by_start(given_spans: list[Span]) -> None:
+def test_rows_follow_their_parent_and_siblings_are_ordered_by_start(
+    given_spans: list[Span],
+) -> None:
     nodes = arrange(given_spans)
     place = {node.span.id: position for position, node in enumerate(nodes)}
     for node in nodes:
@@ -103,7 +105,7 @@ def test_bars_stay_inside_the_window(given_spans: list[Span]) -> None:
 
 
 @given(spans, st.integers(-BIGGEST, BIGGEST), st.integers(1, BIGGEST))
-def test_a_closer_window_clips(given_spans: list[Span], start: int, length: int) -> None:
+def test_zoomed_window_clips_bars(given_spans: list[Span], start: int, length: int) -> None:
     window = Window(start, start + length)
     for one in given_spans:
         drawn = bar(one, window)
@@ -113,7 +115,7 @@ def test_a_closer_window_clips(given_spans: list[Span], start: int, length: int)
 
 
 @given(st.integers(-BIGGEST, BIGGEST), st.integers(1, 10**18), st.integers(-BIGGEST, BIGGEST))
-def test_the_axis_is_in_order_inside_and_without_two_equal_labels(
+def test_axis_marks_are_ordered_inside_and_uniquely_labelled(
     start: int, length: int, origin: int
 ) -> None:
     marks = ticks(Window(start, start + length), origin)
@@ -134,17 +136,17 @@ def test_the_axis_is_in_order_inside_and_without_two_equal_labels(
         (3 * 86_400_000_000, ["0", "12 h", "1 d", "1 d 12 h", "2 d", "2 d 12 h", "3 d"]),
     ],
 )
-def test_the_axis_speaks_in_round_numbers(length: int, labels: list[str]) -> None:
+def test_axis_uses_round_numbers(length: int, labels: list[str]) -> None:
     assert [mark.label for mark in ticks(Window(0, length), 0)] == labels
 
 
-def test_the_axis_counts_from_the_start_of_the_trace_also_when_zoomed_in() -> None:
+def test_axis_counts_from_the_trace_start_when_zoomed() -> None:
     marks = ticks(Window(1_100_000, 1_900_000), 0)
     assert [mark.label for mark in marks] == ["1.2 s", "1.4 s", "1.6 s", "1.8 s"]
     assert offset_label(-1_500_000) == "−1.5 s"
 
 
-def test_a_label_that_would_leave_the_axis_is_not_written() -> None:
+def test_label_without_room_is_omitted() -> None:
     marks = ticks(Window(0, 265_000), 0)
     assert [(mark.label, mark.has_room) for mark in marks[-2:]] == [
         ("200 ms", True),
@@ -152,14 +154,14 @@ def test_a_label_that_would_leave_the_axis_is_not_written() -> None:
     ]
 
 
-def test_an_open_call_reaches_the_edge_but_does_not_stretch_the_axis() -> None:
+def test_open_call_reaches_the_edge_without_extending_the_axis() -> None:
     calls = [span(1, end=1_000_000), span(2, start=500_000, end=None)]
     window = window_of(calls)
     assert window.end_us == 1_080_000
     assert bar(calls[1], window).end == 100
 
 
-def test_lines_tie_a_row_to_its_parent() -> None:
+def test_guide_lines_connect_a_row_to_its_parent() -> None:
     top, first, nested, last = arrange([span(1), span(2, 1, 1), span(3, 2, 2), span(4, 1, 3)])
     assert top.guide_path == ""
     assert first.guide_path == "M5 0V13H12M5 13V26"
@@ -168,7 +170,7 @@ def test_lines_tie_a_row_to_its_parent() -> None:
     assert (top.indent, nested.indent) == (0, 28)
 
 
-def test_a_chain_of_five_thousand_calls_is_arranged_and_drawn_narrow() -> None:
+def test_indent_of_a_chain_of_five_thousand_calls_is_limited() -> None:
     nodes = arrange([span(n, n - 1 if n > 1 else None, start=n) for n in range(1, 5_001)])
     assert nodes[-1].depth == 4_999
     assert nodes[-1].indent == nodes[2_000].indent
@@ -181,7 +183,7 @@ def test_five_thousand_siblings_keep_their_order() -> None:
 
 
 @given(spans, st.integers(1, 6))
-def test_the_minimap_separates_calls_while_it_has_lanes(
+def test_minimap_lanes_do_not_overlap_while_lanes_are_free(
     given_spans: list[Span], lane_count: int
 ) -> None:
     ordered = sorted(given_spans, key=lambda one: one.start_us)

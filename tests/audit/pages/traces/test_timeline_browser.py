@@ -28,7 +28,7 @@ def plain_page(browser: "Browser", live_server: "LiveServer") -> Iterator[Page]:
     context.close()
 
 
-def test_from_the_list_to_the_violation(page: Page, acme: Cast) -> None:
+def test_user_gets_from_the_list_to_the_violation(page: Page, acme: Cast) -> None:
     ids = send_family(acme)
     sign_in(page, acme.editor)
     heard = complaints(page)
@@ -48,7 +48,7 @@ def test_from_the_list_to_the_violation(page: Page, acme: Cast) -> None:
     assert heard == []
 
 
-def test_the_timeline_by_keyboard(page: Page, acme: Cast) -> None:
+def test_timeline_works_by_keyboard(page: Page, acme: Cast) -> None:
     send_family(acme)
     sign_in(page, acme.editor)
     page.goto("/traces/trace-123")
@@ -67,7 +67,7 @@ def test_the_timeline_by_keyboard(page: Page, acme: Cast) -> None:
     expect(page.locator(".calls .tool")).to_have_text(["plan", "fetch_page"])
 
 
-def test_calls_inside_a_call_are_folded(page: Page, acme: Cast) -> None:
+def test_nested_calls_are_folded(page: Page, acme: Cast) -> None:
     send_family(acme)
     sign_in(page, acme.editor)
     page.goto("/traces/trace-123?call=")
@@ -86,7 +86,7 @@ def test_calls_inside_a_call_are_folded(page: Page, acme: Cast) -> None:
     expect(shown).to_have_text(["plan"])
 
 
-def test_a_stretch_drawn_on_the_minimap_fills_the_timeline(page: Page, acme: Cast) -> None:
+def test_range_selected_on_the_minimap_fills_the_timeline(page: Page, acme: Cast) -> None:
     send_family(acme)
     sign_in(page, acme.editor)
     page.goto("/traces/trace-123")
@@ -106,7 +106,7 @@ def test_a_stretch_drawn_on_the_minimap_fills_the_timeline(page: Page, acme: Cas
     page.wait_for_url("**/traces/trace-123")
 
 
-def test_a_trace_is_copied_as_text(page: Page, acme: Cast) -> None:
+def test_trace_is_copied_as_text(page: Page, acme: Cast) -> None:
     send_family(acme)
     sign_in(page, acme.editor)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -118,7 +118,7 @@ def test_a_trace_is_copied_as_text(page: Page, acme: Cast) -> None:
     assert "Bad gateway" in text
 
 
-def test_one_tool_is_chosen(page: Page, acme: Cast) -> None:
+def test_tool_filter_reduces_the_timeline(page: Page, acme: Cast) -> None:
     send_family(acme)
     sign_in(page, acme.editor)
     page.goto("/traces/trace-123")
@@ -126,7 +126,7 @@ def test_one_tool_is_chosen(page: Page, acme: Cast) -> None:
     expect(page.locator(".calls .tool")).to_have_text(["plan", "notify"])
 
 
-def test_without_javascript(plain_page: Page, acme: Cast) -> None:
+def test_trace_pages_work_without_javascript(plain_page: Page, acme: Cast) -> None:
     ids = send_family(acme)
     page = plain_page
     sign_in(page, acme.editor)
@@ -147,7 +147,7 @@ def test_without_javascript(plain_page: Page, acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_nothing_reaches_beyond_the_window(page: Page, acme: Cast, width: int) -> None:
+def test_pages_are_not_wider_than_the_window(page: Page, acme: Cast, width: int) -> None:
     long = "x" * 120
     send_events(
         acme.tenant, make_call(trace_id=long, tool_name=long, run_id=long, args={long: long * 9})
@@ -160,7 +160,7 @@ def test_nothing_reaches_beyond_the_window(page: Page, acme: Cast, width: int) -
 
 
 @pytest.mark.parametrize("width", [1024, 1440])
-def test_a_call_deep_inside_others_keeps_its_name(page: Page, acme: Cast, width: int) -> None:
+def test_deeply_nested_call_keeps_its_name_readable(page: Page, acme: Cast, width: int) -> None:
     """And the number of those inside it stays off its bar."""
     parent: str | None = None
     for level in range(1, 13):
@@ -192,7 +192,7 @@ def any_page(
     context.close()
 
 
-def test_the_address_of_a_call_opens_it_in_its_trace(any_page: Page, acme: Cast) -> None:
+def test_url_of_a_call_opens_the_call_in_its_trace(any_page: Page, acme: Cast) -> None:
     page, started_at = any_page, datetime.now(UTC) - timedelta(minutes=5)
     calls = [
         make_call(tool_name=f"tool-{n}", started_at=started_at + timedelta(milliseconds=n))
@@ -218,7 +218,7 @@ def test_the_address_of_a_call_opens_it_in_its_trace(any_page: Page, acme: Cast)
         expect(page.locator("#call-panel h2")).to_contain_text(tool)
 
 
-def test_what_a_click_opened_stays_open_on_reloading(page: Page, acme: Cast) -> None:
+def test_selected_call_stays_open_after_a_reload(page: Page, acme: Cast) -> None:
     ids = send_family(acme)
     sign_in(page, acme.editor)
     page.goto("/traces/trace-123")
@@ -229,7 +229,7 @@ def test_what_a_click_opened_stays_open_on_reloading(page: Page, acme: Cast) -> 
     expect(page.locator(".calls a[aria-current]")).to_contain_text("notify")
 
 
-def test_raw_events_are_shown_with_their_place_in_the_ledger(any_page: Page, acme: Cast) -> None:
+def test_raw_events_are_shown_with_their_ledger_index(any_page: Page, acme: Cast) -> None:
     page = any_page
     first = send_events(acme.tenant, make_call(trace_id="earlier"))
     events = make_call(args={"city": "Zürich"}, locale="de-CH")

@@ -51,7 +51,7 @@ def in_focus(page: Page) -> Locator:
     return page.locator(".calls li[id] a:focus .tool")
 
 
-def test_rows_come_as_they_are_scrolled_to(page: Page, acme: Cast, trace: str) -> None:
+def test_rows_are_loaded_while_scrolling(page: Page, acme: Cast, trace: str) -> None:
     sign_in(page, acme.editor)
     heard = complaints(page)
     page.goto(f"{trace}?row=0")
@@ -69,7 +69,7 @@ def test_rows_come_as_they_are_scrolled_to(page: Page, acme: Cast, trace: str) -
     assert heard == []
 
 
-def test_keys_walk_into_rows_that_are_not_there_yet(page: Page, acme: Cast, trace: str) -> None:
+def test_keyboard_moves_into_rows_not_loaded_yet(page: Page, acme: Cast, trace: str) -> None:
     sign_in(page, acme.editor)
     heard = complaints(page)
     page.set_viewport_size({"width": 1440, "height": 300})
@@ -89,9 +89,7 @@ def test_keys_walk_into_rows_that_are_not_there_yet(page: Page, acme: Cast, trac
     assert heard == []
 
 
-def test_left_goes_to_a_call_around_that_is_not_there_yet(
-    page: Page, acme: Cast, trace: str
-) -> None:
+def test_left_key_moves_to_a_parent_not_loaded_yet(page: Page, acme: Cast, trace: str) -> None:
     sign_in(page, acme.editor)
     page.goto(f"{trace}?row=180")
     row(page, "t185").locator("a").focus()
@@ -101,7 +99,7 @@ def test_left_goes_to_a_call_around_that_is_not_there_yet(
     expect(page.locator(".calls li:visible")).to_have_count(1)
 
 
-def test_a_fold_holds_for_rows_that_come_later(page: Page, acme: Cast, trace: str) -> None:
+def test_fold_applies_to_rows_loaded_later(page: Page, acme: Cast, trace: str) -> None:
     sign_in(page, acme.editor)
     page.set_viewport_size({"width": 1440, "height": 300})
     page.goto(f"{trace}?row=0")
@@ -117,7 +115,7 @@ def test_a_fold_holds_for_rows_that_come_later(page: Page, acme: Cast, trace: st
     expect(row(page, "t105")).to_be_visible()
 
 
-def test_the_next_failure_is_shown_among_rows_that_were_not_there(
+def test_next_failure_is_shown_among_rows_not_loaded_yet(
     page: Page, acme: Cast, trace: str
 ) -> None:
     sign_in(page, acme.editor)
@@ -137,7 +135,7 @@ def test_the_next_failure_is_shown_among_rows_that_were_not_there(
     assert heard == []
 
 
-def test_a_find_looks_at_rows_that_are_not_there(page: Page, acme: Cast, trace: str) -> None:
+def test_search_covers_rows_not_loaded_yet(page: Page, acme: Cast, trace: str) -> None:
     sign_in(page, acme.editor)
     page.goto(f"{trace}?row=0")
     page.keyboard.press("/")
@@ -146,7 +144,7 @@ def test_a_find_looks_at_rows_that_are_not_there(page: Page, acme: Cast, trace: 
     expect(page.locator(".calls li[id] .tool")).to_have_text(["plan", f"t{LAST}"])
 
 
-def test_rows_that_do_not_come_can_be_asked_for_again(page: Page, acme: Cast, trace: str) -> None:
+def test_failed_row_request_can_be_retried(page: Page, acme: Cast, trace: str) -> None:
     sign_in(page, acme.editor)
     page.set_viewport_size({"width": 1440, "height": 300})
     failures = []
@@ -166,7 +164,7 @@ def test_rows_that_do_not_come_can_be_asked_for_again(page: Page, acme: Cast, tr
     expect(row(page, "t60")).to_have_count(1)
 
 
-def test_without_a_script_windows_are_links(
+def test_row_windows_are_links_without_javascript(
     browser: Browser, live_server: LiveServer, acme: Cast, trace: str
 ) -> None:
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)

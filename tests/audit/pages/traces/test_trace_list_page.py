@@ -47,7 +47,7 @@ def listed(page: str) -> list[str]:
     return re.findall(r'title="([^"]*)">[^<]*</a></td>', page)
 
 
-def test_each_trace_says_what_happened(acme: Cast) -> None:
+def test_each_row_describes_its_trace(acme: Cast) -> None:
     send_events(
         acme.tenant,
         [
@@ -69,7 +69,7 @@ def test_each_trace_says_what_happened(acme: Cast) -> None:
     assert "ok read_file" in rows["t-fine"]
 
 
-def test_a_failure_by_the_guard_is_named_by_what_broke_and_where(acme: Cast) -> None:
+def test_guard_failure_is_named_by_path_and_code(acme: Cast) -> None:
     failed = {"status": "error", "error": {"type": "VALIDATION", "message": "It breaks."}}
     send_events(
         acme.tenant,
@@ -80,7 +80,7 @@ def test_a_failure_by_the_guard_is_named_by_what_broke_and_where(acme: Cast) -> 
     assert "It breaks." not in page
 
 
-def test_how_long_a_trace_takes_is_not_known_before_something_ended(acme: Cast) -> None:
+def test_trace_duration_is_unknown_until_a_call_has_ended(acme: Cast) -> None:
     send_events(
         acme.tenant,
         [
@@ -99,7 +99,7 @@ def test_how_long_a_trace_takes_is_not_known_before_something_ended(acme: Cast) 
     )
 
 
-def test_of_a_chain_of_failures_the_innermost_is_named(acme: Cast) -> None:
+def test_innermost_failure_of_a_chain_is_named(acme: Cast) -> None:
     inside = NOW - timedelta(seconds=50)
     start = NOW - timedelta(seconds=51)
     send_events(
@@ -114,7 +114,7 @@ def test_of_a_chain_of_failures_the_innermost_is_named(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("state", ["failed", "violation", "open", "ok"])
-def test_the_state_filter_keeps_its_own(acme: Cast, state: str) -> None:
+def test_state_filter_selects_matching_traces(acme: Cast, state: str) -> None:
     send_events(
         acme.tenant,
         [
@@ -128,7 +128,7 @@ def test_the_state_filter_keeps_its_own(acme: Cast, state: str) -> None:
     assert listed(answer.content.decode()) == [state]
 
 
-def test_the_prefix_of_a_trace_id_is_text_and_no_pattern(acme: Cast) -> None:
+def test_trace_id_prefix_is_matched_literally(acme: Cast) -> None:
     for trace_id in ("a%b", "a%c", "axb", "A%b", "a_b"):
         send_events(acme.tenant, make_call(trace_id=trace_id))
     answer = signed_in(acme.viewer).get("/traces/", {"trace": "a%"})
@@ -139,11 +139,11 @@ def test_the_prefix_of_a_trace_id_is_text_and_no_pattern(acme: Cast) -> None:
     ("prefix", "end"),
     [("abc", "abd"), ("", ""), ("a\U0010ffff", "b"), ("\U0010ffff", ""), ("\ud7ff", "\ue000")],
 )
-def test_where_a_prefix_ends(prefix: str, end: str) -> None:
+def test_prefix_end_is_computed(prefix: str, end: str) -> None:
     assert prefix_end(prefix) == end
 
 
-def test_the_time_range_counts_from_now(acme: Cast) -> None:
+def test_time_range_counts_from_now(acme: Cast) -> None:
     send_events(acme.tenant, make_call(trace_id="old", started_at=NOW - timedelta(hours=30)))
     send_events(acme.tenant, make_call(trace_id="new"))
     client = signed_in(acme.viewer)
@@ -151,7 +151,7 @@ def test_the_time_range_counts_from_now(acme: Cast) -> None:
     assert listed(client.get("/traces/", {"range": "7d"}).content.decode()) == ["new", "old"]
 
 
-def test_pages_follow_one_another_without_a_gap_and_back(acme: Cast) -> None:
+def test_pages_are_contiguous_in_both_directions(acme: Cast) -> None:
     send_traces(acme, 120)
     client = signed_in(acme.viewer)
     forward: list[list[str]] = []
@@ -170,7 +170,7 @@ def test_pages_follow_one_another_without_a_gap_and_back(acme: Cast) -> None:
     assert listed(back) == forward[1]
 
 
-def test_a_trace_of_two_days_is_one_row_with_both_days_sums(acme: Cast) -> None:
+def test_trace_over_two_days_is_one_row_with_both_sums(acme: Cast) -> None:
     midnight = datetime.combine(NOW.date(), datetime.min.time(), UTC)
     send_events(
         acme.tenant,
@@ -188,7 +188,7 @@ def test_a_trace_of_two_days_is_one_row_with_both_days_sums(acme: Cast) -> None:
         assert len(trace_page(TraceFilter(state="ok")).traces) == 1  # the day before was clean
 
 
-def test_a_rare_state_is_searched_for_in_stretches(acme: Cast) -> None:
+def test_search_for_a_rare_state_stops_at_the_scan_limit_and_continues(acme: Cast) -> None:
     send_traces(acme, 30)
     with tenant_scope(acme.tenant.id):
         first = trace_page(TraceFilter(state="failed"), scan_limit=20)
@@ -198,7 +198,7 @@ def test_a_rare_state_is_searched_for_in_stretches(acme: Cast) -> None:
         assert (rest.traces, rest.scanned_until, rest.older) == ([], None, None)
 
 
-def test_htmx_gets_the_same_list_without_the_frame(acme: Cast) -> None:
+def test_htmx_request_gets_the_list_without_the_frame(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     client = signed_in(acme.viewer)
     page, part = client.get("/traces/"), client.get("/traces/", headers=PARTIAL)
@@ -208,19 +208,19 @@ def test_htmx_gets_the_same_list_without_the_frame(acme: Cast) -> None:
     assert "HX-Request" in page.headers["Vary"]
 
 
-def test_restoring_history_gets_the_whole_page(acme: Cast) -> None:
+def test_history_restore_gets_the_whole_page(acme: Cast) -> None:
     headers = PARTIAL | {"HX-History-Restore-Request": "true"}
     assert b"<html" in signed_in(acme.viewer).get("/traces/", headers=headers).content
 
 
-def test_before_the_first_call_the_page_says_how_to_send_one(acme: Cast) -> None:
+def test_page_without_calls_explains_how_to_send_one(acme: Cast) -> None:
     page = text(signed_in(acme.viewer).get("/traces/").content.decode())
     assert "No tool calls yet" in page
     assert "TOOLTRAIL_URL=http://testserver" in page
     assert "Ask an admin" in page
 
 
-def test_an_admin_is_offered_the_first_key(acme: Cast) -> None:
+def test_admin_is_offered_the_first_key(acme: Cast) -> None:
     client = signed_in(acme.admin)
     page = client.get("/traces/").content.decode()
     form = re.search(r'<form method="post" action="(/settings/keys)">.*?</form>', page, re.DOTALL)
@@ -244,7 +244,7 @@ def test_an_admin_is_offered_the_first_key(acme: Cast) -> None:
         ("before=2020-01-01T00:00:00%2B00:00,x", "There are no older traces"),
     ],
 )
-def test_an_empty_answer_names_the_filter(acme: Cast, query: str, expected: str) -> None:
+def test_empty_result_names_the_filter(acme: Cast, query: str, expected: str) -> None:
     send_events(acme.tenant, make_call())
     page = text(signed_in(acme.viewer).get(f"/traces/?{query}").content.decode())
     assert expected in page
@@ -254,7 +254,7 @@ def test_an_empty_answer_names_the_filter(acme: Cast, query: str, expected: str)
 @pytest.mark.parametrize(
     "query", ["state=nonsense", "range=nonsense", "trace=a%00b", f"trace={'x' * 200}"]
 )
-def test_an_unreadable_filter_finds_nothing_and_is_said(acme: Cast, query: str) -> None:
+def test_invalid_filter_matches_nothing_and_is_reported(acme: Cast, query: str) -> None:
     send_events(acme.tenant, make_call())
     page = signed_in(acme.viewer).get(f"/traces/?{query}").content.decode()
     assert listed(page) == []
@@ -271,7 +271,7 @@ def test_an_unreadable_filter_finds_nothing_and_is_said(acme: Cast, query: str) 
         "before=2026-11-20T10:00:00Z,a%00b",
     ],
 )
-def test_an_unreadable_place_is_the_first_page(acme: Cast, query: str) -> None:
+def test_invalid_cursor_shows_the_first_page(acme: Cast, query: str) -> None:
     send_events(acme.tenant, make_call())
     answer = signed_in(acme.viewer).get(f"/traces/?{query}")
     assert listed(answer.content.decode()) == ["trace-123"]
@@ -281,7 +281,7 @@ def test_an_unreadable_place_is_the_first_page(acme: Cast, query: str) -> None:
     "trace_id",
     ["a/b", "..", ".", "100%", "%2F", "a?b#c", 'q"uote', "ünï", "a b+c", "//x//", "\\", "a;b,c"],
 )
-def test_any_trace_id_leads_to_its_page_and_back(acme: Cast, trace_id: str) -> None:
+def test_any_trace_id_has_a_working_url(acme: Cast, trace_id: str) -> None:
     send_events(acme.tenant, make_call(trace_id=trace_id))
     client = signed_in(acme.viewer)
     address = reverse("trace_detail", args=[trace_id])
@@ -294,7 +294,7 @@ def test_any_trace_id_leads_to_its_page_and_back(acme: Cast, trace_id: str) -> N
     "hostile",
     HOSTILE,
 )
-def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
+def test_hostile_text_is_escaped(acme: Cast, hostile: str) -> None:
     output = {"status": "error", "error": {"type": "FATAL", "message": hostile}, "meta": {}}
     call = make_call(trace_id=hostile, tool_name=hostile, run_id=hostile, output=output)
     send_events(acme.tenant, call)
@@ -306,22 +306,22 @@ def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
     assert "\u202e" not in shown
 
 
-def test_the_other_tenant_sees_nothing(acme: Cast, globex: Cast) -> None:
+def test_traces_are_not_visible_to_another_tenant(acme: Cast, globex: Cast) -> None:
     send_events(acme.tenant, make_call(trace_id="secret-trace"))
     page = signed_in(globex.admin).get("/traces/").content.decode()
     assert "secret-trace" not in page
 
 
-def test_anonymous_is_sent_to_sign_in(acme: Cast) -> None:
+def test_anonymous_user_is_redirected_to_sign_in(acme: Cast) -> None:
     answer = Client().get("/traces/?state=failed")
     assert answer.headers["Location"] == f"/login?next={quote('/traces/?state=failed')}"
 
 
-def test_the_list_takes_no_post(acme: Cast) -> None:
+def test_list_rejects_post(acme: Cast) -> None:
     assert signed_in(acme.viewer).post("/traces/").status_code == 405
 
 
-def test_a_full_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
+def test_full_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     for n in range(3):
         send_events(acme.tenant, make_call(trace_id=f"f{n}", output=FAILED_OUTPUT), key=key)

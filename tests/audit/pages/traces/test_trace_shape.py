@@ -31,34 +31,34 @@ def path(nodes: list[Node]) -> list[int]:
     return sorted(critical_path(nodes))
 
 
-def test_the_path_of_calls_one_after_another_is_all_of_them() -> None:
+def test_critical_path_of_sequential_calls_contains_all_calls() -> None:
     assert path(tree((0, 10, None), (10, 30, None), (30, 40, None))) == [0, 1, 2]
 
 
-def test_of_parallel_calls_the_last_to_end_decides() -> None:
+def test_last_parallel_call_to_end_is_on_the_critical_path() -> None:
     nodes = tree((0, 100, None), (0, 40, 0), (0, 90, 0), (90, 100, 0), (5, 20, 1), (5, 80, 2))
     assert path(nodes) == [0, 2, 3, 5]
 
 
-def test_an_open_call_and_one_that_outlasts_its_parent_are_on_it() -> None:
+def test_open_and_outlasting_calls_are_on_the_critical_path() -> None:
     assert path(tree((0, 50, None), (10, 80, 0), (0, 9, 0))) == [0, 1, 2]
     assert path(tree((0, None, None), (10, None, 0), (0, 30, 0))) == [0, 1]
     assert path(tree((0, 10, None), (20, 30, 0))) == [0], "begun after its parent had ended"
 
 
-def test_gaps_lie_between_the_calls_that_call_nothing() -> None:
+def test_gaps_lie_between_leaf_calls() -> None:
     nodes = tree((0, 100, None), (10, 30, 0), (20, 40, 0), (60, 100, 0))
     assert gaps(nodes, Window(0, 100)) == [(0, 10), (40, 60)]
     assert gaps(tree((0, 10, None), (50, None, None)), Window(0, 100)) == [(10, 50)]
     assert gaps([], Window(0, 100)) == []
 
 
-def test_what_is_inside_is_counted_at_any_depth() -> None:
+def test_descendants_are_counted_at_any_depth() -> None:
     nodes = tree((0, 9, None), (1, 2, 0), (3, 9, 0), (4, 5, 2), (10, 11, None))
     assert sizes(nodes) == [3, 0, 1, 0, 0]
 
 
-def test_calls_with_the_same_content_are_numbered() -> None:
+def test_identical_calls_are_numbered() -> None:
     assert repeats(["a", "b", "a", "a"]) == [(1, 3), None, (2, 3), (3, 3)]
 
 
@@ -74,7 +74,9 @@ _CALLS = st.lists(
 
 
 @given(_CALLS)
-def test_whatever_the_clocks_say(calls: list[tuple[int, int | None, int | None]]) -> None:
+def test_shape_is_consistent_for_arbitrary_times(
+    calls: list[tuple[int, int | None, int | None]],
+) -> None:
     nodes = tree(*calls)
     window = window_of(node.span for node in nodes)
     critical = critical_path(nodes)

@@ -58,19 +58,19 @@ def label(start_ms: int, duration_ms: int, reason_length: int) -> Label:
     return next(row.label for row in built.rows if row.call is one)
 
 
-def test_the_reason_stands_where_there_is_room() -> None:
+def test_reason_is_placed_where_space_is_available() -> None:
     assert label(100, 100, 20) == Label("E · " + "x" * 16, 20.0, "right")
     assert label(800, 100, 20) == Label("E · " + "x" * 16, 80.0, "left")
     assert label(50, 900, 60).place == "inside"
     assert label(10, 20, 80).place == "right"
 
 
-def test_a_reason_left_of_its_bar_is_cut_at_a_whole_part() -> None:
+def test_reason_left_of_its_bar_is_cut_at_a_whole_part() -> None:
     cut = label(800, 200, 80)
     assert cut == Label("E", 80.0, "left")
 
 
-def test_what_failed_first_to_end_is_opened_before_all_else() -> None:
+def test_first_failure_to_end_is_selected_first() -> None:
     outer = call(0, 900, state="failed")
     inner = call(100, 200, state="failed")
     broken, hanging = call(50, 10, violation_count=1), call(10, None)
@@ -85,7 +85,7 @@ def test_what_failed_first_to_end_is_opened_before_all_else() -> None:
         assert built.highlight is built.selected is highlight
 
 
-def test_zooming_in_clips_bars_and_moves_the_window() -> None:
+def test_zoom_clips_bars_and_moves_the_window() -> None:
     calls = [call(0, 100), call(400, 100), call(900, 100)]
     built = waterfall.build(detail(*calls), View(zoom=(350_000, 550_000)), NOW)
     assert [row.bar.is_outside for row in built.rows] == [True, False, True]
@@ -94,14 +94,14 @@ def test_zooming_in_clips_bars_and_moves_the_window() -> None:
     assert (built.rows[1].bar.x, built.rows[1].bar.width) == pytest.approx((25, 50))
 
 
-def test_the_places_of_the_minimap_cover_all_of_it() -> None:
+def test_minimap_zoom_areas_cover_the_whole_trace() -> None:
     zooms = waterfall.build(detail(call(0, 1_000)), View(), NOW).zooms
     assert (zooms[0].from_us, zooms[-1].to_us) == (0, 1_000_000)
     assert sum(zoom.width for zoom in zooms) == pytest.approx(100)
     assert all(one.to_us > two.from_us for one, two in pairwise(zooms))
 
 
-def test_the_minimap_of_thousands_of_calls_stays_small() -> None:
+def test_minimap_of_thousands_of_calls_stays_small() -> None:
     calls = [call(n, 5, state="failed" if n % 9 == 0 else "ok") for n in range(5_000)]
     built = waterfall.build(detail(*calls), View(), NOW)
     assert sum(len(outline.path) for outline in built.outlines) < 100_000
@@ -157,19 +157,19 @@ def test_the_minimap_of_thousands_of_calls_stays_small() -> None:
         ({"duration_ms": None, "timeouts_ms": 1, "started_at": NOW}, "open 0 µs"),
     ],
 )
-def test_the_reason_on_a_row(members: dict[str, Any], expected: str) -> None:
+def test_row_reason_lists_notable_facts(members: dict[str, Any], expected: str) -> None:
     one = call(**members)
     violation = FirstViolation("$.t", "WRONG_TYPE") if one.violation_count else None
     assert reasons.of_call(one, violation, NOW).replace(NBSP, " ") == expected
 
 
-def test_a_long_message_is_cut_on_its_row() -> None:
+def test_long_message_is_truncated() -> None:
     reason = reasons.failure("FATAL", None, None, "x" * 500)
     assert len(reason) < 100
     assert reason.endswith("x…")
 
 
-def test_a_window_holds_the_asked_row_and_says_what_lies_around_it() -> None:
+def test_window_contains_the_requested_row_and_counts_the_others() -> None:
     parent = call(0, 10_000)
     calls = [parent, *(call(n, 5, parent_invocation_id=parent.invocation_id) for n in range(199))]
     built = waterfall.build(detail(*calls), View(first_row=130), NOW)
@@ -180,7 +180,7 @@ def test_a_window_holds_the_asked_row_and_says_what_lies_around_it() -> None:
     assert waterfall.build(detail(*calls), View(first_row=0), NOW).earlier is None
 
 
-def test_what_is_drawn_of_a_call_is_numbers_and_escaped_text() -> None:
+def test_svg_contains_numbers_and_escaped_text() -> None:
     drawn = Bar(x=10, width=20.006, is_open=True, is_outside=False)
     hostile = '</text><script>"&'
     markup = svg(

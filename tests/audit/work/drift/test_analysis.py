@@ -61,7 +61,7 @@ def api(cast: Cast, tool: Tool) -> Any:
     return answer.json() if answer.status_code == 200 else answer.status_code
 
 
-def test_few_calls_are_looked_at_at_once(acme: Cast, tool: Tool) -> None:
+def test_few_calls_are_analyzed_immediately(acme: Cast, tool: Tool) -> None:
     good = {"celsius": 3.5, "sky": "clear"}
     send_outputs(acme, [good] * 6 + [{"celsius": "warm", "sky": "rain", "wind": 3}] * 2)
     send_outputs(acme, [{"other": 1}], tool_name="another")
@@ -82,7 +82,7 @@ def test_few_calls_are_looked_at_at_once(acme: Cast, tool: Tool) -> None:
     assert f"/calls/{sample['started_on']}/{sample['invocation_id']}" in shown
 
 
-def test_who_sees_no_payloads_is_told_no_value(acme: Cast, tool: Tool) -> None:
+def test_values_are_hidden_from_roles_without_payload_access(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{"sky": "tropical storm"}, {"sky": "clear"}])
     found = analyze(acme, tool)
     assert '"tropical storm"' in page(acme.editor, tool).replace("&quot;", '"')
@@ -97,7 +97,7 @@ def test_who_sees_no_payloads_is_told_no_value(acme: Cast, tool: Tool) -> None:
     assert "tropical" not in found.found, "nor is any kept"
 
 
-def test_many_calls_are_the_workers(
+def test_many_calls_are_analyzed_by_the_worker(
     acme: Cast, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "AT_ONCE", 5)
@@ -122,7 +122,7 @@ def test_many_calls_are_the_workers(
     assert ProcrastinateJob.objects.filter(args__analysis_id=str(found.id)).exists()
 
 
-def test_a_look_can_be_stopped_and_another_stops_it(
+def test_analysis_can_be_cancelled_and_is_replaced_by_a_new_one(
     acme: Cast, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "AT_ONCE", 0)
@@ -143,14 +143,14 @@ def test_a_look_can_be_stopped_and_another_stops_it(
         assert analyses.get(id=third.id).state == "waiting"
 
 
-def test_only_the_newest_looks_are_kept(acme: Cast, tool: Tool) -> None:
+def test_only_the_newest_analyses_are_kept(acme: Cast, tool: Tool) -> None:
     for _ in range(job.KEPT + 2):
         analyze(acme, tool)
     with tenant_scope(acme.tenant.id):
         assert DriftAnalysis.objects.for_tenant(acme.tenant.id).count() == job.KEPT
 
 
-def test_erased_and_missing_payloads_are_counted_as_that(acme: Cast, tool: Tool) -> None:
+def test_erased_payloads_are_counted(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{}] * 3)
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = NULL WHERE tenant_id = %s", [acme.tenant.id])
@@ -159,7 +159,7 @@ def test_erased_and_missing_payloads_are_counted_as_that(acme: Cast, tool: Tool)
     assert "3 calls not read: payload no longer in the log" in page(acme.viewer, tool)
 
 
-def test_a_damaged_log_ends_the_look_with_the_reason(acme: Cast, tool: Tool) -> None:
+def test_damaged_log_fails_the_analysis_with_a_reason(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{}])
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = 'x' WHERE tenant_id = %s", [acme.tenant.id])
@@ -168,7 +168,7 @@ def test_a_damaged_log_ends_the_look_with_the_reason(acme: Cast, tool: Tool) -> 
     assert "cannot be decompressed" in page(acme.viewer, tool)
 
 
-def test_executors_on_an_old_version_are_named(acme: Cast, tool: Tool) -> None:
+def test_executors_with_an_old_version_are_listed(acme: Cast, tool: Tool) -> None:
     with tenant_scope(acme.tenant.id):
         first = tool.versions.get()
         publish_version(
@@ -200,7 +200,7 @@ def test_executors_on_an_old_version_are_named(acme: Cast, tool: Tool) -> None:
     ]
 
 
-def test_flags_of_what_was_brought_in_vain_are_told(acme: Cast, tool: Tool) -> None:
+def test_flags_of_rejected_contracts_are_reported(acme: Cast, tool: Tool) -> None:
     with tenant_scope(acme.tenant.id):
         register_contracts(
             acme.tenant,
@@ -213,7 +213,7 @@ def test_flags_of_what_was_brought_in_vain_are_told(acme: Cast, tool: Tool) -> N
     assert "key-7" in page(acme.viewer, tool)
 
 
-def test_a_draft_is_made_of_what_was_observed(acme: Cast, tool: Tool) -> None:
+def test_draft_is_created_from_observed_values(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{"celsius": None, "wind": {"speed": 3}}, {"celsius": 1.5}])
     analyze(acme, tool)
     path = f"/tools/{tool.pk}/drift/draft"
@@ -231,7 +231,7 @@ def test_a_draft_is_made_of_what_was_observed(acme: Cast, tool: Tool) -> None:
     assert "This tool already has a draft" in answer
 
 
-def test_a_tool_without_a_version_is_drafted_from_its_calls(acme: Cast) -> None:
+def test_tool_without_a_version_is_drafted_from_its_calls(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
     send_outputs(acme, [{"celsius": 1}, {"celsius": 2.5}])
@@ -253,7 +253,7 @@ def test_a_tool_without_a_version_is_drafted_from_its_calls(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize(("undeclared", "is_cut"), [(97, False), (98, True)])
-def test_the_page_says_when_there_are_more_differences_than_it_shows(
+def test_page_reports_more_differences_than_shown(
     acme: Cast, tool: Tool, undeclared: int, is_cut: bool
 ) -> None:
     send_outputs(acme, [{f"field_{n}": n for n in range(undeclared)}])
@@ -261,7 +261,7 @@ def test_the_page_says_when_there_are_more_differences_than_it_shows(
     assert ("Only the first differences are shown" in page(acme.viewer, tool)) is is_cut
 
 
-def test_a_schema_that_cannot_be_read_is_told_and_no_error(acme: Cast) -> None:
+def test_unreadable_schema_is_reported_without_an_error(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
         old = make_contract(output_schema={"$schema": "http://json-schema.org/draft-04/schema#"})
@@ -271,7 +271,7 @@ def test_a_schema_that_cannot_be_read_is_told_and_no_error(acme: Cast) -> None:
     assert "Calls cannot be compared with the schema" in page(acme.viewer, tool)
 
 
-def test_before_any_look_the_page_says_what_one_is(acme: Cast, tool: Tool) -> None:
+def test_page_without_an_analysis_is_explained(acme: Cast, tool: Tool) -> None:
     assert "Not analyzed yet" in page(acme.viewer, tool)
     assert api(acme, tool) == 404
     answer = signed_in(acme.editor).post(
@@ -280,7 +280,7 @@ def test_before_any_look_the_page_says_what_one_is(acme: Cast, tool: Tool) -> No
     assert "Nothing was analyzed" in answer.content.decode()
 
 
-def test_the_list_tells_tools_that_were_never_called(acme: Cast, tool: Tool) -> None:
+def test_list_filters_tools_that_were_never_called(acme: Cast, tool: Tool) -> None:
     with tenant_scope(acme.tenant.id):
         register_contracts(acme.tenant, [weather_contract(name="quiet")], Publisher(key_id="key"))
     send_outputs(acme, [{}])
@@ -296,7 +296,7 @@ def test_the_list_tells_tools_that_were_never_called(acme: Cast, tool: Tool) -> 
     assert listed("observed") == {"stranger"}
 
 
-def test_anothers_look_is_not_there(acme: Cast, globex: Cast, tool: Tool) -> None:
+def test_analysis_is_not_found_for_another_tenant(acme: Cast, globex: Cast, tool: Tool) -> None:
     found = analyze(acme, tool)
     for path in ("/drift", f"/drift/looks/{found.id}/cancel", "/drift/look", "/drift/draft"):
         client = signed_in(globex.admin)

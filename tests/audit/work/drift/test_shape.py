@@ -94,7 +94,7 @@ def plain(schema: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_what_is_observed_is_what_genson_says(seed: int) -> None:
+def test_observed_schema_matches_genson(seed: int) -> None:
     rng = random.Random(seed)
     values = [some_value(rng) for _ in range(rng.randrange(1, 12))]
     builder = SchemaBuilder()
@@ -103,7 +103,7 @@ def test_what_is_observed_is_what_genson_says(seed: int) -> None:
     assert plain(observed_schema(folded(values))) == plain(builder.to_schema())
 
 
-def test_each_kind_of_difference_is_told_with_its_calls() -> None:
+def test_each_kind_of_difference_is_counted() -> None:
     values: list[Any] = [
         {"city": "London", "sky": "clear", "celsius": 3, "hours": [{"at": 1}, {"at": 2}]},
         {"city": "Bath", "sky": "rain", "celsius": 3.5, "hours": [{"at": "x"}, {"at": "y"}]},
@@ -129,7 +129,7 @@ def test_each_kind_of_difference_is_told_with_its_calls() -> None:
     assert len(found["value", "$.sky"].samples) == 2
 
 
-def test_what_is_as_declared_is_no_difference() -> None:
+def test_declared_values_are_no_difference() -> None:
     whole = {
         "city": "London",
         "sky": "grey",
@@ -143,12 +143,12 @@ def test_what_is_as_declared_is_no_difference() -> None:
     assert list(found) == [("unseen", "$.hours[*].next.next.next")]
 
 
-def test_a_redacted_value_is_held_against_nobody() -> None:
+def test_redacted_values_are_no_difference() -> None:
     values = [{"city": MARK, "sky": MARK, "celsius": MARK}]
     assert {kind for kind, _ in differences(values, WEATHER)} == {"unseen"}
 
 
-def test_names_that_masking_hides_are_one_place() -> None:
+def test_masked_names_are_merged_into_one_path() -> None:
     hidden: list[Any] = [
         {"city": "Bath", "ada@example.com": {"paid": 1}, "Ada Lovelace": 2, "4711": 3, "note": 4},
         {"city": "Bath", "by_day": {"ada@example.com": "x"}, "wind": {"ada@example.com": 1}},
@@ -170,18 +170,18 @@ def test_names_that_masking_hides_are_one_place() -> None:
     assert "*" not in observed_schema(folded(hidden))["properties"]
 
 
-def test_a_declared_name_is_told_whatever_it_looks_like() -> None:
+def test_declared_name_is_shown_even_if_unusual() -> None:
     found = differences([{"wind speed": "x"}], {"properties": {"wind speed": {"type": "number"}}})
     assert set(found) == {("type", "$.wind speed")}
 
 
 @pytest.mark.parametrize("word", ["additionalProperties", "unevaluatedProperties"])
-def test_a_map_stays_one_in_a_draft(word: str) -> None:
+def test_map_stays_a_map_in_a_draft(word: str) -> None:
     schema = {"type": "object", word: {"type": "integer"}}
     assert widened(schema, folded([{"a": 1, "b": "x"}], schema)) == schema
 
 
-def test_values_that_are_not_listed_are_found_again_in_a_payload() -> None:
+def test_unlisted_enum_values_are_located_in_a_payload() -> None:
     schema = {
         "properties": {"rows": {"items": {"properties": {"sky": {"enum": ["clear", None]}}}}},
         "additionalProperties": {"const": 1},
@@ -194,13 +194,13 @@ def test_values_that_are_not_listed_are_found_again_in_a_payload() -> None:
     assert ("value", "$.rows[*].sky") in differences([value], schema)
 
 
-def test_true_is_not_one_and_one_is_one_point_zero() -> None:
+def test_booleans_differ_from_numbers_and_integral_floats_are_integers() -> None:
     schema = {"properties": {"n": {"enum": [1]}, "m": {"type": "integer"}}}
     assert list(differences([{"n": 1.0, "m": 2.0}], schema)) == []
     assert set(differences([{"n": True, "m": 2.5}], schema)) == {("type", "$.n"), ("type", "$.m")}
 
 
-def test_what_is_dumped_is_loaded_and_goes_on() -> None:
+def test_dumped_shape_is_loaded_and_extended() -> None:
     rng = random.Random(3)
     values = [some_value(rng) for _ in range(60)]
     whole = folded(values)
@@ -246,7 +246,7 @@ def test_declared_names_have_room_beside_hostile_ones() -> None:
     assert ("type", "$.city") in differences([many], WEATHER)
 
 
-def test_a_draft_allows_for_what_was_observed_and_keeps_what_was_written() -> None:
+def test_draft_allows_observed_values_and_keeps_declared_parts() -> None:
     schema: dict[str, Any] = {
         "type": "object",
         "title": "Weather",
@@ -278,7 +278,7 @@ def test_a_draft_allows_for_what_was_observed_and_keeps_what_was_written() -> No
     assert (wider["title"], wider["additionalProperties"]) == ("Weather", False)
 
 
-def test_what_was_observed_and_listed_fits_the_draft() -> None:
+def test_observed_values_fit_the_draft() -> None:
     rng = random.Random(11)
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     values = [{"a": some_value(rng), "b": some_value(rng)} for _ in range(40)]
@@ -295,7 +295,7 @@ def test_what_was_observed_and_listed_fits_the_draft() -> None:
         {"allOf": [{"anyOf": [{"title": str(n)} for n in range(300)]}]},
     ],
 )
-def test_a_schema_that_cannot_be_read_says_so(schema: dict[str, Any]) -> None:
+def test_unreadable_schema_raises_undecided_error(schema: dict[str, Any]) -> None:
     with pytest.raises(UndecidedError):
         Declared(schema)
 
@@ -312,7 +312,7 @@ def within_each_other(word: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("word", ["anyOf", "allOf"])
-def test_each_of_many_ways_to_the_same_schema_is_gone_once(word: str) -> None:
+def test_exponential_subschema_references_are_resolved_once(word: str) -> None:
     schema = within_each_other(word)
     schema["$defs"]["a3"][word].append({"enum": ["x"]})
     declared = Declared(schema)
@@ -323,12 +323,12 @@ def test_each_of_many_ways_to_the_same_schema_is_gone_once(word: str) -> None:
         assert declared.root.values == frozenset((json_key("x"),))
 
 
-def test_alternatives_that_cannot_be_told_apart_in_time_say_so() -> None:
+def test_too_many_alternatives_raise_undecided_error() -> None:
     with pytest.raises(UndecidedError, match="too many alternatives"):
         Declared(within_each_other("oneOf"))
 
 
-def test_where_a_schema_cannot_be_read_nothing_differs_and_the_rest_is_told() -> None:
+def test_unreadable_part_of_a_schema_is_skipped_and_the_rest_compared() -> None:
     schema: dict[str, Any] = {
         "properties": {"any": {"$dynamicRef": "#node"}, "n": {"type": "integer"}},
         "$defs": {"node": {"$dynamicAnchor": "node"}},
@@ -339,7 +339,7 @@ def test_where_a_schema_cannot_be_read_nothing_differs_and_the_rest_is_told() ->
     assert widened(schema, folded([value], schema))["properties"]["any"] == {"$dynamicRef": "#node"}
 
 
-def test_a_schema_of_many_small_places_is_read() -> None:
+def test_boolean_subschemas_are_supported() -> None:
     declared = Declared({"properties": {"a": True, "b": False}, "items": [True]})
     assert set(differences([{"a": 1, "b": 2}], {"properties": {"a": True, "b": False}})) == {
         ("type", "$.b")
@@ -347,7 +347,7 @@ def test_a_schema_of_many_small_places_is_read() -> None:
     assert declared.root.types
 
 
-def test_a_subschema_requires_nothing_even_if_a_schema_is_given_twice() -> None:
+def test_repeated_schema_does_not_inherit_required_members_of_a_subschema() -> None:
     below = {"allOf": [{"required": ["b"]}], "required": ["c"]}
     declared = Declared(
         {

@@ -66,9 +66,7 @@ def some_output(rng: random.Random) -> dict[str, Any]:
     return found
 
 
-def test_the_numbers_equal_an_independent_recount(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_equal_an_independent_recount(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "CHUNK", 37)
     monkeypatch.setattr(call_walk, "BATCHES_AT_ONCE", 2)
     rng = random.Random(3)
@@ -124,7 +122,7 @@ def test_arguments_are_replayed_against_the_input_schema(acme: Cast) -> None:
     assert len(kind.samples["new"]) == 2
 
 
-def test_known_violations_are_cured_or_not(acme: Cast) -> None:
+def test_known_violations_are_counted_as_cured_or_remaining(acme: Cast) -> None:
     tool = publish_contract(acme)
     violation = {"path": "$.sky", "code": "ENUM_MISMATCH", "expected": "", "received": ""}
     for sky in ("rain", "snow"):
@@ -155,9 +153,7 @@ def test_only_the_newest_calls_of_the_range_are_read(acme: Cast) -> None:
         assert read_replay(acme, pk).call_count == sum(expected)
 
 
-def test_what_is_killed_between_two_chunks_goes_on_where_it_was(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replay_resumes_between_two_chunks(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "CHUNK", 7)
     tool = publish_contract(acme)
     send_outputs(acme, [{"celsius": 1}] * 30)
@@ -169,9 +165,7 @@ def test_what_is_killed_between_two_chunks_goes_on_where_it_was(
     assert sides(acme, pk)[0].passing == 30
 
 
-def test_what_is_killed_within_a_chunk_has_changed_nothing(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kill_within_a_chunk_changes_nothing(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "CHUNK", 7)
     tool = publish_contract(acme)
     send_outputs(acme, [{"celsius": 1}] * 10)
@@ -191,7 +185,7 @@ def test_what_is_killed_within_a_chunk_has_changed_nothing(
     assert sides(acme, pk)[0].passing == 10
 
 
-def test_a_slice_ends_within_a_chunk_when_its_time_is_up(
+def test_slice_ends_within_a_chunk_at_its_time_limit(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call_walk, "BATCHES_AT_ONCE", 1)
@@ -206,7 +200,7 @@ def test_a_slice_ends_within_a_chunk_when_its_time_is_up(
     assert (read_replay(acme, pk).state, read_replay(acme, pk).read_count) == ("done", 12)
 
 
-def test_the_task_defers_itself_until_it_is_done(
+def test_task_defers_itself_until_the_replay_is_done(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "CHUNK", 7)
@@ -222,7 +216,7 @@ def test_the_task_defers_itself_until_it_is_done(
     assert read_replay(acme, pk).state == "done"
 
 
-def test_a_replay_can_be_stopped_and_another_stops_it(
+def test_replay_can_be_cancelled_and_is_replaced_by_a_new_one(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "CHUNK", 7)
@@ -253,7 +247,7 @@ def test_only_the_newest_replays_of_a_tool_are_kept(
         assert set(kept.values_list("id", flat=True)) == set(started[2:])
 
 
-def test_erased_payloads_are_counted_as_that(acme: Cast) -> None:
+def test_erased_payloads_are_counted(acme: Cast) -> None:
     tool = publish_contract(acme)
     send_outputs(acme, [{"celsius": 1}] * 3)
     with connections["owner"].cursor() as cursor:
@@ -264,7 +258,7 @@ def test_erased_payloads_are_counted_as_that(acme: Cast) -> None:
     assert (outputs.judged, outputs.skipped, args.skipped) == (0, {"erased": 3}, {"erased": 3})
 
 
-def test_a_damaged_log_ends_the_replay_with_the_reason(acme: Cast) -> None:
+def test_damaged_log_fails_the_replay_with_a_reason(acme: Cast) -> None:
     tool = publish_contract(acme)
     send_outputs(acme, [{"celsius": 1}])
     with connections["owner"].cursor() as cursor:
@@ -275,9 +269,7 @@ def test_a_damaged_log_ends_the_replay_with_the_reason(acme: Cast) -> None:
     assert "cannot be decompressed" in read_replay(acme, pk).problem
 
 
-def test_a_schema_that_takes_too_long_ends_the_replay(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_slow_schema_fails_the_replay(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "EVENT_SECONDS", 0.0)
     tool = publish_contract(acme)
     send_outputs(acme, [{"celsius": 1}] * 3)
@@ -287,7 +279,7 @@ def test_a_schema_that_takes_too_long_ends_the_replay(
     assert "the schemas are too expensive" in read_replay(acme, pk).problem
 
 
-def test_a_schema_the_guard_cannot_judge_by_is_refused(acme: Cast) -> None:
+def test_unusable_schema_is_rejected(acme: Cast) -> None:
     tool = publish_contract(acme)
     for schema in ({"$ref": "https://example.com"}, {"pattern": "(?!a)"}, {"$ref": "#"}):
         with pytest.raises(UnusableSchemaError, match="The draft's output schema cannot"):
@@ -296,7 +288,7 @@ def test_a_schema_the_guard_cannot_judge_by_is_refused(acme: Cast) -> None:
         assert not Replay.objects.for_tenant(acme.tenant.id).exists()
 
 
-def test_a_replay_is_of_the_draft_and_the_version_it_was_made_with(acme: Cast) -> None:
+def test_replay_belongs_to_its_draft_and_current_version(acme: Cast) -> None:
     tool = publish_contract(acme)
     pk = start(acme, tool)
     proposal = job.Proposal(2, ARGS, STRICT)
@@ -309,7 +301,7 @@ def test_a_replay_is_of_the_draft_and_the_version_it_was_made_with(acme: Cast) -
     assert not job.is_of(read_replay(acme, pk), tool, proposal)
 
 
-def test_a_tool_without_a_version_is_held_against_nothing(acme: Cast) -> None:
+def test_tool_without_a_version_is_replayed_only_against_the_draft(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
     send_outputs(acme, [{}, {"celsius": 1}])
@@ -320,7 +312,7 @@ def test_a_tool_without_a_version_is_held_against_nothing(acme: Cast) -> None:
     assert json.loads(read_replay(acme, pk).input_schema) == ARGS
 
 
-def test_another_tenants_replay_is_none(acme: Cast, globex: Cast) -> None:
+def test_replay_of_another_tenant_is_not_run(acme: Cast, globex: Cast) -> None:
     pk = start(acme, publish_contract(acme))
     assert not job.run_slice(globex.tenant.id, pk)
     assert read_replay(acme, pk).state == "waiting"

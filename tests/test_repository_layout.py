@@ -51,7 +51,7 @@ def imported(path: Path) -> set[str]:
 TESTS = [path for path in python_files("tests", "sdk/tests") if path.name.startswith("test_")]
 
 
-def test_no_module_imports_a_test_module_or_a_conftest() -> None:
+def test_no_module_imports_a_test_module_or_conftest() -> None:
     modules = {str(test.with_suffix("")).replace("/", ".") for test in TESTS}
     imports = {
         (str(path), name)
@@ -63,7 +63,7 @@ def test_no_module_imports_a_test_module_or_a_conftest() -> None:
     assert imports == set()
 
 
-def test_a_module_beside_tests_is_a_test_or_listed_with_its_reason() -> None:
+def test_other_modules_beside_tests_are_listed_with_a_reason() -> None:
     beside = {
         str(path)
         for path in python_files("tests", "sdk/tests")
@@ -74,19 +74,19 @@ def test_a_module_beside_tests_is_a_test_or_listed_with_its_reason() -> None:
     assert beside == NOT_TESTS.keys()
 
 
-def test_support_modules_hold_no_tests() -> None:
+def test_support_folders_contain_no_tests() -> None:
     support = [path for path in TESTS if "support" in path.parts]
 
     assert support == []
 
 
-def test_audit_keeps_its_modules_in_storeys() -> None:
+def test_audit_has_few_top_level_modules() -> None:
     top = [path.name for path in (ROOT / "audit").glob("*.py") if path.stem != "__init__"]
 
     assert len(top) <= MAX_TOP_MODULES, top
 
 
-def test_each_folder_of_tests_for_audit_has_the_name_of_a_package_in_audit() -> None:
+def test_each_audit_test_folder_matches_a_package() -> None:
     folders = {
         str(path.parent.relative_to("tests/audit")) for path in TESTS if path.parts[1] == "audit"
     }
@@ -96,7 +96,7 @@ def test_each_folder_of_tests_for_audit_has_the_name_of_a_package_in_audit() -> 
     assert FOLDERS_WITHOUT_COUNTERPART.keys() <= folders
 
 
-def test_no_module_or_package_has_a_name_that_says_nothing() -> None:
+def test_no_module_or_package_has_a_vague_name() -> None:
     vague = [
         path for path in python_files(*PACKAGES) if VAGUE_NAMES & {path.stem, *path.parts[:-1]}
     ]
