@@ -18,7 +18,7 @@ from audit.show.charts import (
     value_text,
 )
 
-Look = Literal["good", "bad", ""]
+Tone = Literal["good", "bad", ""]
 
 _NAMES: Final = {
     "error_rate": "Failed",
@@ -42,7 +42,7 @@ class Row:
     after: str
     difference: str
     verdict: str
-    look: Look
+    tone: Tone
     by: str
 
 
@@ -84,8 +84,8 @@ def _chart(
             [measure(counted.of_part(part, side)) for part in parts] for side in ("before", "after")
         ]
     series = [
-        Series(name, look, values)
-        for name, look, values in zip(names, ("dim", "accent"), drawn, strict=True)
+        Series(name, tone, values)
+        for name, tone, values in zip(names, ("dim", "accent"), drawn, strict=True)
     ]
     per = f"per {counted.windows.before.step_name}"
     return Chart(
@@ -106,19 +106,19 @@ def _rate(hits: int, calls: Calls) -> float | None:
 def _row(one: Compared) -> Row:
     unit: Unit = "duration" if one.name == "p95_ms" else "share"
     before, after = value_text(one.before, unit), value_text(one.after, unit)
-    verdict, look = _verdict(one)
+    verdict, tone = _verdict(one)
     return Row(
         name=_NAMES[one.name],
         before=before,
         after=after,
         difference=_difference(one),
         verdict=verdict,
-        look=look,
+        tone=tone,
         by=_by(one),
     )
 
 
-def _verdict(one: Compared) -> tuple[str, Look]:
+def _verdict(one: Compared) -> tuple[str, Tone]:
     match one.verdict:
         case Verdict.NOT_ENOUGH:
             return f"Not enough data: fewer than {one.needs} calls before or after", ""

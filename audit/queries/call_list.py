@@ -16,7 +16,7 @@ from uuid import UUID
 from audit.events.judgement import Side
 from audit.queries.call_conditions import Conditions
 from audit.queries.call_filter import CallFilter, Text
-from audit.queries.calls import FirstViolation, Look, State, look_of
+from audit.queries.calls import FirstViolation, State, Tone, tone_of
 from audit.queries.cursor import BEGINNING, NEWEST, Cursor
 from audit.queries.payload_terms import Place, holding
 from audit.queries.traces import prefix_end
@@ -88,9 +88,9 @@ class ListedCall:
     pair_conflict: bool
 
     @property
-    def look(self) -> Look:
+    def tone(self) -> Tone:
         """Its colour and shape."""
-        return look_of(self.state, self.violation_count)
+        return tone_of(self.state, self.violation_count)
 
     @property
     def start_place(self) -> Place | None:

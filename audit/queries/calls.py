@@ -13,10 +13,10 @@ TIMELINE_LIMIT = 5_000
 
 
 State = Literal["open", "ok", "failed"]
-Look = Literal["failed", "violation", "open", "ok"]
+Tone = Literal["failed", "violation", "open", "ok"]
 
 
-def look_of(state: State, violation_count: int) -> Look:
+def tone_of(state: State, violation_count: int) -> Tone:
     """Colour and shape of a call: failed takes precedence over a violation, that over the rest."""
     return "violation" if violation_count and state != "failed" else state
 
@@ -54,9 +54,9 @@ class Call:
     run_id: str | None
 
     @property
-    def look(self) -> Look:
+    def tone(self) -> Tone:
         """Its colour and shape."""
-        return look_of(self.state, self.violation_count)
+        return tone_of(self.state, self.violation_count)
 
 
 @dataclass(slots=True)
@@ -118,9 +118,9 @@ class AlikeCall:
     trace_id: str
 
     @property
-    def look(self) -> Look:
+    def tone(self) -> Tone:
         """Its colour and shape."""
-        return look_of(self.state, self.violation_count)
+        return tone_of(self.state, self.violation_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ def failures_beside_in(detail: TraceDetail, call: Call) -> Beside:
     broken = [
         ((one.started_at, one.invocation_id), CallKey(one.started_on, one.invocation_id))
         for one in detail.calls
-        if one.look in {"failed", "violation"}
+        if one.tone in {"failed", "violation"}
     ]
     return Beside(
         previous=next((key for at, key in reversed(broken) if at < here), None),

@@ -13,14 +13,14 @@ from audit.show import figures
 from audit.show.figures import count, counted
 from audit.show.tiles import Change
 
-Look = Literal["", "failed", "violation", "ok", "open", "dim", "mono"]
+Tone = Literal["", "failed", "violation", "ok", "open", "dim", "mono"]
 
 
 class Finding(NamedTuple):
     """A sentence of the summary and its style."""
 
     text: str
-    look: Look
+    tone: Tone
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Cell:
     """A text and its style."""
 
     text: str
-    look: Look = ""
+    tone: Tone = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Tile:
     value: str
     note: str
     change: Change | None
-    look: Look = ""
+    tone: Tone = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +145,15 @@ def more(total: int, listed: Sized, noun: str) -> str:
     return f"{counted(rest, noun)} more." if rest > 0 else ""
 
 
-def bad(number: int, look: Look) -> Cell:
+def bad(number: int, tone: Tone) -> Cell:
     """A number that should be 0."""
-    return Cell(count(number), look if number else "dim")
+    return Cell(count(number), tone if number else "dim")
 
 
-def limited(number: int, most: int, look: Look) -> Cell:
+def limited(number: int, most: int, tone: Tone) -> Cell:
     """A number that is counted only up to `most`."""
     text = f"{most:,} or more" if number >= most else count(number)
-    return Cell(text, look if number else "dim")
+    return Cell(text, tone if number else "dim")
 
 
 def ms(milliseconds: float | None) -> str:

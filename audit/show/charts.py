@@ -35,10 +35,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One value for each slot, or None. `look` is a colour in `css/charts.css`."""
+    """One value for each slot, or None. `tone` is a colour in `css/charts.css`."""
 
     name: str
-    look: str
+    tone: str
     values: Sequence[float | None]
     query: str = ""
     """Narrows the calls of a slot down to those behind a mark."""
@@ -69,7 +69,7 @@ class Chart:
             "series": [
                 {
                     "name": one.name,
-                    "look": one.look,
+                    "tone": one.tone,
                     "query": one.query,
                     "values": one.values,
                     "texts": [self.text(value) for value in one.values],

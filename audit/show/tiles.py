@@ -44,7 +44,7 @@ class Tile:
     note: str
     note_query: str
     change: Change | None
-    look: str
+    tone: str
     course: list[float | None]
     note_change: Change | None = None
 
@@ -79,7 +79,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             note=f"{figures.count(now.open)} open",
             note_query=f"{within} state:open" if now.open else "",
             change=relative(now.calls, before.calls, "count"),
-            look="accent",
+            tone="accent",
             course=[part.calls for part in parts],
             note_change=difference(now.open, before.open) if is_comparable else None,
         ),
@@ -90,7 +90,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             note=f"{figures.counted(now.failed, 'call')}",
             note_query="",
             change=points(now.error_rate, before.error_rate),
-            look="failed",
+            tone="failed",
             course=[part.error_rate for part in parts],
         ),
         Tile(
@@ -100,7 +100,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             note=f"{figures.counted(now.violating, 'call')}",
             note_query="",
             change=points(now.violation_rate, before.violation_rate),
-            look="violation",
+            tone="violation",
             course=[part.violation_rate for part in parts],
         ),
         Tile(
@@ -110,7 +110,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             note=f"p99 {value_text(p99, 'duration')}" if p99 else "",
             note_query="",
             change=_both(slower(now, before, 0.5), slower(now, before, 0.95)),
-            look="accent",
+            tone="accent",
             course=[part.duration_ms(0.95) for part in parts],
             note_change=slower(now, before, 0.99),
         ),
@@ -122,7 +122,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             f" {figures.short_count(now.completion_tokens)}",
             note_query="",
             change=relative(now.tokens, before.tokens, "count"),
-            look="accent",
+            tone="accent",
             course=[part.tokens for part in parts],
         ),
     ]
@@ -165,8 +165,8 @@ def charts(found: OverTime) -> dict[str, Chart]:
             unit="duration",
             slots=slots,
             series=[
-                Series(name, look, [part.duration_ms(share) for part in parts])
-                for name, look, share in (
+                Series(name, tone, [part.duration_ms(share) for part in parts])
+                for name, tone, share in (
                     ("p50", "accent", 0.5),
                     ("p95", "accent-2", 0.95),
                     ("p99", "accent-3", 0.99),

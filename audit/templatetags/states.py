@@ -1,4 +1,4 @@
-"""A state by shape, colour and word: {% load states %} {{ call.look|shape }} {% mark "ok" "ok" %}.
+"""A state by shape, colour and word: {% load states %} {{ call.tone|shape }} {% mark "ok" "ok" %}.
 
 States are failed, violation, open and ok. These are functions, not templates, as a list has a
 hundred of them.

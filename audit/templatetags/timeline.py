@@ -36,7 +36,7 @@ def timeline_rows(waterfall: Waterfall, kept: str) -> SafeString:
 
 def _row(row: Row, page: str, number: str) -> str:
     """A row: its number in the list, the name as read out, the bar, the duration and the reason."""
-    call, look, identity = row.call, row.call.look, row.call.invocation_id
+    call, tone, identity = row.call, row.call.tone, row.call.invocation_id
     content = (
         f' data-content="{escape(plain(call.tool_name))} {escape(plain(call.call_id))}"'
         if row.repeat
@@ -48,7 +48,7 @@ def _row(row: Row, page: str, number: str) -> str:
         *(["has-calls"] if row.inside_count else []),
     ]
     reason = (
-        f'<span class="reason is-{look} free">{visible(row.reason)}</span>\n' if row.reason else ""
+        f'<span class="reason is-{tone} free">{visible(row.reason)}</span>\n' if row.reason else ""
     )
     return (
         f'<li id="c-{identity}"{number} data-depth="{row.node.depth}"{content}'
@@ -56,20 +56,20 @@ def _row(row: Row, page: str, number: str) -> str:
         f'<a href="{page}call={identity}" hx-get="{escape(call_address(call))}"'
         f' hx-push-url="{page}call={identity}"'
         f"{' aria-current="true"' if row.is_selected else ''}>\n"
-        f"{_name(row, look)}\n"
+        f"{_name(row, tone)}\n"
         f'<svg class="lane" aria-hidden="true">{row.lane}</svg>\n'
         f'<span class="took num">{duration(call.duration_us)}</span>\n'
         f"{reason}</a>{_fold(row)}</li>\n"
     )
 
 
-def _name(row: Row, look: str) -> str:
+def _name(row: Row, tone: str) -> str:
     """The tool's name with its depth and state, a missing parent, and its number among repeats."""
     call, node = row.call, row.node
-    loud = "" if look == "ok" else " is-loud"
+    loud = "" if tone == "ok" else " is-loud"
     violation = (
         f'<span class="state is-violation">{shape("violation")}</span>'
-        if call.violation_count and look == "failed"
+        if call.violation_count and tone == "failed"
         else ""
     )
     orphan = (
@@ -86,8 +86,8 @@ def _name(row: Row, look: str) -> str:
         )
     return (
         f'<span class="name{loud}">{_guide(node)}'
-        f'<span class="state is-{look}">{shape(look)}</span>'
-        f'<span class="sr-only">{look}, level {node.level}: </span>'
+        f'<span class="state is-{tone}">{shape(tone)}</span>'
+        f'<span class="sr-only">{tone}, level {node.level}: </span>'
         f'<span class="free tool" title="{escape(plain(call.tool_name))}">'
         f"{visible(call.tool_name)}</span>{violation}{orphan}{repeat}</span>"
     )

@@ -1,5 +1,5 @@
 // Draws the charts of a page from their JSON islands (audit/show/charts.py), and stops asking again
-// while nobody looks. Without a script the tables behind the charts stand open in their place.
+// while nobody reads the page. Without a script the tables behind the charts stand open in their place.
 "use strict";
 
 (() => {
@@ -17,9 +17,9 @@
   // neither light-dark() nor color-mix() is a colour to ECharts.
   const pixel = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   pixel.canvas.width = pixel.canvas.height = 1;
-  function colour(look, alpha = 1) {
+  function colour(tone, alpha = 1) {
     const probe = document.body.appendChild(document.createElement("i"));
-    probe.className = `look-${look}`;
+    probe.className = `tone-${tone}`;
     pixel.fillStyle = getComputedStyle(probe).color;
     probe.remove();
     pixel.fillRect(0, 0, 1, 1);
@@ -38,7 +38,7 @@
     };
     line(chart.slots[n][1], "tip-name");
     for (const one of only ? [only] : chart.series) {
-      const row = line("", `tip-value look-${one.look}`);
+      const row = line("", `tip-value tone-${one.tone}`);
       row.appendChild(document.createElement("span")).textContent = one.name;
       row.appendChild(document.createElement("b")).textContent = one.texts[n];
     }
@@ -51,12 +51,12 @@
     const last = chart.series.length - 1;
     if (chart.kind === "heat") {
       const top = Math.max(...chart.series.flatMap((one) => one.values.map((value) => value ?? 0)));
-      const { look } = chart.series[0];
+      const { tone } = chart.series[0];
       return [{
         type: "heatmap",
         data: chart.series.flatMap((one, y) => one.values.flatMap((value, x) => value ? [{
           value: [x, y, value],
-          itemStyle: { color: colour(look, (0.12 + 0.88 * Math.sqrt(value / top)).toFixed(2)) },
+          itemStyle: { color: colour(tone, (0.12 + 0.88 * Math.sqrt(value / top)).toFixed(2)) },
         }] : [])),
         itemStyle: { borderWidth: 1, borderColor: colour("surface") },
         emphasis: { disabled: true },
@@ -64,22 +64,22 @@
     }
     const isPartial = (n) => chart.partial.includes(n);
     return chart.series.flatMap((one, n) => {
-      const color = colour(one.look);
+      const color = colour(one.tone);
       if (chart.kind === "bars") {
-        const dimmed = { color: colour(one.look, 0.4) };
+        const dimmed = { color: colour(one.tone, 0.4) };
         return {
           type: "bar", name: one.name, stack: "all", color,
           data: one.values.map((value, at) => isPartial(at) ? { value, itemStyle: dimmed } : value),
           barCategoryGap: "18%", barMaxWidth: 34, barMinWidth: 1,
           itemStyle: { borderRadius: n === last ? [2, 2, 0, 0] : 0 },
-          emphasis: { itemStyle: { color: colour(one.look, 0.75) } },
+          emphasis: { itemStyle: { color: colour(one.tone, 0.75) } },
         };
       }
       const line = {
         type: "line", name: one.name, data: one.values, color, connectNulls: false,
         symbol: "circle", symbolSize: 5, showSymbol: one.values.length < 3,
         showAllSymbol: false, lineStyle: { width: n ? 1.5 : 2, type: dashes[n % 3] },
-        areaStyle: chart.series.length === 1 ? { color: colour(one.look, 0.14) } : undefined,
+        areaStyle: chart.series.length === 1 ? { color: colour(one.tone, 0.14) } : undefined,
         emphasis: { disabled: true },
       };
       if (!chart.partial.length) return line;
@@ -89,7 +89,7 @@
         { ...line, data: one.values.map((value, at) => isPartial(at) ? null : value) },
         {
           ...line, data: one.values.map((value, at) => near(at) ? value : null), silent: true,
-          color: colour(one.look, 0.45), areaStyle: undefined, lineStyle: { width: 1, type: [2, 3] },
+          color: colour(one.tone, 0.45), areaStyle: undefined, lineStyle: { width: 1, type: [2, 3] },
         },
       ];
     });

@@ -11,7 +11,7 @@ from tools_registry.models import ChangeKind, State, ToolChange
 
 register = template.Library()
 
-_LOOKS = {
+_TONES = {
     State.PUBLISHED: "state is-ok",
     State.DEPRECATED: "state is-violation",
     State.RETIRED: "is-plain",
@@ -31,7 +31,7 @@ _WORDS = {
 @register.simple_tag
 def version_state(state: State) -> SafeString:
     """A version's state as a badge."""
-    return format_html('<span class="mark {}">{}</span>', _LOOKS[state], state.label)
+    return format_html('<span class="mark {}">{}</span>', _TONES[state], state.label)
 
 
 @register.simple_tag

@@ -105,7 +105,7 @@ def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
                 note="median" if share == 0.5 else f"{share:.0%} are faster".replace("%", " %"),
                 note_query="",
                 change=relative(value, before.duration_ms(share), "duration", more_is="worse"),
-                look="accent",
+                tone="accent",
                 course=[part.duration_ms(share) for part in parts],
             )
         )
@@ -117,7 +117,7 @@ def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
         f" {figures.short_count(now.completion_tokens)}",
         note_query="",
         change=relative(now.tokens, before.tokens, "count"),
-        look="accent",
+        tone="accent",
         course=[part.tokens for part in parts],
     )
     cache = Tile(
@@ -127,7 +127,7 @@ def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
         note=figures.counted(now.cache_hits, "call"),
         note_query="",
         change=None,
-        look="ok",
+        tone="ok",
         course=[part.cache_share for part in parts],
     )
     return [*made, tokens, cache]
@@ -153,8 +153,8 @@ def charts(found: Latency) -> dict[str, Chart]:
     ]
     counted = [Series("Calls", "accent", [band.count(latency) for band in narrow])]
     tokens = [
-        Series(name, look, [getattr(part, member) for part in found.parts], f"{of_tool} tokens:>0")
-        for name, look, member in (
+        Series(name, tone, [getattr(part, member) for part in found.parts], f"{of_tool} tokens:>0")
+        for name, tone, member in (
             ("In", "accent", "prompt_tokens"),
             ("Out", "accent-2", "completion_tokens"),
         )

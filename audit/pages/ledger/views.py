@@ -41,7 +41,7 @@ _MICROSECOND = timedelta(microseconds=1)
 class Signer:
     """The signer as the page shows it: a colour, a word, and a note."""
 
-    look: str
+    tone: str
     word: str
     note: str
 

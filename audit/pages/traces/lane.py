@@ -42,15 +42,15 @@ def label(drawn: Bar, reason: str) -> Label:
 
 
 def svg(
-    look: str, drawn: Bar, written: Label, *, is_critical: bool, limit: tuple[float, str] | None
+    tone: str, drawn: Bar, written: Label, *, is_critical: bool, limit: tuple[float, str] | None
 ) -> SafeString:
     """Return the lane as SVG. `limit` is the call's timeout: its place as a share, and its text."""
     if drawn.is_outside:
         return SafeString("")
-    look = escape(look)
+    tone = escape(tone)
     place = f'x="{drawn.x:.2f}%" width="{drawn.width:.2f}%"'
     endless = " is-endless" if drawn.is_open else ""
-    parts = [f'<rect class="bar is-{look}{endless}" {place} y="7" height="12" rx="3"/>']
+    parts = [f'<rect class="bar is-{tone}{endless}" {place} y="7" height="12" rx="3"/>']
     if is_critical:
         parts.append(f'<rect class="critical" {place} y="21" height="2"/>')
     if limit is not None:
@@ -62,7 +62,7 @@ def svg(
     if written.text:
         away = -6 if written.place == "left" else 6
         parts.append(
-            f'<text class="is-{look} is-{written.place}" x="{written.x:.2f}%" dx="{away}" y="17">'
+            f'<text class="is-{tone} is-{written.place}" x="{written.x:.2f}%" dx="{away}" y="17">'
             f"{visible(written.text)}</text>"
         )
     return SafeString("".join(parts))

@@ -28,7 +28,7 @@ class TraceRow:
     tokens: str
 
     @property
-    def look(self) -> str:
+    def tone(self) -> str:
         """Colour of the reason."""
         if self.trace.failed_count:
             return "failed"

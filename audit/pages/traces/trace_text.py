@@ -67,7 +67,7 @@ def _chosen(nodes: Sequence[Node], calls: Sequence[Call]) -> set[int]:
     spans = {node.span.id: node.span for node in nodes}
     chosen: set[int] = set()
     for node in nodes:
-        if calls[node.span.id].look == "ok":
+        if calls[node.span.id].tone == "ok":
             continue
         line: list[int] = []
         here: int | None = node.span.id
@@ -91,7 +91,7 @@ def _row(node: Node, call: Call, detail: TraceDetail, start: datetime, now: date
     if call.tool_version:
         name += f"@{call.tool_version[:12]}"
     reason = reasons.of_call(call, detail.violations.get(call.invocation_id), now)
-    return _line(f"{'+' + offset:>12}  {took:>9}  {call.look:<9}  {name}  {reason}").rstrip()
+    return _line(f"{'+' + offset:>12}  {took:>9}  {call.tone:<9}  {name}  {reason}").rstrip()
 
 
 def _line(text: str) -> str:

@@ -33,7 +33,7 @@ from audit.pages.traces.trace_shape import (
     repeats,
     sizes,
 )
-from audit.queries.calls import Call, Look, TraceDetail
+from audit.queries.calls import Call, Tone, TraceDetail
 from audit.show import reasons
 from audit.show.figures import milliseconds
 
@@ -89,7 +89,7 @@ class Row:
             if self.limit_x is None or self.call.timeouts_ms is None
             else (self.limit_x, milliseconds(self.call.timeouts_ms))
         )
-        return svg(self.call.look, self.bar, self.label, is_critical=self.is_critical, limit=limit)
+        return svg(self.call.tone, self.bar, self.label, is_critical=self.is_critical, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Gap:
 class Outline:
     """All calls of one colour in the minimap, as one SVG path."""
 
-    look: str
+    tone: str
     path: str
 
 
@@ -178,7 +178,7 @@ def places(calls: Iterable[Call]) -> dict[UUID, int]:
 def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
     """Build the rows of a trace that `view` selects."""
     calls, place_of = detail.calls, places(detail.calls)
-    looks = [call.look for call in calls]
+    tones = [call.tone for call in calls]
     spans = _spans(calls, place_of)
     whole = window_of(spans)
     window = _zoomed(whole, view.zoom)
@@ -189,11 +189,11 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
 
     critical = critical_path(nodes)
     shown, context = _filtered(nodes, calls, _matcher(view, reason, critical))
-    highlight = _highlight(calls, looks)
+    highlight = _highlight(calls, tones)
     opened = place_of.get(view.selected) if view.selected else highlight
     selected = None if opened is None else calls[opened]
     first = _first_row(shown, view, opened)
-    outlines, lane_count = _minimap(looks, spans, whole)
+    outlines, lane_count = _minimap(tones, spans, whole)
     idle = gaps(nodes, whole)
     inside = dict(zip((node.span.id for node in nodes), sizes(nodes), strict=True))
     repeat = repeats([_content(call) for call in calls])
@@ -245,15 +245,15 @@ def _row_range(shown: Sequence[Node], first: int) -> RowRange:
     return RowRange(first, len(nodes), min(node.depth for node in nodes))
 
 
-def _highlight(calls: Sequence[Call], looks: Sequence[Look]) -> int:
+def _highlight(calls: Sequence[Call], tones: Sequence[Tone]) -> int:
     """Return the place of the call to open by default.
 
     A failed call comes first, then one with a violation, an open one, any other. Of several failed
     or violating calls it is the first to end, because a failure spreads outwards from the call it
     began in. The list of traces has the same rule. `calls` must be in order of their start.
     """
-    for look in ("failed", "violation"):
-        if alike := [place for place, each in enumerate(looks) if each == look]:
+    for tone in ("failed", "violation"):
+        if alike := [place for place, each in enumerate(tones) if each == tone]:
             return min(alike, key=lambda place: calls[place].ended_at or calls[place].started_at)
     return next((place for place, call in enumerate(calls) if call.state == "open"), 0)
 
@@ -373,17 +373,17 @@ def _gaps_drawn(idle: Iterable[tuple[int, int]], window: Window) -> list[Gap]:
 
 
 def _minimap(
-    looks: Sequence[Look], spans: Sequence[Span], whole: Window
+    tones: Sequence[Tone], spans: Sequence[Span], whole: Window
 ) -> tuple[list[Outline], int]:
     """Draw the whole trace in small: one path of short lines per colour, the worst last."""
     lanes = pack(spans, whole, lane_count=MINIMAP_LANES)  # calls are sorted by start
-    pieces: dict[Look, dict[str, None]] = {"ok": {}, "open": {}, "violation": {}, "failed": {}}
+    pieces: dict[Tone, dict[str, None]] = {"ok": {}, "open": {}, "violation": {}, "failed": {}}
     scale = MINIMAP_WIDTH / whole.span_us
-    for look, span, lane in zip(looks, spans, lanes, strict=True):
+    for tone, span, lane in zip(tones, spans, lanes, strict=True):
         end = whole.end_us if span.end_us is None else span.end_us
         x = round((span.start_us - whole.start_us) * scale)
         width = max(3, round((end - span.start_us) * scale))
         # Equal pieces are drawn once, so that thousands of calls need only some kilobytes.
-        pieces[look][f"M{min(x, MINIMAP_WIDTH - 3)} {lane}.5h{width}"] = None
-    outlines = [Outline(look, "".join(paths)) for look, paths in pieces.items() if paths]
+        pieces[tone][f"M{min(x, MINIMAP_WIDTH - 3)} {lane}.5h{width}"] = None
+    outlines = [Outline(tone, "".join(paths)) for tone, paths in pieces.items() if paths]
     return outlines, max(lanes, default=0) + 1

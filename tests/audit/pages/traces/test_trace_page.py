@@ -68,7 +68,7 @@ def test_bars_are_svg_attributes_on_one_axis(acme: Cast) -> None:
     send_family(acme)
     page = page_of(acme)
     bars = re.findall(r'<rect class="bar is-(\w+)[^"]*" x="([\d.]+)%" width="([\d.]+)%"', page)
-    assert [look for look, _, _ in bars] == ["ok", "failed", "violation", "open"]
+    assert [tone for tone, _, _ in bars] == ["ok", "failed", "violation", "open"]
     x = [float(start) for _, start, _ in bars]
     assert x == sorted(x)
     assert float(bars[3][1]) + float(bars[3][2]) == pytest.approx(100, abs=0.02)

@@ -105,7 +105,7 @@ def test_minimap_of_thousands_of_calls_stays_small() -> None:
     calls = [call(n, 5, state="failed" if n % 9 == 0 else "ok") for n in range(5_000)]
     built = waterfall.build(detail(*calls), View(), NOW)
     assert sum(len(outline.path) for outline in built.outlines) < 100_000
-    assert [outline.look for outline in built.outlines] == ["ok", "failed"]
+    assert [outline.tone for outline in built.outlines] == ["ok", "failed"]
     assert len(built.rows) == waterfall.WINDOW_ROWS
     assert sum(each.count for each in built.later) == 5_000 - waterfall.WINDOW_ROWS
 
