@@ -11,14 +11,14 @@ _SIGNS = frozenset("=+-@")
 _BREAKS = ("\t", "\r", "\n")
 
 
-def csv_rows(found: Iterator[list[dict[str, Any]]], columns: Sequence[str]) -> Iterator[bytes]:
+def csv_rows(chunks: Iterator[list[dict[str, Any]]], columns: Sequence[str]) -> Iterator[bytes]:
     """A header, one row for each document, and `# count,n` last: without it, the file was cut off.
 
     A `'` is put before texts that a spreadsheet would calculate. Objects are written as JSON.
     """
     count = 0
     yield _written([columns])
-    for documents in found:
+    for documents in chunks:
         count += len(documents)
         yield _written([_cells(one, columns) for one in documents])
     yield _written([("# count", count)])

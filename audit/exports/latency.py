@@ -21,11 +21,11 @@ COLUMNS = (
 """Members and columns, in order."""
 
 
-def documents(found: Latency) -> list[dict[str, Any]]:
+def documents(range_figures: Latency) -> list[dict[str, Any]]:
     """The members of every version, sorted by tool and version; unknown values are null."""
     return [
         {"tool_name": tool, "tool_version": version or None, **figures_of(spent)}
-        for (tool, version), spent in sorted(found.versions.items())
+        for (tool, version), spent in sorted(range_figures.versions.items())
     ]
 
 

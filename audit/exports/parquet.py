@@ -65,12 +65,12 @@ class _Sink(io.RawIOBase):
         return taken
 
 
-def parquet(found: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
+def parquet(chunks: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
     """A file of row groups. The footer at its end has the number of rows."""
     sink = _Sink()
     waiting: list[dict[str, Any]] = []
     with ParquetWriter(sink, SCHEMA, compression="zstd") as writer:
-        for documents in found:
+        for documents in chunks:
             waiting += documents
             if len(waiting) >= _ROW_GROUP:
                 writer.write_table(_table(waiting))

@@ -27,16 +27,16 @@ COLUMNS = (
 """Members and columns, in order."""
 
 
-def documents(found: Repeats) -> list[dict[str, Any]]:
+def documents(analysis: Repeats) -> list[dict[str, Any]]:
     """Every listed loop and repeat. A repeat has no `trace_id`, but the number of its `traces`."""
     return [
         *(
             {"kind": "loop", **_shared(one), "trace_id": one.trace_id, "traces": 1}
-            for one in found.loops
+            for one in analysis.loops
         ),
         *(
             {"kind": "repeat", **_shared(one), "trace_id": None, "traces": one.traces}
-            for one in found.repeats
+            for one in analysis.repeats
         ),
     ]
 
