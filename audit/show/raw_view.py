@@ -133,7 +133,7 @@ def _broken_members(raw: bytes) -> dict[str, list[Mark]]:
     try:
         events.EVENT.validate_json(raw)
     except ValidationError as error:
-        found: dict[str, list[Mark]] = {}
+        marks: dict[str, list[Mark]] = {}
         reasons = error.errors(include_url=False, include_input=False, include_context=False)
         try:
             document = parse(raw)
@@ -141,8 +141,8 @@ def _broken_members(raw: bytes) -> dict[str, list[Mark]]:
             return {}
         for each in reasons[:_MARKS_MAX]:
             mark = Mark(code=each["type"], note=reason_in_words(each))
-            found.setdefault(_path(each["loc"][1:], document), []).append(mark)
-        return found
+            marks.setdefault(_path(each["loc"][1:], document), []).append(mark)
+        return marks
     return {}
 
 

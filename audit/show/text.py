@@ -17,7 +17,7 @@ _HIDDEN = re.compile(
 
 def plain(text: str) -> str:
     """Like `visible`, but without markup, for titles."""
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def visible(text: str) -> SafeString:

@@ -64,11 +64,11 @@ class ToolRow:
     course: list[int]
 
 
-def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
+def tiles(range_figures: OverTime, *, is_comparable: bool) -> list[Tile]:
     """The headline figures, compared only if the range before is whole (`is_comparable`)."""
-    now, parts = found.total, found.of.whole(found.parts)
-    before = found.previous if is_comparable else Figures()
-    within = range_query(found.of.start, found.of.end)
+    now, parts = range_figures.total, range_figures.of.whole(range_figures.parts)
+    before = range_figures.previous if is_comparable else Figures()
+    within = range_query(range_figures.of.start, range_figures.of.end)
     p50, p95, p99 = (now.duration_ms(share) for share in (0.5, 0.95, 0.99))
     slow = f"{within} duration:>={round(p95 * 1000)}us" if p95 is not None else within
     return [
@@ -128,10 +128,10 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
     ]
 
 
-def charts(found: OverTime) -> dict[str, Chart]:
+def charts(range_figures: OverTime) -> dict[str, Chart]:
     """The charts over time by name: calls, errors, latency, violations."""
-    slots, parts = time_slots(found.of), found.parts
-    per = f"per {found.of.step_name}"
+    slots, parts = time_slots(range_figures.of), range_figures.parts
+    per = f"per {range_figures.of.step_name}"
     of_calls = [
         Series("Failed", "failed", [part.failed for part in parts], "state:failed"),
         Series("Open", "open", [part.open for part in parts], "state:open"),
@@ -186,18 +186,18 @@ def charts(found: OverTime) -> dict[str, Chart]:
     }
 
 
-def worst_tools(found: OverTime) -> list[ToolRow]:
+def worst_tools(range_figures: OverTime) -> list[ToolRow]:
     """The first `TOOLS_SHOWN` tools of `worst_first`."""
-    return worst_first(found)[:TOOLS_SHOWN]
+    return worst_first(range_figures)[:TOOLS_SHOWN]
 
 
-def worst_first(found: OverTime) -> list[ToolRow]:
+def worst_first(range_figures: OverTime) -> list[ToolRow]:
     """All tools with calls, those with the most failed and violating calls first."""
 
     def badness(tool: ToolFigures) -> tuple[int, int, str]:
         return (-tool.total.failed - tool.total.violating, -tool.total.calls, tool.name)
 
-    ran = [tool for tool in found.tools.values() if tool.total.calls]
+    ran = [tool for tool in range_figures.tools.values() if tool.total.calls]
     return [
         ToolRow(
             name=tool.name,
