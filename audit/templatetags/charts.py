@@ -76,10 +76,10 @@ def ms(milliseconds: float | None) -> str:
 @register.filter
 def violation_address(kind: object, params: Mapping[str, str]) -> str:
     """The address of the violations of a kind's tool, path and code, in the range of `params`."""
-    found = {name: params[name] for name in _OF_THE_RANGE if name in params}
+    query = {name: params[name] for name in _OF_THE_RANGE if name in params}
     for name, attribute in (("tool", "tool_name"), ("path", "path_pattern"), ("code", "code")):
-        found[name] = getattr(kind, attribute)
-    return f"{_folder(get_script_prefix(), 'violation_list')}?{urlencode(found)}"
+        query[name] = getattr(kind, attribute)
+    return f"{_folder(get_script_prefix(), 'violation_list')}?{urlencode(query)}"
 
 
 @cache
