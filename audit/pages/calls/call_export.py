@@ -26,7 +26,7 @@ def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
         return HttpResponse(invalid(query, "exported"), status=400, content_type="text/plain")
     now, form = timezone.now(), FORMS[kind]
     with_messages = request.membership.sees_payloads
-    found = chunks(request.tenant.id, query.wanted, now, with_messages=with_messages)
+    document_chunks = chunks(request.tenant.id, query.wanted, now, with_messages=with_messages)
     if request.method != "HEAD":
         # Only exports with messages are recorded per query: a viewer must not grow the ledger.
         record_view(
@@ -39,7 +39,7 @@ def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
         )
     name = f"calls-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
     return StreamingHttpResponse(
-        form.write(found),
+        form.write(document_chunks),
         content_type=form.content_type,
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )

@@ -95,10 +95,10 @@ def call_list(request: TenantRequest) -> HttpResponse:
     since = now - TAIL_BEGINS
     if is_live:
         before = Cursor(since, UUID(int=0))
-    page = found_page(query, now, before=before, after=after)
+    page = matching_page(query, now, before=before, after=after)
     if after is not None and page.newer is None:  # nothing is newer: show the newest page in full
         is_first_page = True
-        page = found_page(query, now)
+        page = matching_page(query, now)
     context = {
         **_bar(query, now),
         "rows": call_rows(page.calls, now, request.membership),
@@ -135,8 +135,8 @@ def call_count(request: TenantRequest) -> HttpResponse:
     """Return how many calls match the query, and whether the count is complete."""
     query, now = read_query(request), timezone.now()
     record_payload_query(request, query, now)
-    found = None if query.problems else count_calls(query.wanted, now=now)
-    return render(request, "calls/call_list.html#call-count", {"found": found})
+    total = None if query.problems else count_calls(query.wanted, now=now)
+    return render(request, "calls/call_list.html#call-count", {"total": total})
 
 
 @require_safe
@@ -149,7 +149,7 @@ def call_complete(request: TenantRequest) -> HttpResponse:
     return render(request, "calls/call_list.html#call-terms", context)
 
 
-def found_page(
+def matching_page(
     query: Query,
     now: datetime,
     *,

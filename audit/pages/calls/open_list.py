@@ -84,12 +84,12 @@ def open_list(request: TenantRequest) -> HttpResponse:
 
 def _rows(calls: Sequence[ListedCall], now: datetime) -> list[OpenRow]:
     heard = producers_heard(call.producer_id for call in calls if call.producer_id)
-    found = []
+    rows = []
     for call in calls:
         heard_at = heard.get(call.producer_id or "")
         over = overdue_ms(call, now)
         age = (call.ended_at or now) - call.started_at
-        found.append(
+        rows.append(
             OpenRow(
                 call=call,
                 condition=condition_of(call, heard_at, now),
@@ -98,7 +98,7 @@ def _rows(calls: Sequence[ListedCall], now: datetime) -> list[OpenRow]:
                 heard_at=heard_at,
             )
         )
-    return found
+    return rows
 
 
 def _tallied(count: int) -> str:

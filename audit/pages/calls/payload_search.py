@@ -35,7 +35,7 @@ PAGE_SIZE = 25
 
 
 @dataclass(frozen=True, slots=True)
-class FoundCall:
+class MatchingCall:
     """A call with the matches in its start, its end or both."""
 
     row: CallRow
@@ -92,7 +92,7 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "is_under_way": search.state in UNDER_WAY,
         "state": JobState(search.state).label,
         "percent": _percent(search),
-        "found": _found(hits, search, now, request.membership),
+        "matching_calls": _matching_calls(hits, search, now, request.membership),
         "is_withheld": is_withheld,
         "older": older,
         "is_first_page": before is None,
@@ -141,16 +141,18 @@ def _hits(search: PayloadSearch, before: Cursor[UUID] | None) -> tuple[list[Payl
     return [hit for hit in page if (hit.started_at, hit.invocation_id) in shown], older
 
 
-def _found(
+def _matching_calls(
     hits: Sequence[PayloadHit], search: PayloadSearch, now: datetime, membership: Membership
-) -> list[FoundCall]:
+) -> list[MatchingCall]:
     kinds: dict[UUID, list[str]] = {}
     for hit in hits:
         kinds.setdefault(hit.invocation_id, []).append(hit.kind)
     calls = calls_by_id((hit.started_at, hit.invocation_id) for hit in hits)
     excerpts = _excerpts(calls, kinds, search)
     return [
-        FoundCall(row, {kind: excerpts.get((pk, kind)) for kind in sorted(kinds[pk], reverse=True)})
+        MatchingCall(
+            row, {kind: excerpts.get((pk, kind)) for kind in sorted(kinds[pk], reverse=True)}
+        )
         for row in call_rows(calls, now, membership)
         if (pk := row.call.invocation_id) in kinds
     ]

@@ -90,14 +90,14 @@ def inbox_list(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def inbox_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
     """Show one line: why it was rejected, where the problem is, and how it was resolved."""
-    return _detail(request, _found(inbox_line(pk)), DiscardForm())
+    return _detail(request, _line_or_404(inbox_line(pk)), DiscardForm())
 
 
 @require_POST
 @tenant_page(role=Role.AUDITOR)
 def inbox_reveal(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Show the member this line for an hour. The audit log records their reason."""
-    line = _found(inbox_line(pk))
+    line = _line_or_404(inbox_line(pk))
     form = RevealForm(request.POST)
     if form.is_valid():
         reveal(request, "inbox.reveal", str(line.id), form.cleaned_data["reason"], code=line.code)
@@ -113,13 +113,13 @@ def inbox_send(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     now = timezone.now()
     edited = request.POST.get("line")
     try:
-        line = _found(inbox.send_again(request.tenant, request.user, pk, edited, now))
+        line = _line_or_404(inbox.send_again(request.tenant, request.user, pk, edited, now))
     except inbox.DealtWithError:
         return _dealt_with(request, pk)
     except inbox.NotSentError as error:
         return _detail(
             request,
-            _found(inbox_line(pk)),
+            _line_or_404(inbox_line(pk)),
             DiscardForm(),
             {"send_error": str(error), "edited": edited},
         )
@@ -135,10 +135,10 @@ def inbox_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Discard the line, with a reason. It stays in the list under Discarded."""
     form = DiscardForm(request.POST)
     if not form.is_valid():
-        return _detail(request, _found(inbox_line(pk)), form)
+        return _detail(request, _line_or_404(inbox_line(pk)), form)
     now, reason = timezone.now(), form.cleaned_data["reason"]
     try:
-        _found(inbox.discard(request.tenant, request.user, pk, reason, now))
+        _line_or_404(inbox.discard(request.tenant, request.user, pk, reason, now))
     except inbox.DealtWithError:
         return _dealt_with(request, pk)
     messages.success(request, "Event discarded. It stays in the list under Discarded.")
@@ -223,7 +223,7 @@ def _dealt_with(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     return redirect("inbox_detail", pk)
 
 
-def _found(line: RejectedEvent | None) -> RejectedEvent:
+def _line_or_404(line: RejectedEvent | None) -> RejectedEvent:
     if line is None:
         raise Http404("no such line in the inbox")
     return line

@@ -70,12 +70,12 @@ def bands(latency: Sequence[int], buckets: int | None = None, *, at_most: int = 
     if buckets is None:
         buckets = max(1, ceil((used[-1] - used[0] + 1) / at_most))
     edges = [0, *range(1, BUCKET_COUNT, buckets), BUCKET_COUNT]
-    found = []
+    result = []
     for first, end in pairwise(edges):
         if end > used[0] and first <= used[-1]:
             high = first_us(end) if end < BUCKET_COUNT else None
-            found.append(Band(first, end - 1, first_us(first), high))
-    return found
+            result.append(Band(first, end - 1, first_us(first), high))
+    return result
 
 
 @cache

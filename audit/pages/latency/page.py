@@ -77,10 +77,10 @@ class ErrorRow:
 
 def terms(wanted: ToolFilter) -> str:
     """Return the query terms for the calls of a tool and version; '' without a filter."""
-    found = [f"tool:{quoted(wanted.tool)}"] if wanted.tool is not None else []
+    parts = [f"tool:{quoted(wanted.tool)}"] if wanted.tool is not None else []
     if wanted.version:
-        found.append(f"version:{quoted(wanted.version)}")
-    return " ".join(found)
+        parts.append(f"version:{quoted(wanted.version)}")
+    return " ".join(parts)
 
 
 def within_query(of: TimeRange, wanted: ToolFilter) -> str:
@@ -88,16 +88,16 @@ def within_query(of: TimeRange, wanted: ToolFilter) -> str:
     return f"{range_query(of.start, of.end)} {terms(wanted)}".strip()
 
 
-def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
+def tiles(range_figures: Latency, *, is_comparable: bool) -> list[Tile]:
     """Return the headline figures. `is_comparable`: the whole range before has figures."""
-    now, before = found.total, found.previous if is_comparable else Spent()
-    parts = found.of.whole(found.parts)
-    within = within_query(found.of, found.wanted)
-    made = []
+    now, before = range_figures.total, range_figures.previous if is_comparable else Spent()
+    parts = range_figures.of.whole(range_figures.parts)
+    within = within_query(range_figures.of, range_figures.wanted)
+    duration_tiles = []
     for name, share in SHARES.items():
         value = now.duration_ms(share)
         slower = f"{within} duration:>={round(value * 1000)}us" if value is not None else within
-        made.append(
+        duration_tiles.append(
             Tile(
                 name=name,
                 value=value_text(value, "duration"),
@@ -130,37 +130,46 @@ def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
         tone="ok",
         course=[part.cache_share for part in parts],
     )
-    return [*made, tokens, cache]
+    return [*duration_tiles, tokens, cache]
 
 
-def charts(found: Latency) -> dict[str, Chart]:
+def charts(range_figures: Latency) -> dict[str, Chart]:
     """Return the charts by name: over_time (a heat map), histogram, tokens."""
-    slots, per = time_slots(found.of), f"per {found.of.step_name}"
-    of_tool, latency = terms(found.wanted), found.total.latency
+    slots, per = time_slots(range_figures.of), f"per {range_figures.of.step_name}"
+    of_tool, latency = terms(range_figures.wanted), range_figures.total.latency
     heat = [
         Series(
             band.name,
             "accent",
-            [band.count(part.latency) for part in found.parts],
+            [band.count(part.latency) for part in range_figures.parts],
             f"{of_tool} {band.term}".strip(),
         )
         for band in bands(latency, DOUBLING)
     ]
     narrow = bands(latency)
     lengths = [
-        Slot(band.label, band.name, f"{within_query(found.of, found.wanted)} {band.term}")
+        Slot(
+            band.label,
+            band.name,
+            f"{within_query(range_figures.of, range_figures.wanted)} {band.term}",
+        )
         for band in narrow
     ]
     counted = [Series("Calls", "accent", [band.count(latency) for band in narrow])]
     tokens = [
-        Series(name, tone, [getattr(part, member) for part in found.parts], f"{of_tool} tokens:>0")
+        Series(
+            name,
+            tone,
+            [getattr(part, member) for part in range_figures.parts],
+            f"{of_tool} tokens:>0",
+        )
         for name, tone, member in (
             ("In", "accent", "prompt_tokens"),
             ("Out", "accent-2", "completion_tokens"),
         )
     ]
     marks = " · ".join(
-        f"{name} {value_text(found.total.duration_ms(share), 'duration')}"
+        f"{name} {value_text(range_figures.total.duration_ms(share), 'duration')}"
         for name, share in SHARES.items()
     )
     return {
@@ -195,7 +204,7 @@ def charts(found: Latency) -> dict[str, Chart]:
     }
 
 
-def version_rows(found: Latency, order: str) -> list[VersionRow]:
+def version_rows(range_figures: Latency, order: str) -> list[VersionRow]:
     """Return every tool and version, sorted by `order` in descending order."""
 
     def most(row: VersionRow) -> tuple[float, int, str, str]:
@@ -207,21 +216,21 @@ def version_rows(found: Latency, order: str) -> list[VersionRow]:
         }
         return (-(sizes[order] or 0), -spent.calls, row.tool, row.version)
 
-    within = range_query(found.of.start, found.of.end)
+    within = range_query(range_figures.of.start, range_figures.of.end)
     measured = {
         key: {name: spent.duration_ms(share) for name, share in SHARES.items()}
-        for key, spent in found.versions.items()
+        for key, spent in range_figures.versions.items()
     }
     known = [ms for each in measured.values() for ms in each.values() if ms is not None]
     low, high = min(known, default=1.0), max(known, default=1.0)
-    made = []
-    for (tool, version), spent in found.versions.items():
+    rows = []
+    for (tool, version), spent in range_figures.versions.items():
         percentiles = measured[tool, version]
         query = f"{within} {terms(ToolFilter(tool, version))}"
         p95 = percentiles["p95"]
         slowest = f"{query} duration:>={round(p95 * 1000)}us" if p95 is not None else query
         span = _span(percentiles, low, high)
-        made.append(
+        rows.append(
             VersionRow(
                 tool=tool,
                 version=version,
@@ -232,20 +241,20 @@ def version_rows(found: Latency, order: str) -> list[VersionRow]:
                 span=span,
             )
         )
-    return sorted(made, key=most)
+    return sorted(rows, key=most)
 
 
-def error_rows(found: Latency) -> list[ErrorRow]:
+def error_rows(range_figures: Latency) -> list[ErrorRow]:
     """Return failed calls by tool and error type, the most frequent first."""
-    within = range_query(found.of.start, found.of.end)
+    within = range_query(range_figures.of.start, range_figures.of.end)
 
     def row(tool: str, error_type: str, calls: int) -> ErrorRow:
-        query = f"{within} {terms(ToolFilter(tool, found.wanted.version))} state:failed"
+        query = f"{within} {terms(ToolFilter(tool, range_figures.wanted.version))} state:failed"
         if error_type:
             query += f" error:{quoted(error_type)}"
         return ErrorRow(tool, error_type, calls, query)
 
-    ordered = sorted(found.errors.items(), key=lambda item: (-item[1], item[0]))
+    ordered = sorted(range_figures.errors.items(), key=lambda item: (-item[1], item[0]))
     return [row(*key, calls) for key, calls in ordered]
 
 

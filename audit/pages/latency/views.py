@@ -51,16 +51,16 @@ def latency_page(request: TenantRequest) -> HttpResponse:
         return invalid_range(request, requested, "latency/latency.html", "Latency & tokens")
     order = request.GET.get("sort", "")
     order = order if order in ORDERS else "p95"
-    found = latency(requested.range, wanted)
-    before = found.previous.calls > 0 and has_figures_before(requested.range.previous.start)
-    ordered = version_rows(found, order)
-    errors = error_rows(found)
+    range_figures = latency(requested.range, wanted)
+    before = range_figures.previous.calls > 0 and has_figures_before(requested.range.previous.start)
+    ordered = version_rows(range_figures, order)
+    errors = error_rows(range_figures)
     context: dict[str, Any] = {
         **range_bar(request, requested),
-        "found": found,
-        "tiles": tiles(found, is_comparable=before),
+        "range_figures": range_figures,
+        "tiles": tiles(range_figures, is_comparable=before),
         "is_comparable": before,
-        "charts": charts(found) if found.total.calls else {},
+        "charts": charts(range_figures) if range_figures.total.calls else {},
         "rows": ordered[:ROWS_SHOWN],
         "more_rows": len(ordered) - ROWS_SHOWN,
         "errors": errors[:ERRORS_SHOWN],
@@ -84,34 +84,34 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
         heading = "Latency & tokens: newest calls"
         page = "latency/latency_newest.html"
         return invalid_range(request, requested, page, heading, has_picker=False)
-    found = newest(requested.range, wanted)
+    details = newest(requested.range, wanted)
     within = within_query(requested.range, wanted)
     # `within` may already name a single tool, and a term must not occur twice.
     by_tool = range_query(requested.range.start, requested.range.end)
     retried = sorted(
-        ((name, tool) for name, tool in found.tools.items() if tool.retries),
+        ((name, tool) for name, tool in details.tools.items() if tool.retries),
         key=lambda item: (-item[1].retries, item[0]),
     )
-    early = [one for one in found.waits if one.verdict == "early"]
-    verdicts = [one.verdict for one in found.waits]
+    early = [one for one in details.waits if one.verdict == "early"]
+    verdicts = [one.verdict for one in details.waits]
     routes = sorted(
-        found.end_metadata.routes.items(), key=lambda item: (-item[1].calls, item[0].tool_name)
+        details.end_metadata.routes.items(), key=lambda item: (-item[1].calls, item[0].tool_name)
     )
     context: dict[str, Any] = {
         "range": requested.range,
         "requested": requested,
-        "found": found,
+        "details": details,
         "within": within,
         "by_tool": by_tool,
-        "timeouts": limit_rows(found.tools, "timeout", by_tool),
-        "budgets": limit_rows(found.tools, "budget", by_tool),
+        "timeouts": limit_rows(details.tools, "timeout", by_tool),
+        "budgets": limit_rows(details.tools, "budget", by_tool),
         "retried": retried[:ERRORS_SHOWN],
         "verdicts": {name: verdicts.count(name) for name in ("waited", "early", "none")},
         "early": early[:EARLY_SHOWN],
-        "upstream": upstream_rows(found.tools, by_tool)[:ERRORS_SHOWN],
+        "upstream": upstream_rows(details.tools, by_tool)[:ERRORS_SHOWN],
         "routes": routes[:ROUTES_SHOWN],
-        "sources": source_rows(found.end_metadata.sources)[:SOURCES_SHOWN],
-        "most_tokens": max((run.tokens for run in found.runs), default=0),
+        "sources": source_rows(details.end_metadata.sources)[:SOURCES_SHOWN],
+        "most_tokens": max((run.tokens for run in details.runs), default=0),
     }
     return render_page(request, "latency/latency_newest.html", "newest", context)
 

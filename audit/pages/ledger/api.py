@@ -154,11 +154,11 @@ def prove_consistency(request: HttpRequest, params: Query[ConsistencyParams]) ->
     """Prove that the log of a checkpoint begins with the log of an older one."""
     newest = proofs.newest_checkpoint()
     new = params.new if params.new is not None else (0 if newest is None else newest.size)
-    found = _or_problem(lambda: proofs.consistency(params.old, new))
+    proof = _or_problem(lambda: proofs.consistency(params.old, new))
     return {
-        "old": _checkpoint(found.old),
-        "new": _checkpoint(found.new),
-        "hashes": [to_base64(each) for each in found.hashes],
+        "old": _checkpoint(proof.old),
+        "new": _checkpoint(proof.new),
+        "hashes": [to_base64(each) for each in proof.hashes],
     }
 
 

@@ -168,8 +168,8 @@ def ledger_consistency(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def checkpoint_note(request: TenantRequest, epoch: int, size: int) -> HttpResponse:
     """Return a checkpoint's signed note as a file."""
-    found = LedgerCheckpoint.objects.for_tenant(request.tenant.id)
-    one = found.filter(epoch=min(epoch, 1 << 30), size=min(size, _INDEX_MAX)).first()
+    checkpoints = LedgerCheckpoint.objects.for_tenant(request.tenant.id)
+    one = checkpoints.filter(epoch=min(epoch, 1 << 30), size=min(size, _INDEX_MAX)).first()
     if one is None:
         raise Http404("no such checkpoint")
     return _text_file(one.note, f"checkpoint-{request.tenant.slug}-{size}.txt")

@@ -34,33 +34,35 @@ def home(request: TenantRequest) -> HttpResponse:
     requested = requested_range(request, now)
     if requested.problem:
         return invalid_range(request, requested, "overview/overview.html", "Overview")
-    found = over_time(requested.range)
-    before = found.previous.calls > 0 and has_figures_before(requested.range.previous.start)
+    range_figures = over_time(requested.range)
+    before = range_figures.previous.calls > 0 and has_figures_before(requested.range.previous.start)
     context: dict[str, Any] = {
         **range_bar(request, requested),
-        "found": found,
+        "range_figures": range_figures,
         "within": range_query(requested.range.start, requested.range.end),
-        "tiles": tiles.tiles(found, is_comparable=before),
+        "tiles": tiles.tiles(range_figures, is_comparable=before),
         "is_comparable": before,
-        "charts": tiles.charts(found),
-        "tools": tiles.worst_tools(found),
-        "failures": _latest_failures(found, now, request.membership),
+        "charts": tiles.charts(range_figures),
+        "tools": tiles.worst_tools(range_figures),
+        "failures": _latest_failures(range_figures, now, request.membership),
         "new_violations": new_violations(requested.range, limit=VIOLATIONS_SHOWN),
         "losses": losses(requested.range, now),
-        "is_empty": not (found.total.calls or found.total.open)
+        "is_empty": not (range_figures.total.calls or range_figures.total.open)
         and not has_figures_before(now + timedelta(days=3)),
     }
     return render_page(request, "overview/overview.html", "overview", context)
 
 
-def _latest_failures(found: OverTime, now: datetime, membership: Membership) -> list[CallRow]:
+def _latest_failures(
+    range_figures: OverTime, now: datetime, membership: Membership
+) -> list[CallRow]:
     """Return the newest failed calls. The search starts in the newest part that has any."""
-    part = tiles.last_part_with_failures(found.parts)
+    part = tiles.last_part_with_failures(range_figures.parts)
     if part is None:
         return []
     wanted = parse("state:failed").wanted
     page = call_page(
-        replace(wanted, since=found.of.start, until=found.of.parts[part][1]),
+        replace(wanted, since=range_figures.of.start, until=range_figures.of.parts[part][1]),
         now=now,
         size=FAILURES_SHOWN,
         budget=_LIST_BUDGET,

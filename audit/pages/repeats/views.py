@@ -91,24 +91,24 @@ def repeat_page(request: TenantRequest) -> HttpResponse:
     if requested.problem:
         return invalid_range(request, requested, "repeats/repeats.html", "Repeats")
     polling = polling_tools()
-    found = find_repeats(requested.range, tool, polling)
-    looping, frequent = found.loops[:LOOPS_SHOWN], found.repeats[:REPEATS_SHOWN]
-    arguments = _arguments(request, requested.range, found, [*looping, *frequent])
+    analysis = find_repeats(requested.range, tool, polling)
+    looping, frequent = analysis.loops[:LOOPS_SHOWN], analysis.repeats[:REPEATS_SHOWN]
+    arguments = _arguments(request, requested.range, analysis, [*looping, *frequent])
     context: dict[str, Any] = {
         **range_bar(request, requested),
-        "found": found,
+        "analysis": analysis,
         "tool": tool,
-        "within": range_query(found.since, requested.range.end),
+        "within": range_query(analysis.since, requested.range.end),
         "loops": [
             Row(one, _query(requested.range, one, trace_id=one.trace_id), arguments(one))
             for one in looping
         ],
         "repeats": [Row(one, _query(requested.range, one), arguments(one)) for one in frequent],
-        "more_loops": found.loop_count - min(LOOPS_SHOWN, len(found.loops)),
-        "more_repeats": found.repeated - min(REPEATS_SHOWN, len(found.repeats)),
-        "wasted_us": sum(one.wasted_us for one in found.loops),
-        "wasted_tokens": sum(one.wasted_tokens for one in found.loops),
-        "is_part": found.loop_count > len(found.loops),
+        "more_loops": analysis.loop_count - min(LOOPS_SHOWN, len(analysis.loops)),
+        "more_repeats": analysis.repeated - min(REPEATS_SHOWN, len(analysis.repeats)),
+        "wasted_us": sum(one.wasted_us for one in analysis.loops),
+        "wasted_tokens": sum(one.wasted_tokens for one in analysis.loops),
+        "is_part": analysis.loop_count > len(analysis.loops),
         "shows_arguments": request.membership.sees_payloads,
         "polling": polling,
         "may_edit": has_role(request.membership, Role.EDITOR),
@@ -128,14 +128,14 @@ def repeat_results(request: TenantRequest) -> HttpResponse:
         page = "repeats/repeat_results.html"
         return invalid_range(request, requested, page, heading, has_picker=False)
     polling = polling_tools()
-    found = find_repeats(requested.range, tool, polling)
-    compared = compare_results(requested.range, found, tool, polling)
+    analysis = find_repeats(requested.range, tool, polling)
+    compared = compare_results(requested.range, analysis, tool, polling)
     by_tool: Counter[str] = Counter()
     differing: Counter[str] = Counter()
     for one in compared:
         by_tool[one.repeat.tool_name] += one.verdict != "unknown"
         differing[one.repeat.tool_name] += one.verdict == "different"
-    arguments = _arguments(request, requested.range, found, [one.repeat for one in compared])
+    arguments = _arguments(request, requested.range, analysis, [one.repeat for one in compared])
     rows = [
         ComparedRow(one, _query(requested.range, one.repeat), arguments(one.repeat))
         for one in compared
@@ -143,7 +143,7 @@ def repeat_results(request: TenantRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "range": requested.range,
         "requested": requested,
-        "found": found,
+        "analysis": analysis,
         "same": [row for row in rows if row.one.verdict == "same"],
         "different": [row for row in rows if row.one.verdict == "different"],
         "unknown": sum(one.verdict == "unknown" for one in compared),
@@ -211,7 +211,7 @@ def _back(request: TenantRequest) -> HttpResponseBase:
 
 
 def _arguments(
-    request: TenantRequest, of: TimeRange, found: Repeats, calls: Sequence[InTrace | Repeat]
+    request: TenantRequest, of: TimeRange, analysis: Repeats, calls: Sequence[InTrace | Repeat]
 ) -> Callable[[InTrace | Repeat], str]:
     """Return a function from a call to its arguments; '' if the member may not see payloads.
 
@@ -220,7 +220,7 @@ def _arguments(
     texts: dict[tuple[str, str], str] = {}
     if request.membership.sees_payloads and calls:
         tool = ToolFilter.read(request.GET).tool
-        texts = newest_arguments(of, found, calls, tool, polling_tools())
+        texts = newest_arguments(of, analysis, calls, tool, polling_tools())
         query = request.GET.urlencode()
         record_view(request.tenant.id, request.user, "repeat.view", "arguments", query=query)
     return lambda one: texts.get((one.tool_name, one.call_id), "")

@@ -145,12 +145,14 @@ def make_report(request: HttpRequest) -> HttpResponse:
                 raise ProblemError("range", str(error)) from error
         key = ApiKey.objects.filter(tenant_id=identity.tenant_id, key_id=identity.key_id).first()
         made_by = key.name if key else identity.key_id
-        made = create_report(kind, of, now=now, made_by=made_by, made_as="key", again=again)
-        assert made is not None, "only scheduled ones have a period to clash with"
+        report = create_report(kind, of, now=now, made_by=made_by, made_as="key", again=again)
+        assert report is not None, "only scheduled ones have a period to clash with"
         tenant = Tenant.objects.get(pk=identity.tenant_id)
-        record_action(tenant, actor_of(identity), "report.create", made.query, report=str(made.id))
+        record_action(
+            tenant, actor_of(identity), "report.create", report.query, report=str(report.id)
+        )
     return HttpResponse(
-        msgspec.json.encode(document(made)), content_type="application/json", status=201
+        msgspec.json.encode(document(report)), content_type="application/json", status=201
     )
 
 

@@ -26,5 +26,5 @@ class ScheduleForm(forms.Form):
     @property
     def schedule(self) -> Schedule:
         """The schedule from the form."""
-        found = self.cleaned_data
-        return Schedule(found["kinds"], found["time_zone"], found["keep_days"])
+        cleaned = self.cleaned_data
+        return Schedule(cleaned["kinds"], cleaned["time_zone"], cleaned["keep_days"])

@@ -77,7 +77,7 @@ def report_list(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def report_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
     """Show a report as it was created."""
-    report = _found(pk)
+    report = _report_or_404(pk)
     context = {
         "report": report,
         "layout": lay_out(report, request.tenant.name),
@@ -95,7 +95,7 @@ def report_export(request: TenantRequest, pk: UUID, kind: str) -> HttpResponse:
     """Export a report as a file. The audit log records it."""
     if kind not in FORMS:
         raise Http404("no such form of export")
-    report = _found(pk)
+    report = _report_or_404(pk)
     if request.method != "HEAD":
         record_action(
             request.tenant, request.user, "report.export", kind, query=report.query, report=str(pk)
@@ -120,8 +120,8 @@ def report_create(request: TenantRequest) -> HttpResponseBase:
     except ValueError as error:
         messages.error(request, f"No report created. {error}")
         return redirect("report_list")
-    made = create_report(kind, of, now=now, made_by=request.user.get_username(), made_as="person")
-    return _made(request, made)
+    report = create_report(kind, of, now=now, made_by=request.user.get_username(), made_as="person")
+    return _record_and_open(request, report)
 
 
 @require_POST
@@ -129,8 +129,8 @@ def report_create(request: TenantRequest) -> HttpResponseBase:
 def report_again(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Create a new report of the same range. It lists what arrived since."""
     now = _begin(request)
-    again = _found(pk)
-    made = create_report(
+    again = _report_or_404(pk)
+    report = create_report(
         again.kind,
         again.of,
         now=now,
@@ -138,7 +138,7 @@ def report_again(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         made_as="person",
         again=again,
     )
-    return _made(request, made)
+    return _record_and_open(request, report)
 
 
 @require_POST
@@ -172,7 +172,7 @@ def _begin(request: TenantRequest) -> datetime:
     return timezone.now()
 
 
-def _made(request: TenantRequest, report: Report | None) -> HttpResponseBase:
+def _record_and_open(request: TenantRequest, report: Report | None) -> HttpResponseBase:
     assert report is not None, "only scheduled ones have a period to clash with"
     record_action(
         request.tenant, request.user, "report.create", report.query, report=str(report.id)
@@ -180,7 +180,7 @@ def _made(request: TenantRequest, report: Report | None) -> HttpResponseBase:
     return redirect("report_detail", report.id)
 
 
-def _found(pk: UUID) -> Report:
+def _report_or_404(pk: UUID) -> Report:
     report = find_report(pk)
     if report is None:
         raise Http404("no such report")

@@ -54,13 +54,13 @@ def erasure_start(request: TenantRequest) -> HttpResponseBase:
 @tenant_page(role=Role.AUDITOR)
 def erasure_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
     """Show what a dry run counted, the progress of an erasure, and what was erased."""
-    found = _own(pk)
-    entries = LedgerErasure.objects.for_tenant(found.tenant_id).filter(erasure_id=pk)
+    stored = _own(pk)
+    entries = LedgerErasure.objects.for_tenant(stored.tenant_id).filter(erasure_id=pk)
     context: dict[str, Any] = {
-        "erasure": found,
-        "state": ErasureState(found.state).label,
-        "is_under_way": found.state in erasure.UNDER_WAY,
-        "percent": _percent(found),
+        "erasure": stored,
+        "state": ErasureState(stored.state).label,
+        "is_under_way": stored.state in erasure.UNDER_WAY,
+        "percent": _percent(stored),
         "entries": list(entries.order_by("entry_index")[: _ENTRIES + 1]),
         "entries_max": _ENTRIES,
         "reason": ReasonForm()["reason"],
@@ -112,10 +112,10 @@ def _list(request: TenantRequest, text: str, *, is_submitted: bool = False) -> H
 
 
 def _own(pk: UUID) -> Erasure:
-    found = erasure.find_erasure(pk)
-    if found is None:
+    stored = erasure.find_erasure(pk)
+    if stored is None:
         raise Http404("no such erasure")
-    return found
+    return stored
 
 
 def _percent(of: Erasure) -> int:

@@ -80,13 +80,13 @@ class TenantForm(forms.Form):
     @property
     def short_kinds(self) -> list[str]:
         """What the form's current values keep for less than half a year."""
-        found = []
+        kinds = []
         for name, words in (("payload_days", "payloads"), ("index_days", "the index")):
             value = str(self[name].value() or "").strip()
             # The length is limited because int() raises ValueError for very long numbers.
             if len(value) <= _DIGITS_MAX and value.isdecimal() and int(value) < WARN_UNDER_DAYS:
-                found.append(words)
-        return found
+                kinds.append(words)
+        return kinds
 
 
 class RedactionForm(forms.Form):
@@ -150,8 +150,8 @@ class RedactionForm(forms.Form):
 
 def _lines(text: str) -> list[str]:
     # A pattern may begin or end with a space, but a line of only spaces is no pattern.
-    found = (line for line in text.replace("\r\n", "\n").split("\n") if line.strip())
-    return list(dict.fromkeys(found))
+    lines = (line for line in text.replace("\r\n", "\n").split("\n") if line.strip())
+    return list(dict.fromkeys(lines))
 
 
 def try_rules(redaction: Redaction, sample: str) -> tuple[str, int]:

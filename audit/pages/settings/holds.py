@@ -44,8 +44,8 @@ def hold_list(request: TenantRequest) -> HttpResponseBase:
         )
         messages.success(request, f"{hold.name} is in force. Calls that it covers can't be erased.")
         return redirect("hold_list")
-    found = [ListedHold(hold, _query(hold)) for hold in holds.all_holds()]
-    context = {"form": form, "holds": found, "reason": ReasonForm()["reason"]}
+    listed = [ListedHold(hold, _query(hold)) for hold in holds.all_holds()]
+    context = {"form": form, "holds": listed, "reason": ReasonForm()["reason"]}
     return render(request, "settings/hold_list.html", context)
 
 

@@ -94,14 +94,14 @@ def list_violations(request: HttpRequest, params: Query[ViolationListParams]) ->
     version that introduced the violation; null if the first known version had it.
     """
     of = params.read_range()
-    found = violations(of, params.read_violations())
+    range_violations = violations(of, params.read_violations())
     return {
         **bounds(of),
-        "total": found.total,
-        "violations": [violation_export.document(kind) for kind in found.kinds],
+        "total": range_violations.total,
+        "violations": [violation_export.document(kind) for kind in range_violations.kinds],
         "treatments": [
             {"strategy": one.strategy, "outcome": one.outcome, "violations": one.violations}
-            for one in found.treatments
+            for one in range_violations.treatments
         ],
     }
 
@@ -120,12 +120,12 @@ def list_violation_rows(request: HttpRequest, params: Query[ViolationRowParams])
     `to`.
     """
     of, before = params.read_range(), unseal("violations", params.cursor, _read_place)
-    found = samples(of, params.read_violations(), limit=params.limit + 1, before=before)
+    rows = samples(of, params.read_violations(), limit=params.limit + 1, before=before)
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
-    shown = found[: params.limit]
+    shown = rows[: params.limit]
     return {
         "rows": [_row(one, with_payloads=with_payloads) for one in shown],
-        "next": _place(shown[-1]) if len(found) > params.limit else None,
+        "next": _place(shown[-1]) if len(rows) > params.limit else None,
         "withheld": not with_payloads,
     }
 
@@ -137,12 +137,12 @@ def list_latency(request: HttpRequest, params: Query[ToolRangeParams]) -> dict[s
     Counts are exact. Percentiles between 1 ms and 298 s are off by at most 5 %.
     """
     of = params.read_range()
-    found = latency(of, params.read_filter())
+    range_figures = latency(of, params.read_filter())
     return {
         **bounds(of),
-        "total": latency_export.figures_of(found.total),
-        "versions": latency_export.documents(found),
-        "parts": _parts(of, [latency_export.figures_of(part) for part in found.parts]),
+        "total": latency_export.figures_of(range_figures.total),
+        "versions": latency_export.documents(range_figures),
+        "parts": _parts(of, [latency_export.figures_of(part) for part in range_figures.parts]),
     }
 
 
@@ -153,16 +153,16 @@ def list_tokens(request: HttpRequest, params: Query[ToolRangeParams]) -> dict[st
     Executors report them in `output.meta.token_usage`.
     """
     of = params.read_range()
-    found = latency(of, params.read_filter())
-    versions = sorted(found.versions.items(), key=lambda item: (-item[1].tokens, item[0]))
+    range_figures = latency(of, params.read_filter())
+    versions = sorted(range_figures.versions.items(), key=lambda item: (-item[1].tokens, item[0]))
     return {
         **bounds(of),
-        "total": _tokens(found.total),
+        "total": _tokens(range_figures.total),
         "versions": [
             {"tool_name": tool, "tool_version": version or None, **_tokens(spent)}
             for (tool, version), spent in versions
         ],
-        "parts": _parts(of, [_tokens(part) for part in found.parts]),
+        "parts": _parts(of, [_tokens(part) for part in range_figures.parts]),
     }
 
 
@@ -177,16 +177,18 @@ def list_repeats(request: HttpRequest, params: Query[RepeatListParams]) -> dict[
     of = params.read_range()
     polling = polling_tools()
     tool = ToolFilter.read(given(tool=params.tool)).tool
-    found = find_repeats(of, tool, polling, at_most=params.look_at)
+    analysis = find_repeats(of, tool, polling, at_most=params.look_at)
     return {
-        "from": found.since.astimezone(UTC),
+        "from": analysis.since.astimezone(UTC),
         "to": of.end.astimezone(UTC),
-        "loops": found.loop_count,
-        "loop_calls": found.loop_calls,
-        "repeated": found.repeated,
-        "repeated_calls": found.repeated_calls,
+        "loops": analysis.loop_count,
+        "loop_calls": analysis.loop_calls,
+        "repeated": analysis.repeated,
+        "repeated_calls": analysis.repeated_calls,
         "polling_tools": polling,
-        "listed": [one for one in repeats.documents(found) if params.kind in {"all", one["kind"]}],
+        "listed": [
+            one for one in repeats.documents(analysis) if params.kind in {"all", one["kind"]}
+        ],
     }
 
 

@@ -33,13 +33,13 @@ def figures_file(
     requested = requested_range(request, now)
     if requested.problem:  # an export must hold exactly what was requested
         return HttpResponse(requested.problem, status=400, content_type="text/plain")
-    found = documents(requested.range)
+    contents = documents(requested.range)
     if request.method != "HEAD":
         record_view(request.tenant.id, request.user, action, kind, query=request.GET.urlencode())
     form = forms[kind]
     name = f"{of}-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
     return HttpResponse(
-        b"".join(form.write(iter([found]))),
+        b"".join(form.write(iter([contents]))),
         content_type=form.content_type,
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )

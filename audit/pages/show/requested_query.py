@@ -57,8 +57,8 @@ def mistakes(query: Query) -> list[Mistake]:
     ]
 
 
-def invalid(query: Query, done: str) -> str:
-    """Return a query's first problem on one line. `done` is what did not happen: "searched"."""
+def invalid(query: Query, verb: str) -> str:
+    """Return a query's first problem on one line. `verb` is what did not happen: "searched"."""
     problem = query.problems[0]
     where = f" At character {problem.start + 1:,}: " if query.text else " "
-    return f"Invalid query. Nothing was {done}.{where}{problem.message}"
+    return f"Invalid query. Nothing was {verb}.{where}{problem.message}"

@@ -52,5 +52,5 @@ def reveals(request: TenantRequest, verb: Verb, subject: str) -> list[Action]:
     """Return the newest reveals of it, newest first. Empty if the member may not read them."""
     if not has_role(request.membership, Role.AUDITOR):
         return []
-    found = Action.objects.filter(tenant_id=current_tenant_id(), verb=verb, subject=subject)
-    return list(found.order_by("-at")[:_LISTED])
+    actions = Action.objects.filter(tenant_id=current_tenant_id(), verb=verb, subject=subject)
+    return list(actions.order_by("-at")[:_LISTED])

@@ -221,11 +221,13 @@ def _analysis_context(
 
 def _sides(analysis: DriftAnalysis, *, with_values: bool) -> list[SideView]:
     observed, declared = loads(analysis.found), job.declared_by(analysis)
-    found: dict[Side, list[Finding]] = {}
+    all_findings: dict[Side, list[Finding]] = {}
     for side in SIDES:
         schema = declared[side]
-        found[side] = compare(observed[side].shape, schema) if isinstance(schema, Declared) else []
-    shown = {side: found[side][:FINDINGS_SHOWN] for side in SIDES}
+        all_findings[side] = (
+            compare(observed[side].shape, schema) if isinstance(schema, Declared) else []
+        )
+    shown = {side: all_findings[side][:FINDINGS_SHOWN] for side in SIDES}
     calls = sampled_calls(
         [
             (date.fromisoformat(day), UUID(pk))
@@ -235,7 +237,7 @@ def _sides(analysis: DriftAnalysis, *, with_values: bool) -> list[SideView]:
         ]
     )
     values = _values(analysis, shown, calls) if with_values else {}
-    made = []
+    views = []
     for side in SIDES:
         schema = declared[side]
         rows = [
@@ -247,19 +249,19 @@ def _sides(analysis: DriftAnalysis, *, with_values: bool) -> list[SideView]:
             )
             for finding in shown[side]
         ]
-        made.append(
+        views.append(
             SideView(
                 side=side,
                 name=_SIDES[side],
                 observed=observed[side],
                 rows=rows,
-                is_cut=len(found[side]) > FINDINGS_SHOWN,
+                is_cut=len(all_findings[side]) > FINDINGS_SHOWN,
                 skipped=skipped_reasons(observed[side].skipped),
                 why_not=schema if isinstance(schema, str) else "",
                 has_schema=schema is not None,
             )
         )
-    return made
+    return views
 
 
 def _values(
@@ -279,16 +281,16 @@ def _values(
     except LogPayloadError:
         return {}
     declared = job.declared_by(analysis)
-    found: dict[tuple[Side, Steps], dict[str, None]] = {}
+    texts_by_steps: dict[tuple[Side, Steps], dict[str, None]] = {}
     for place, event in events.items():
         for side, steps in wanted[place]:
             schema = declared[side]
             read = read_args(event.raw) if side == "args" else read_output(event.raw)
             if isinstance(read, Value) and isinstance(schema, Declared):
-                texts = found.setdefault((side, steps), {})
+                texts = texts_by_steps.setdefault((side, steps), {})
                 for value in schema.unlisted(read.value, steps):
                     texts[_text(value)] = None
-    return {key: list(texts)[:3] for key, texts in found.items()}
+    return {key: list(texts)[:3] for key, texts in texts_by_steps.items()}
 
 
 def _text(value: Any) -> str:

@@ -98,7 +98,7 @@ def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
     if tool is None or analysis is None:
         raise ProblemError("not_found", "Tool not found, or its calls were never analyzed.")
     observed, declared = loads(analysis.found), declared_by(analysis)
-    found = callers(tool, ReplayRange(tool.name, analysis.since, analysis.until))
+    usage = callers(tool, ReplayRange(tool.name, analysis.since, analysis.until))
     return {
         "state": analysis.state,
         "against_version": analysis.base_number,
@@ -112,7 +112,7 @@ def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
             if isinstance(schema := declared[side], Declared)
             for finding in compare(observed[side].shape, schema)
         ],
-        "versions": [_version(one) for one in found.versions],
+        "versions": [_version(one) for one in usage.versions],
         "flags": [
             {
                 "flag": one.flag,
@@ -120,7 +120,7 @@ def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
                 "found": one.found,
                 "version": one.number,
             }
-            for one in found.flags
+            for one in usage.flags
         ],
     }
 

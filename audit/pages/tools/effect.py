@@ -45,7 +45,7 @@ def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
     length = length if length in LENGTHS else DEFAULT
     usual: Which = "named" if before else "all"
     which = _SELECTIONS.get(request.GET.get("calls", ""), usual)
-    found: dict[str, Any] = {
+    context: dict[str, Any] = {
         "version": version,
         "before": before,
         "length": length,
@@ -55,13 +55,13 @@ def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
     zone = timezone.get_current_timezone()
     of = windows(version.created_at, LENGTHS[length].duration, timezone.now(), zone)
     if of is None:
-        return found
+        return context
     counted = count_calls(of, version.tool.name, before, version)
     effect = effect_of(counted, which)
     names = (f"version {before.number}" if before else "before", f"version {version.number}")
     if which == "all":
         names = ("before", "after")
-    return found | {
+    return context | {
         "windows": of,
         "effect": effect,
         "rows": effect_rows(effect),

@@ -53,10 +53,10 @@ class ReplayForm(forms.Form):
                 raise forms.ValidationError("Enter the start of the range.")
         else:
             params = {"range": cleaned.get("range", "")}
-        found = read_range(params, now=self._now, zone=self._zone)
-        if found.problem:
-            raise forms.ValidationError(found.problem)
-        self.wanted = found.range
+        requested = read_range(params, now=self._now, zone=self._zone)
+        if requested.problem:
+            raise forms.ValidationError(requested.problem)
+        self.wanted = requested.range
         return cleaned
 
 

@@ -103,7 +103,7 @@ def replay_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 def replay_detail(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResponse:
     """Show the progress of a replay and its findings so far."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
-    replay = _found(tool, replay_id)
+    replay = _replay_or_404(tool, replay_id)
     context = {"tool": tool, **replay_context(replay, tool, find_draft(tool), request.membership)}
     return render_page(request, "tools/replay_detail.html", "replay", context)
 
@@ -113,7 +113,7 @@ def replay_detail(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResp
 def replay_cancel(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResponseBase:
     """Cancel a replay. Its findings stay."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
-    job.cancel_replay(tool.id, _found(tool, replay_id).id, timezone.now())
+    job.cancel_replay(tool.id, _replay_or_404(tool, replay_id).id, timezone.now())
     return redirect("replay_detail", tool.pk, replay_id)
 
 
@@ -142,7 +142,7 @@ def replay_context(
     }
 
 
-def _found(tool: Tool, replay_id: UUID) -> Replay:
+def _replay_or_404(tool: Tool, replay_id: UUID) -> Replay:
     replays = Replay.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
     replay = replays.filter(id=replay_id).first()
     if replay is None:
@@ -186,15 +186,15 @@ def _samples(
     calls: Mapping[UUID, ListedCall],
     words: Mapping[tuple[Side, UUID], list[Broken]],
 ) -> list[Sample]:
-    found: dict[UUID, Sample] = {}
+    samples: dict[UUID, Sample] = {}
     for what, name in (("new", "new violation"), ("gone", "newly passing"), ("cured", "cured")):
         for _, pk in kind.samples.get(what, ()):
             call = calls.get(UUID(pk))
-            if call is not None and call.invocation_id not in found:
+            if call is not None and call.invocation_id not in samples:
                 about = words.get((side, call.invocation_id), ())
                 broken = tuple(one for one in about if one.kind == (kind.path, kind.code))
-                found[call.invocation_id] = Sample(call, name, broken[:3])
-    return list(found.values())
+                samples[call.invocation_id] = Sample(call, name, broken[:3])
+    return list(samples.values())
 
 
 def _words(

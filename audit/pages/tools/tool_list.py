@@ -39,13 +39,13 @@ def tool_list(request: TenantRequest) -> HttpResponseBase:
     read = form.cleaned_data
     wanted = ToolFilter(read.get("q", ""), read.get("state", ""), read.get("tag", ""))
     after = storable_text(request.GET.get("after", ""))
-    found = []  # half a filter may match the opposite of what was meant
+    tools = []  # half a filter may match the opposite of what was meant
     if is_valid:
-        found = list_tools(wanted, timezone.now(), after=after, size=PAGE_SIZE + 1)
+        tools = list_tools(wanted, timezone.now(), after=after, size=PAGE_SIZE + 1)
     context = {
         "form": form,
-        "tools": found[:PAGE_SIZE],
-        "next_after": found[PAGE_SIZE - 1].name if len(found) > PAGE_SIZE else None,
+        "tools": tools[:PAGE_SIZE],
+        "next_after": tools[PAGE_SIZE - 1].name if len(tools) > PAGE_SIZE else None,
         "after": after,
         "wanted": wanted,
         "states": STATES,

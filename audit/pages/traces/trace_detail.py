@@ -28,7 +28,7 @@ def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
 
     One window of rows is drawn at a time. `?row=` selects it; htmx requests get only the rows.
     """
-    detail = _found(request, trace_id)
+    detail = _trace_or_404(request, trace_id)
     now = timezone.now()
     form = TimelineForm(request.GET)
     form.is_valid()  # an invalid value is reported, and everything is shown
@@ -77,13 +77,13 @@ def _around(
 @tenant_page()
 def trace_as_text(request: TenantRequest, trace_id: str) -> HttpResponse:
     """Return the trace as plain text, for pasting into other tools."""
-    detail = _found(request, trace_id)
+    detail = _trace_or_404(request, trace_id)
     address = request.build_absolute_uri(reverse("trace_detail", args=[trace_id]))
     text = trace_text.write(detail, address, timezone.now(), token_hex(4))
     return HttpResponse(text, content_type="text/plain; charset=utf-8")
 
 
-def _found(request: TenantRequest, trace_id: str) -> TraceDetail:
+def _trace_or_404(request: TenantRequest, trace_id: str) -> TraceDetail:
     """Return the trace with what the member may see. Raises Http404 if there is none."""
     detail = find_trace(trace_id)
     if detail is None:

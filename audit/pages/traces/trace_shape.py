@@ -47,15 +47,15 @@ def gaps(nodes: Iterable[Node], window: Window) -> list[tuple[int, int]]:
     This time is not spent in tools: the model thinks, or somebody waits.
     """
     running = sorted((node.span for node in nodes if not node.child_count), key=_start)
-    found: list[tuple[int, int]] = []
+    intervals: list[tuple[int, int]] = []
     reached = window.start_us
     for span in running:
         if span.start_us > reached:
-            found.append((reached, min(span.start_us, window.end_us)))
+            intervals.append((reached, min(span.start_us, window.end_us)))
         reached = max(reached, window.end_us if span.end_us is None else span.end_us, span.start_us)
     if running and reached < window.end_us:
-        found.append((reached, window.end_us))
-    return found
+        intervals.append((reached, window.end_us))
+    return intervals
 
 
 def _start(span: Span) -> int:

@@ -86,12 +86,14 @@ def _chosen(nodes: Sequence[Node], calls: Sequence[Call]) -> set[int]:
 
 def _row(node: Node, call: Call, detail: TraceDetail, start: datetime, now: datetime) -> str:
     offset = duration((call.started_at - start) // _MICROSECOND)
-    took = duration(call.duration_us) if call.duration_us is not None else "…"
+    duration_text = duration(call.duration_us) if call.duration_us is not None else "…"
     name = "  " * min(node.depth, _INDENT_MAX) + call.tool_name
     if call.tool_version:
         name += f"@{call.tool_version[:12]}"
     reason = reasons.of_call(call, detail.violations.get(call.invocation_id), now)
-    return _line(f"{'+' + offset:>12}  {took:>9}  {call.tone:<9}  {name}  {reason}").rstrip()
+    return _line(
+        f"{'+' + offset:>12}  {duration_text:>9}  {call.tone:<9}  {name}  {reason}"
+    ).rstrip()
 
 
 def _line(text: str) -> str:

@@ -169,10 +169,10 @@ def nodes_of(calls: Sequence[Call]) -> list[Node]:
 
 def places(calls: Iterable[Call]) -> dict[UUID, int]:
     """Return each call's place by its id. For a repeated id the first place counts."""
-    found: dict[UUID, int] = {}
+    by_id: dict[UUID, int] = {}
     for place, call in enumerate(calls):
-        found.setdefault(call.invocation_id, place)
-    return found
+        by_id.setdefault(call.invocation_id, place)
+    return by_id
 
 
 def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:

@@ -96,24 +96,24 @@ def violation_list(request: TenantRequest) -> HttpResponse:
     requested, wanted = requested_range(request, now), ViolationFilter.read(request.GET)
     if requested.problem:
         return invalid_range(request, requested, "violations/violation_list.html", "Violations")
-    found = violations(requested.range, wanted)
+    range_violations = violations(requested.range, wanted)
     within = range_query(requested.range.start, requested.range.end)
-    shown = found.kinds[:KINDS_SHOWN]
+    shown = range_violations.kinds[:KINDS_SHOWN]
     context: dict[str, Any] = {
         **range_bar(request, requested),
-        "found": found,
+        "range_violations": range_violations,
         "rows": [KindRow(kind, f"{within} {kind_query(kind)}") for kind in shown],
-        "more_kinds": len(found.kinds) - len(shown),
-        "heat": heat_map(found),
+        "more_kinds": len(range_violations.kinds) - len(shown),
+        "heat": heat_map(range_violations),
         "treatments": [
             TreatmentRow(
                 one.strategy,
                 one.outcome,
                 _in_words(one.outcome),
                 one.violations,
-                one.violations / found.total,
+                one.violations / range_violations.total,
             )
-            for one in found.treatments
+            for one in range_violations.treatments
         ],
         "samples": [
             replace(one, outcome=_in_words(one.outcome))
@@ -126,7 +126,7 @@ def violation_list(request: TenantRequest) -> HttpResponse:
         ],
         "wanted": wanted,
         "outcome": _in_words(wanted.outcome) if wanted.outcome else wanted.outcome,
-        "call_count": figures.count(sum(kind.calls for kind in found.kinds)),
+        "call_count": figures.count(sum(kind.calls for kind in range_violations.kinds)),
         "exports": tuple(FORMS),
     }
     return render_page(request, "violations/violation_list.html", "violations", context)
@@ -164,19 +164,19 @@ def _in_words(outcome: str) -> str:
     return OUTCOMES.get(outcome, outcome)
 
 
-def heat_map(found: Violations) -> HeatMap:
+def heat_map(range_violations: Violations) -> HeatMap:
     """Return the codes as columns, and each tool's cells. The most frequent come first."""
     by_tool: dict[str, int] = {}
     by_code: dict[str, int] = {}
-    for (tool, code), count in found.cells.items():
+    for (tool, code), count in range_violations.cells.items():
         by_tool[tool] = by_tool.get(tool, 0) + count
         by_code[code] = by_code.get(code, 0) + count
     tools = sorted(by_tool, key=lambda tool: (-by_tool[tool], tool))[:TOOLS_SHOWN]
     codes = sorted(by_code, key=lambda code: (-by_code[code], code))[:CODES_SHOWN]
-    most = max(found.cells.values(), default=1)
+    most = max(range_violations.cells.values(), default=1)
 
     def cell(tool: str, code: str) -> Cell:
-        count = found.cells.get((tool, code), 0)
+        count = range_violations.cells.get((tool, code), 0)
         return Cell(tool, code, count, max(1, round(_SHADES * sqrt(count / most))) if count else 0)
 
     return HeatMap(codes, [HeatRow(tool, [cell(tool, code) for code in codes]) for tool in tools])

@@ -130,7 +130,7 @@ def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str,
     client = signed_in(cast.viewer)
     client.cookies["timezone"] = zone
     context = client.get(f"/?{range_query(report)}").context
-    page, found, losses = context["found"].total, report.figures, context["losses"]
+    page, found, losses = context["range_figures"].total, report.figures, context["losses"]
     assert (
         found["volume"]["calls"],
         found["reliability"]["failed"],
@@ -168,7 +168,7 @@ def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str,
         kind.value or "open": kind.count for kind in client.get("/calls/open").context["kinds"]
     }
     assert {name: f"{found['open'][name]:,}" for name in tally} == tally
-    repeats = client.get(f"/repeats/?{range_query(report)}").context["found"]
+    repeats = client.get(f"/repeats/?{range_query(report)}").context["analysis"]
     assert found["repeats"]["repeated_calls"] == repeats.repeated_calls
 
 
@@ -193,7 +193,7 @@ def test_comparison_with_the_previous_range_matches_the_overview(cast: Cast) -> 
     page = signed_in(cast.viewer).get(f"/?{range_query(report)}").context
     assert page["is_comparable"]
     found = report.figures
-    assert found["volume"]["previous"] == page["found"].previous.calls
+    assert found["volume"]["previous"] == page["range_figures"].previous.calls
     shown = text(signed_in(cast.viewer).get(f"/reports/{report.id}").content.decode())
     assert text(page["tiles"][0].change.text) in shown
 
