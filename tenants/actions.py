@@ -43,10 +43,10 @@ def record_action(
 
 
 def record_actions(
-    tenant_id: UUID, user: User | str, done: Iterable[tuple[str, str, Mapping[str, Any]]]
+    tenant_id: UUID, user: User | str, entries: Iterable[tuple[str, str, Mapping[str, Any]]]
 ) -> None:
-    """Record many actions in one statement; `done` has verb, subject and details of each."""
-    actions = [_action(tenant_id, user, *one) for one in done]
+    """Record many actions in one statement; `entries` has verb, subject and details of each."""
+    actions = [_action(tenant_id, user, *one) for one in entries]
     Action.objects.bulk_create(actions, ignore_conflicts=True)  # new ids: no conflict is possible
 
 

@@ -53,10 +53,12 @@ class Token:
         invitations = Invitation.objects.select_related("tenant", "created_by")
         if for_update:  # of two requests with the same link, the second waits and gets "accepted"
             invitations = invitations.select_for_update(of=("self",))
-        found = invitations.filter(tenant_id=self.tenant_id, pk=self.invitation_id).first()
-        if found is None or not hmac.compare_digest(_sha256(self.secret), found.token_sha256):
+        invitation = invitations.filter(tenant_id=self.tenant_id, pk=self.invitation_id).first()
+        if invitation is None or not hmac.compare_digest(
+            _sha256(self.secret), invitation.token_sha256
+        ):
             return None
-        return found
+        return invitation
 
 
 def read_token(text: str) -> Token | None:
@@ -124,10 +126,10 @@ def revoke(invitation: Invitation) -> bool:
 
 def open_invitations(tenant: Tenant, now: datetime) -> list[Invitation]:
     """Invitations that can still be accepted, newest first. Needs the tenant's scope."""
-    found = Invitation.objects.filter(
+    invitations = Invitation.objects.filter(
         _BY_AN_ADMIN, tenant=tenant, accepted_at=None, revoked_at=None, expires_at__gt=now
     )
-    return list(found.select_related("created_by").order_by("-created_at"))
+    return list(invitations.select_related("created_by").order_by("-created_at"))
 
 
 def _of(invitation: Invitation) -> QuerySet[Invitation]:

@@ -33,8 +33,8 @@ def choose(memberships: Sequence[Membership], *wanted: object) -> Membership | N
     """
     by_tenant = {str(one.tenant_id): one for one in memberships}
     for tenant_id in wanted:
-        if found := by_tenant.get(str(tenant_id)):
-            return found
+        if membership := by_tenant.get(str(tenant_id)):
+            return membership
     return min(memberships, key=lambda one: (one.created_at, one.tenant_id), default=None)
 
 

@@ -106,8 +106,8 @@ class Command(BaseCommand):
                 Tenant.objects.filter(pk=tenant.pk).update(suspended_at=wanted)
                 record_action(tenant, operator(), f"tenant.{verb}", tenant.name)
             tenant.suspended_at = wanted
-        done = "suspended; its keys are rejected within 5 seconds" if wanted else "resumed"
-        self._print(_of_tenant(tenant), f"{tenant.slug} {done}", is_json=options["json"])
+        outcome = "suspended; its keys are rejected within 5 seconds" if wanted else "resumed"
+        self._print(_of_tenant(tenant), f"{tenant.slug} {outcome}", is_json=options["json"])
 
     def _delete(self, tenant: Tenant, options: dict[str, Any]) -> None:
         if OWNER not in connections:
