@@ -61,17 +61,17 @@ class Schema(NamedTuple):
 @require_safe
 def api_docs(request: HttpRequest) -> HttpResponse:
     """Show the operations by tag, the schemas they return, and every kind of problem."""
-    made = description()
+    document = description()
     groups = [
-        Group(tag["name"], prose(tag["description"]), list(_operations(made, tag["name"])))
-        for tag in made["tags"]
+        Group(tag["name"], prose(tag["description"]), list(_operations(document, tag["name"])))
+        for tag in document["tags"]
     ]
     context = {
         "about": [prose(part) for part in ABOUT.split("\n\n")],
         "groups": [group for group in groups if group.operations],
         "schemas": [
             Schema(name, prose(schema.get("description", "")), list(_members(schema)))
-            for name, schema in sorted(made["components"]["schemas"].items())
+            for name, schema in sorted(document["components"]["schemas"].items())
         ],
         "problems": KINDS,
         "origin": f"{request.scheme}://{request.get_host()}",
@@ -92,8 +92,8 @@ def prose(text: str) -> SafeString:
     )
 
 
-def _operations(made: dict[str, Any], tag: str) -> Iterator[Operation]:
-    for path, methods in made["paths"].items():
+def _operations(document: dict[str, Any], tag: str) -> Iterator[Operation]:
+    for path, methods in document["paths"].items():
         for method, one in methods.items():
             if tag not in one.get("tags", ()):
                 continue

@@ -94,6 +94,8 @@ def child_environment(role: str | None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in withheld}
     if role == APP:
         secret_key = load_secrets().get("secret_key")
-        made = {"DATABASE_URL": embedded_url(APP), "TOOLTRAIL_SECRET_KEY": secret_key}
-        kept |= {name: value for name, value in made.items() if value and not env.text(name, "")}
+        generated = {"DATABASE_URL": embedded_url(APP), "TOOLTRAIL_SECRET_KEY": secret_key}
+        kept |= {
+            name: value for name, value in generated.items() if value and not env.text(name, "")
+        }
     return kept

@@ -60,25 +60,29 @@ _PROBLEM = {
 @cache
 def description() -> dict[str, Any]:
     """Return the OpenAPI 3.1 document."""
-    made: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema(path_prefix=PREFIX)))
-    made["info"] |= {"version": VERSION, "description": ABOUT, "license": {"name": "Apache-2.0"}}
-    made["info"]["license"]["identifier"] = "Apache-2.0"
-    made["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
-    made["servers"] = [{"url": "/"}]
-    made["components"]["schemas"]["Problem"] = _PROBLEM
+    document: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema(path_prefix=PREFIX)))
+    document["info"] |= {
+        "version": VERSION,
+        "description": ABOUT,
+        "license": {"name": "Apache-2.0"},
+    }
+    document["info"]["license"]["identifier"] = "Apache-2.0"
+    document["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
+    document["servers"] = [{"url": "/"}]
+    document["components"]["schemas"]["Problem"] = _PROBLEM
     everywhere = json.loads(
         json.dumps(problem_responses(("method_not_allowed", "unavailable"))["responses"])
     )
-    for methods in made["paths"].values():
+    for methods in document["paths"].values():
         for operation in methods.values():
             operation["responses"] = everywhere | operation["responses"]
             for parameter in operation["parameters"]:
                 # Ninja puts JSON Schema's list here, but OpenAPI requires a mapping.
                 parameter.pop("examples", None)
-    made["paths"][otlp.PATH] = {"post": otlp.OPERATION}
-    for scheme in made["components"]["securitySchemes"].values():
+    document["paths"][otlp.PATH] = {"post": otlp.OPERATION}
+    for scheme in document["components"]["securitySchemes"].values():
         scheme |= {"bearerFormat": "tt_…", "description": "API key of a tenant."}
-    return made
+    return document
 
 
 @csrf_exempt

@@ -196,13 +196,13 @@ def _carries_prepared(connection: psycopg.Connection[Any]) -> bool:
         return True
     name = f"tooltrail_{secrets.token_hex(8)}"
     with connection.transaction():
-        made = connection.pgconn.prepare(name.encode(), b"SELECT 1")
-        if made.status != ExecStatus.COMMAND_OK:
+        prepared = connection.pgconn.prepare(name.encode(), b"SELECT 1")
+        if prepared.status != ExecStatus.COMMAND_OK:
             return False
-        found = connection.execute(
+        row = connection.execute(
             "SELECT FROM pg_prepared_statements WHERE name = %s", [name], prepare=False
         ).fetchone()
-        if found is None:
+        if row is None:
             return True
         connection.execute(sql.SQL("DEALLOCATE {}").format(sql.Identifier(name)))
         return False

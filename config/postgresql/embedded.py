@@ -149,14 +149,14 @@ class EmbeddedPostgres:
         # Use another folder first: an interrupted initdb must not look like a cluster.
         draft = self.root / "data.new"
         shutil.rmtree(draft, ignore_errors=True)
-        done = self._run(
+        completed = self._run(
             *("initdb", "--pgdata", str(draft), "--username", SUPERUSER, "--encoding", "UTF8"),
             *("--auth", "scram-sha-256", "--pwfile", str(password_file)),
             *("--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--locale", "C"),
             *(["--no-sync"] if "fsync = off" in self.settings else []),
         )
-        if done.returncode:
-            raise EmbeddedPostgresError(f"initdb failed: {_last_line(done.stderr)}")
+        if completed.returncode:
+            raise EmbeddedPostgresError(f"initdb failed: {_last_line(completed.stderr)}")
         draft.rename(self.data)
 
     def _launch(self) -> None:
@@ -170,15 +170,15 @@ class EmbeddedPostgres:
         self.log.touch(mode=0o600)
         self._runner.own(self.log)
         log_length = self.log.stat().st_size
-        done = self._run(
+        completed = self._run(
             *("pg_ctl", "start", "--pgdata", str(self.data), "--log", str(self.log)),
             *("--wait", "--timeout", str(_START_TIMEOUT_S), "--silent"),
         )
-        if done.returncode:
+        if completed.returncode:
             new_lines = self.log.read_text(errors="replace")[log_length:]
             reason = next(
                 (line for line in new_lines.splitlines() if "FATAL" in line),
-                _last_line(new_lines or done.stderr),
+                _last_line(new_lines or completed.stderr),
             )
             raise EmbeddedPostgresError(f"PostgreSQL does not start: {reason} (see {self.log})")
 

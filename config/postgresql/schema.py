@@ -164,8 +164,8 @@ def _refuse_too_old(applied: set[tuple[str, str]]) -> None:
         replaced = (
             frozenset(migration.replaces) - disk_migrations().keys()
         )  # those no longer on disk
-        if (done := replaced & applied) and replaced - applied:
-            app, name = max(done)
+        if (replaced_applied := replaced & applied) and replaced - applied:
+            app, name = max(replaced_applied)
             raise SchemaError(
                 f"this database is at {app} {name[:4]}, too old for this version: upgrade it with"
                 f" Tooltrail at commit {LAST_WITH_STEPS} first, then start this version again"

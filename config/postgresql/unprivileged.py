@@ -115,14 +115,14 @@ def _system_user() -> pwd.struct_passwd:
             " create one, run as an ordinary user, or set DATABASE_URL"
         )
     name = SYSTEM_USERS[0]
-    done = subprocess.run(  # noqa: S603
+    completed = subprocess.run(  # noqa: S603
         [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name],
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
-        raise CannotRunError(f"cannot create the user {name}: {done.stderr.strip()}")
+    if completed.returncode:
+        raise CannotRunError(f"cannot create the user {name}: {completed.stderr.strip()}")
     return pwd.getpwnam(name)
 
 

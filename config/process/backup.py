@@ -39,7 +39,7 @@ class BackupError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class BackupResult:
     """The result of a backup or restore."""
 
     tables: int
@@ -71,7 +71,7 @@ def owner_address() -> Iterator[str]:
         raise BackupError(str(error)) from error
 
 
-def dump(url: str, file: Path, progress: Progress) -> Done:
+def dump(url: str, file: Path, progress: Progress) -> BackupResult:
     """Write a consistent snapshot of the database at an owner's URL into `file`, replacing it.
 
     Executors may keep sending. Raises BackupError; then `file` is unchanged.
@@ -100,10 +100,10 @@ def dump(url: str, file: Path, progress: Progress) -> Done:
         raise BackupError(f"{error.strerror}: {error.filename}") from error
     finally:
         draft.unlink(missing_ok=True)
-    return Done(tables, file.stat().st_size, server)
+    return BackupResult(tables, file.stat().st_size, server)
 
 
-def restore(file: Path, url: str, progress: Progress) -> Done:
+def restore(file: Path, url: str, progress: Progress) -> BackupResult:
     """Fill the empty database at an owner's URL from `file`.
 
     The server may be older than the dumped one (`config.postgresql.older_server`). Raises
@@ -140,7 +140,7 @@ def restore(file: Path, url: str, progress: Progress) -> Done:
         raise BackupError(f"{error}; the database is incomplete: recreate it") from error
     with _connected(url) as connection:
         connection.execute("ANALYZE")
-    return Done(tables, file.stat().st_size, server)
+    return BackupResult(tables, file.stat().st_size, server)
 
 
 def find_program(name: str, server: int) -> str:
@@ -153,16 +153,16 @@ def find_program(name: str, server: int) -> str:
 
 def _programs(name: str, server: int) -> list[tuple[int, str]]:
     """Return all suitable programs with their major versions, the best first."""
-    found: dict[str, int] = {}
+    majors: dict[str, int] = {}
     for path in (shutil.which(name), _of_wheel(name)):
         if path is None:
             continue
         shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
         if version := _VERSION.search(shown.stdout):
-            found[path] = int(version[1])
-    fitting = {path: major for path, major in found.items() if major >= server}
+            majors[path] = int(version[1])
+    fitting = {path: major for path, major in majors.items() if major >= server}
     if not fitting:
-        others = ", ".join(f"{path} is version {major}" for path, major in found.items())
+        others = ", ".join(f"{path} is version {major}" for path, major in majors.items())
         raise BackupError(
             f"{name} of PostgreSQL {server} or newer must be on the PATH ({others or 'none found'})"
         )

@@ -35,10 +35,10 @@ class Command(BaseCommand):
             raise CommandError(f"{file} already exists; use --force to replace it")
         try:
             with owner_address() as url:
-                done = dump(url, file, Progress(self.stderr, "backup", "tables"))
+                result = dump(url, file, Progress(self.stderr, "backup", "tables"))
         except BackupError as error:
             raise CommandError(str(error)) from error
         if options["json"]:
-            self.stdout.write(json.dumps({"file": str(file), **asdict(done)}))
+            self.stdout.write(json.dumps({"file": str(file), **asdict(result)}))
         else:
-            self.stdout.write(f"{file}: {done.tables} tables, {done.size / 1024**2:,.1f} MiB")
+            self.stdout.write(f"{file}: {result.tables} tables, {result.size / 1024**2:,.1f} MiB")

@@ -33,13 +33,13 @@ class Command(BaseCommand):
             raise CommandError(f"file not found: {file}")
         try:
             with owner_address() as url:
-                done = restore(file, url, Progress(self.stderr, "restore", "tables"))
+                result = restore(file, url, Progress(self.stderr, "restore", "tables"))
         except BackupError as error:
             raise CommandError(str(error)) from error
         if options["json"]:
-            self.stdout.write(json.dumps({"file": str(file), **asdict(done)}))
+            self.stdout.write(json.dumps({"file": str(file), **asdict(result)}))
         else:
             self.stdout.write(
-                f"{done.tables} tables restored. Next: run manage.py up, which applies newer"
+                f"{result.tables} tables restored. Next: run manage.py up, which applies newer"
                 " migrations, then manage.py reindex --check, which compares index and log."
             )
