@@ -72,27 +72,27 @@ def action_page(
     wanted: ActionFilter, *, before: Cursor[UUID] | None = None, size: int
 ) -> ActionPage:
     """At most `size` actions of the scope's tenant, older than `before`. One query."""
-    found = _matching(wanted)
+    matches = _matching(wanted)
     if before is not None:
-        found = found.filter(at__lte=before.at).exclude(at=before.at, id__gte=before.id)
-    actions = list(found.order_by("-at", "-id")[: size + 1])
+        matches = matches.filter(at__lte=before.at).exclude(at=before.at, id__gte=before.id)
+    actions = list(matches.order_by("-at", "-id")[: size + 1])
     last = actions[size - 1] if len(actions) > size else None
     return ActionPage(actions[:size], Cursor(last.at, last.id) if last else None)
 
 
 def _matching(wanted: ActionFilter) -> QuerySet[Action]:
-    found = Action.objects.filter(tenant_id=current_tenant_id())
+    matches = Action.objects.filter(tenant_id=current_tenant_id())
     if wanted.actor:
-        found = found.filter(user_name=wanted.actor)
+        matches = matches.filter(user_name=wanted.actor)
     if wanted.verb.endswith("."):
         # "/" is the character after ".": all verbs with the prefix `key.` are less than `key/`.
-        found = found.filter(verb__gte=wanted.verb, verb__lt=f"{wanted.verb[:-1]}/")
+        matches = matches.filter(verb__gte=wanted.verb, verb__lt=f"{wanted.verb[:-1]}/")
     elif wanted.verb:
-        found = found.filter(verb=wanted.verb)
+        matches = matches.filter(verb=wanted.verb)
     if wanted.subject:
-        found = found.filter(subject__icontains=wanted.subject)
+        matches = matches.filter(subject__icontains=wanted.subject)
     if wanted.since is not None:
-        found = found.filter(at__gte=wanted.since)
+        matches = matches.filter(at__gte=wanted.since)
     if wanted.until is not None:
-        found = found.filter(at__lt=wanted.until)
-    return found
+        matches = matches.filter(at__lt=wanted.until)
+    return matches

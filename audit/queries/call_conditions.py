@@ -91,20 +91,20 @@ class Conditions:
 
     def _all(self, conditions: tuple[Condition, ...]) -> str:
         """Join conditions with AND. A code and a path side by side must be of one violation."""
-        found = []
+        clauses = []
         broken = {
             each.member: each.value
             for each in conditions
             if isinstance(each, Has) and each.member in {"violation", "path"}
         }
         if broken:
-            found.append(self._violation(broken.get("violation"), broken.get("path")))
-        found += [
+            clauses.append(self._violation(broken.get("violation"), broken.get("path")))
+        clauses += [
             self._sql(each)
             for each in conditions
             if not (isinstance(each, Has) and each.member in broken)
         ]
-        return f"({' AND '.join(found) or 'TRUE'})"
+        return f"({' AND '.join(clauses) or 'TRUE'})"
 
     def _has(self, member: str, value: Any) -> str:
         match member:
@@ -130,22 +130,22 @@ class Conditions:
         return f"({column} = {value})"
 
     def _within(self, number: str, bounds: Bounds) -> str:
-        found = []
+        clauses = []
         if bounds.low is not None:
-            found.append(f"{number} >= {self._parameter(bounds.low)}")
+            clauses.append(f"{number} >= {self._parameter(bounds.low)}")
         if bounds.high is not None:
-            found.append(f"{number} <= {self._parameter(bounds.high)}")
-        return f"({' AND '.join(found)})"
+            clauses.append(f"{number} <= {self._parameter(bounds.high)}")
+        return f"({' AND '.join(clauses)})"
 
     def _contains(self, text: str) -> str:
         columns = [*_SEARCHED, "error_message"] if self.wanted.sees_messages else _SEARCHED
         # The same collation on both sides, whatever the database's default is.
         sought = f'lower({self._parameter(text)}::text COLLATE "C")'
-        found = (
+        clauses = (
             f'coalesce(strpos(lower({column} COLLATE "C"), {sought}) > 0, FALSE)'
             for column in columns
         )
-        return f"({' OR '.join(found)})"
+        return f"({' OR '.join(clauses)})"
 
     def _violation(self, code: Text | None, path: Text | None) -> str:
         text = sql.PARTS["call_has_violation"]

@@ -20,5 +20,5 @@ def read_call_events(call: CallDetail) -> dict[Kind, StoredEvent]:
         places["start"] = (call.start_batch_id, call.start_pos)
     if call.end_batch_id is not None and call.end_pos is not None:
         places["end"] = (call.end_batch_id, call.end_pos)
-    found = read_events(current_tenant_id(), list(places.values()))
-    return {kind: found[place] for kind, place in places.items() if place in found}
+    events = read_events(current_tenant_id(), list(places.values()))
+    return {kind: events[place] for kind, place in places.items() if place in events}

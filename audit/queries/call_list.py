@@ -212,8 +212,8 @@ def call_day(invocation_id: UUID, *, now: datetime) -> date | None:
     """The newest day within `DAYS_BACK` on which a call with this id started. One statement."""
     newest = (now + AHEAD).astimezone(UTC).date()
     days = [newest - timedelta(days=n) for n in range(DAYS_BACK)]
-    found = rows("call_day", {"days": days, "invocation_id": invocation_id})
-    return found[0][0] if found else None
+    matches = rows("call_day", {"days": days, "invocation_id": invocation_id})
+    return matches[0][0] if matches else None
 
 
 def violations_of(calls: list[ListedCall]) -> dict[UUID, FirstViolation]:
@@ -246,7 +246,7 @@ class Walk:
         self._first = self._rows = min(budget.first, budget.rows)
         self._rows_left = self._rows_allowed = budget.rows
         self._window = 0
-        self._took = 0.0
+        self._section_seconds = 0.0
         seconds = max(budget.seconds, _PAYLOAD_SECONDS) if wanted.payload else budget.seconds
         self._deadline = time.monotonic() + seconds
 
@@ -259,17 +259,17 @@ class Walk:
             section = self.section(direction, cursor)
             limit = _PAYLOADS if self._payload else size - len(calls)
             began_at = time.monotonic()
-            found = self._read_section(_PAGES[direction], section | {"page_limit": limit})
-            if found is None:
+            scanned = self._read_section(_PAGES[direction], section | {"page_limit": limit})
+            if scanned is None:
                 return calls, cursor
-            matching = [ListedCall(*row) for *row, is_match, _ in found if is_match]
+            matching = [ListedCall(*row) for *row, is_match, _ in scanned if is_match]
             if self._payload:
                 matching = holding(matching, self._payload)
-                self._took = time.monotonic() - began_at
+                self._section_seconds = time.monotonic() - began_at
             calls += matching
             if len(calls) >= size:
                 return calls[:size], None
-            last = found[-1] if found and (found[-1][-1] or len(found) == limit) else None
+            last = scanned[-1] if scanned and (scanned[-1][-1] or len(scanned) == limit) else None
             beyond = self._beyond(direction, section, Cursor(last[2], last[1]) if last else None)
             if beyond is None or self._is_spent():
                 return calls, beyond
@@ -283,10 +283,10 @@ class Walk:
         count, cursor = 0, NEWEST
         while True:
             section = self.section("before", cursor)
-            found = self._read_section("calls_counted_before", section)
-            if found is None:
+            counted = self._read_section("calls_counted_before", section)
+            if counted is None:
                 return CallCount(count, cursor.at)
-            ((number, at, pk),) = found
+            ((number, at, pk),) = counted
             count += number
             beyond = self._beyond("before", section, Cursor(at, pk) if at else None)
             if beyond is None or self._is_spent():
@@ -308,15 +308,15 @@ class Walk:
         """The rows of a section; None if its statement was cancelled."""
         began_at = time.monotonic()
         if self._rows <= self._first:
-            found = rows(statement, section, conditions=self.conditions)
+            result = rows(statement, section, conditions=self.conditions)
         else:
             left_ms = max(1, int((self._deadline - began_at) * 1000))
             try:
-                found = rows(statement, section, conditions=self.conditions, timeout_ms=left_ms)
+                result = rows(statement, section, conditions=self.conditions, timeout_ms=left_ms)
             except TimeoutError:
                 return None
-        self._took = time.monotonic() - began_at
-        return found
+        self._section_seconds = time.monotonic() - began_at
+        return result
 
     def _beyond(
         self, direction: str, section: dict[str, Any], last: Cursor[UUID] | None
@@ -324,7 +324,7 @@ class Walk:
         """The cursor after a section and its last row; None at the end of the walk."""
         if last is not None:
             self._rows_left -= self._rows
-            row_s = self._took / self._rows
+            row_s = self._section_seconds / self._rows
             affordable = int(0.8 * (self._deadline - time.monotonic()) / row_s)
             self._rows = min(affordable, 4 * self._rows, self._rows_left, _LONGEST)
             return last
@@ -341,7 +341,7 @@ class Walk:
         """Whether the rest of the budget is too small for another statement."""
         if self._rows_left == self._rows_allowed:
             return False
-        is_late = time.monotonic() + self._took >= self._deadline
+        is_late = time.monotonic() + self._section_seconds >= self._deadline
         return self._rows_left <= 0 or self._rows < self._first or is_late
 
     def _days(self, direction: str, cursor: Cursor[UUID]) -> dict[str, date]:
@@ -379,7 +379,7 @@ def _days(parameters: dict[str, Any], direction: str, cursor: Cursor[UUID]) -> d
 def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
     since = max(wanted.from_instant(now) or BEGINNING, BEGINNING)
     until = min(wanted.to_instant(now) or now + AHEAD, now + AHEAD)
-    found: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "now": now,
         "silent_since": now - SILENCE,
         "since": since,
@@ -396,7 +396,7 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
     for name in _WALKED:
         text: Text | None = getattr(wanted, name)
         prefix = text.value if text and text.is_prefix else None
-        found[name] = text.value if text and not text.is_prefix else None
-        found[f"{name}_from"] = prefix
-        found[f"{name}_to"] = (prefix_end(prefix) or None) if prefix else None
-    return found
+        parameters[name] = text.value if text and not text.is_prefix else None
+        parameters[f"{name}_from"] = prefix
+        parameters[f"{name}_to"] = (prefix_end(prefix) or None) if prefix else None
+    return parameters

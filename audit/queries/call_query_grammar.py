@@ -161,9 +161,9 @@ class Parser:
         self._term_count += 1
         if self._term_count > MAX_TERMS:
             return self._give_up(f"A query can have at most {MAX_TERMS} terms.", start)
-        found = _NAME.match(self._text, start)
-        name = found[1] if found else None
-        at = found.end() if found else start
+        name_match = _NAME.match(self._text, start)
+        name = name_match[1] if name_match else None
+        at = name_match.end() if name_match else start
         quote = _QUOTED.match(self._text, at)
         if quote is None and self._text.startswith('"', at):
             return self._give_up("This quotation mark is not closed.", at)
@@ -222,8 +222,8 @@ class Parser:
     def _operator(self, which: str) -> re.Match[str] | None:
         """The next operator, if it is one of `which`."""
         self._skip_space()
-        found = _OPERATOR.match(self._text, self._at)
-        return found if found and found[1].upper() in which.split("|") else None
+        operator = _OPERATOR.match(self._text, self._at)
+        return operator if operator and operator[1].upper() in which.split("|") else None
 
     def _is_at_end_of_group(self) -> bool:
         return self._is_over() or self._text[self._at] == ")"
@@ -233,8 +233,8 @@ class Parser:
         return self._at == len(self._text)
 
     def _skip_space(self) -> None:
-        found = _SPACE.match(self._text, self._at)
-        self._at = found.end() if found else self._at
+        space = _SPACE.match(self._text, self._at)
+        self._at = space.end() if space else self._at
 
     def _last_end(self) -> int:
         """The end of the text read so far, without trailing white space."""

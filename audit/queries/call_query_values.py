@@ -164,21 +164,21 @@ def _bounds(name: FilterName, value: str, number: Callable[[FilterName, str], in
 
 
 def _duration(name: FilterName, value: str) -> int:
-    found = _DURATION.fullmatch(value)
-    if found is None:
+    match = _DURATION.fullmatch(value)
+    if match is None:
         if re.fullmatch(r"[\d.]+", value, re.ASCII):
             raise UnreadableError(f"Add a unit: {value}ms, {value}s, {value}min or {value}h")
         raise UnreadableError(f"Not a duration. Example: {name.example}")
-    whole, _, fraction = found[1].partition(".")
-    unit = _DURATION_US[found[2]]
+    whole, _, fraction = match[1].partition(".")
+    unit = _DURATION_US[match[2]]
     return min(int(whole) * unit + int(fraction.ljust(6, "0")) * unit // 10**6, _MAX_NUMBER)
 
 
 def _count(name: FilterName, value: str) -> int:
-    found = _COUNT.fullmatch(value)
-    if found is None:
+    match = _COUNT.fullmatch(value)
+    if match is None:
         raise UnreadableError(f"Not a whole number. Example: {name.example}")
-    return min(int(found[1]) * {"": 1, "k": 1_000, "M": 1_000_000}[found[2]], _MAX_NUMBER)
+    return min(int(match[1]) * {"": 1, "k": 1_000, "M": 1_000_000}[match[2]], _MAX_NUMBER)
 
 
 def _moment(value: str, zone: tzinfo) -> Moment:

@@ -29,5 +29,5 @@ def known_values(name: str, *, now: datetime) -> Mapping[str, list[str]]:
         "first_day": today - timedelta(days=KNOWN_DAYS - 1),
         "last_day": today + timedelta(days=1),
     }
-    found = (row[column] for row in rows(statement, parameters))
-    return {name: list(dict.fromkeys(filter(None, found)))}
+    values = (row[column] for row in rows(statement, parameters))
+    return {name: list(dict.fromkeys(filter(None, values)))}

@@ -91,7 +91,7 @@ def callers(tool: Tool, of: ReplayRange) -> Callers:
     }
     by_name = {one.digest: one.number for one in versions.values()}
     by_name |= {str(number): number for number in versions}
-    found: dict[str, NamedVersion] = {}
+    called: dict[str, NamedVersion] = {}
     parameters: dict[str, Any] = {
         "tool": tool.name,
         "since": of.since,
@@ -105,13 +105,13 @@ def callers(tool: Tool, of: ReplayRange) -> Callers:
     for name, producer_id, calls, failed, last_at, total in rows("callers_of_tool", parameters):
         number = by_name.get(name)
         is_current = number is not None and number == tool.current_number
-        one = found.setdefault(name, NamedVersion(name, number, is_current))
+        one = called.setdefault(name, NamedVersion(name, number, is_current))
         one.calls += calls
         one.failed += failed
         one.last_at = max(last_at, one.last_at or last_at)
         one.executors.append(Executor(producer_id, calls, last_at))
         call_count = total
-    ordered = sorted(found.values(), key=lambda one: (-one.calls, one.name))
+    ordered = sorted(called.values(), key=lambda one: (-one.calls, one.name))
     flags = list(_differing(tool, ordered, versions, of)) if tool.current_number else []
     return Callers(ordered, flags, call_count)
 

@@ -163,15 +163,15 @@ def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail |
 def call_detail(started_on: date, invocation_id: UUID) -> CallDetail | None:
     """One call by its day and id, or None."""
     parameters = {"started_on": started_on, "invocation_id": invocation_id}
-    found = [CallDetail(*row) for row in rows("call", parameters)]
-    return next(iter(_under_calls_above(found)), None)
+    matches = [CallDetail(*row) for row in rows("call", parameters)]
+    return next(iter(_under_calls_above(matches)), None)
 
 
 def call_of_span(started_on: date, span_uuid: UUID) -> tuple[date, UUID] | None:
     """The day and id of the call that a span was merged into, or None."""
     parameters = {"started_on": started_on, "span_uuid": span_uuid}
-    found = rows("call_of_span", parameters)
-    return (found[0][0], found[0][1]) if found else None
+    matches = rows("call_of_span", parameters)
+    return (matches[0][0], matches[0][1]) if matches else None
 
 
 def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
@@ -195,8 +195,8 @@ def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
     }
     above: dict[UUID, UUID] = dict(rows("calls_above", parameters))
     return [
-        replace(call, parent_invocation_id=found)
-        if (found := above.get(call.parent_invocation_id or call.invocation_id)) is not None
+        replace(call, parent_invocation_id=caller_id)
+        if (caller_id := above.get(call.parent_invocation_id or call.invocation_id)) is not None
         else call
         for call in calls
     ]
@@ -242,8 +242,8 @@ def failures_beside(call: Call) -> Beside:
         "started_at": call.started_at,
         "invocation_id": call.invocation_id,
     }
-    found = {row[0]: CallKey(row[1], row[2]) for row in rows("failures_beside", parameters)}
-    return Beside(found.get("previous"), found.get("next"))
+    nearest = {row[0]: CallKey(row[1], row[2]) for row in rows("failures_beside", parameters)}
+    return Beside(nearest.get("previous"), nearest.get("next"))
 
 
 def failures_beside_in(detail: TraceDetail, call: Call) -> Beside:

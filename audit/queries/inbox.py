@@ -80,18 +80,18 @@ def inbox_page(
         "page_limit": size + 1,
     }
     name = "inbox_page" if after is None else "inbox_page_after"
-    found = [_row(values) for values in rows(name, parameters)]
-    has_more = len(found) > size
-    found = found[:size]
+    lines = [_row(values) for values in rows(name, parameters)]
+    has_more = len(lines) > size
+    lines = lines[:size]
     if after is not None:
-        found.reverse()
+        lines.reverse()
     newer = older = None
-    if found:
+    if lines:
         if has_more if after is not None else before is not None:
-            newer = found[0].id
+            newer = lines[0].id
         if has_more or after is not None:
-            older = found[-1].id
-    return InboxPage(found, newer, older)
+            older = lines[-1].id
+    return InboxPage(lines, newer, older)
 
 
 def inbox_open_count() -> int:

@@ -103,26 +103,26 @@ class Latency:
 
 def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
     """The figures of a range. One statement."""
-    found = Latency(of, wanted, Spent(), Spent(), [Spent() for _ in of.parts])
+    result = Latency(of, wanted, Spent(), Spent(), [Spent() for _ in of.parts])
     parameters = slot_parameters((of.previous.start, *of.bounds)) | edge_parameters(of)
     for row in rows("latency_by_version", parameters | wanted.parameters | FORMULA):
         slot, taken_from, sign, tool, version, error, number, buckets, bucket_calls, *sums = row
         if error is not None:
-            found.errors[tool, error] = sums[1]
+            result.errors[tool, error] = sums[1]
             continue
         counts = _counts(number) if number else dict(zip(buckets, bucket_calls, strict=True))
         if version is not None:
-            found.versions.setdefault((tool, version), Spent()).add(sums, counts, sign)
+            result.versions.setdefault((tool, version), Spent()).add(sums, counts, sign)
             continue
         for place, way in ((slot, 1), (taken_from, -1)):
             if place == 0:
-                found.previous.add(sums, counts, way)
+                result.previous.add(sums, counts, way)
             elif place is not None:
-                found.total.add(sums, counts, way)
-                found.parts[place - 1].add(sums, counts, way)
-    found.versions = {key: spent for key, spent in found.versions.items() if spent.calls}
-    found.errors = {key: count for key, count in found.errors.items() if count}
-    return found
+                result.total.add(sums, counts, way)
+                result.parts[place - 1].add(sums, counts, way)
+    result.versions = {key: spent for key, spent in result.versions.items() if spent.calls}
+    result.errors = {key: count for key, count in result.errors.items() if count}
+    return result
 
 
 def edge_parameters(of: TimeRange) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def producers(
     """
     at, producer_id = before or (END, "")
     silent_since = now - SILENCE
-    found = rows(
+    producer_rows = rows(
         "producers_lately",
         {
             "since": since,
@@ -115,18 +115,18 @@ def producers(
                 *unaccounted(first, last, stored, gaps),
                 is_silent=heard_at < silent_since,
             )
-            for producer_id, first, last, stored, heard_at, gaps, _, _ in found[:size]
+            for producer_id, first, last, stored, heard_at, gaps, _, _ in producer_rows[:size]
         ],
-        count=found[0][6] if found else 0,
-        heard_lately=found[0][7] if found else 0,
-        has_more=len(found) > size,
+        count=producer_rows[0][6] if producer_rows else 0,
+        heard_lately=producer_rows[0][7] if producer_rows else 0,
+        has_more=len(producer_rows) > size,
     )
 
 
 def gaps_between(of: TimeRange) -> list[DeclaredGap]:
     """The events that producers dropped, by reason, the most frequent first. One statement."""
-    found = rows("gaps_between", {"since": of.start, "until": of.end})
-    return [DeclaredGap(*row) for row in found]
+    gaps = rows("gaps_between", {"since": of.start, "until": of.end})
+    return [DeclaredGap(*row) for row in gaps]
 
 
 def unaccounted(

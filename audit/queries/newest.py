@@ -198,22 +198,22 @@ def _runs(
     """The costliest runs, how many traces were read, and since when; empty for a single tool."""
     if wanted.tool is not None:
         return [], 0, None
-    found = rows("tokens_by_run", parameters | {"trace_limit": TRACES, "limit": _RUNS})
+    run_rows = rows("tokens_by_run", parameters | {"trace_limit": TRACES, "limit": _RUNS})
     runs = [
         RunTokens(run_id, calls, int(prompt), int(completion), first_at)
-        for run_id, calls, prompt, completion, first_at, _, _ in found
+        for run_id, calls, prompt, completion, first_at, _, _ in run_rows
         if run_id is not None
     ]
-    return runs, int(found[0][5]) if found else 0, found[0][6] if found else None
+    return runs, int(run_rows[0][5]) if run_rows else 0, run_rows[0][6] if run_rows else None
 
 
 def _end_metadata(parameters: dict[str, Any]) -> tuple[EndMetadata, datetime | None]:
-    found = rows("newest_ends", parameters | {"call_limit": ENDS})
-    events = read_events(current_tenant_id(), [(row[4], row[5]) for row in found])
+    end_rows = rows("newest_ends", parameters | {"call_limit": ENDS})
+    events = read_events(current_tenant_id(), [(row[4], row[5]) for row in end_rows])
 
     def ends() -> Iterator[Ended]:
-        for tool_name, duration_us, tokens, _, batch_id, position in found:
+        for tool_name, duration_us, tokens, _, batch_id, position in end_rows:
             event = events.get((batch_id, position))
             yield Ended(tool_name, duration_us, int(tokens), event.raw if event else None)
 
-    return summarize(ends()), min((row[3] for row in found), default=None)
+    return summarize(ends()), min((row[3] for row in end_rows), default=None)

@@ -110,7 +110,7 @@ class OverTime:
 
 def over_time(of: TimeRange) -> OverTime:
     """The figures of a range. One statement."""
-    found = OverTime(of, Figures(), Figures(), [Figures() for _ in of.parts], {})
+    series = OverTime(of, Figures(), Figures(), [Figures() for _ in of.parts], {})
     parameters = slot_parameters((of.previous.start, *of.bounds))
     for (
         slot,
@@ -128,9 +128,9 @@ def over_time(of: TimeRange) -> OverTime:
         if tool_name is None:
             latency = _latency(number, buckets, in_buckets)
             for place, times in moved:
-                _add(found, place, times, sums, latency)
+                _add(series, place, times, sums, latency)
             continue
-        tool = _tool(found, tool_name)
+        tool = _tool(series, tool_name)
         if slot is None and taken_from is None:
             tool.total.add(sums, sign)
             tool.total.add_latency(_latency(number, buckets, in_buckets), sign)
@@ -140,7 +140,7 @@ def over_time(of: TimeRange) -> OverTime:
         for place, times in moved:
             if place:
                 tool.calls[place - 1] += times * (sums[0] + sums[1])
-    return found
+    return series
 
 
 def has_figures_before(instant: datetime) -> bool:
@@ -152,26 +152,26 @@ def has_figures_before(instant: datetime) -> bool:
 def slot_parameters(bounds: Sequence[datetime]) -> dict[str, Any]:
     """The parameters of the parts in `sql/over_time.sql` for the slots between these instants."""
     bounds = [at.astimezone(UTC) for at in bounds]
-    found = cells(bounds)
+    time_cells = cells(bounds)
     return {
         "start": bounds[0],
         "end": bounds[-1],
         "bounds": bounds,
         "first_day": day_of(bounds[0]),
         "last_day": day_of(bounds[-1]),
-        "cut_hours": list(found.cut_hours),
-        "quarters": [quarter.at for quarter in found.quarters],
-        "quarter_days": sorted({day_of(quarter.at) for quarter in found.quarters}),
-        "piece_starts": [piece.start for piece in found.pieces],
-        "piece_ends": [piece.end for piece in found.pieces],
-        "piece_slots": [piece.slot for piece in found.pieces],
-        "piece_taken_from": [piece.taken_from for piece in found.pieces],
-        "piece_days": sorted({day_of(piece.start) for piece in found.pieces}),
+        "cut_hours": list(time_cells.cut_hours),
+        "quarters": [quarter.at for quarter in time_cells.quarters],
+        "quarter_days": sorted({day_of(quarter.at) for quarter in time_cells.quarters}),
+        "piece_starts": [piece.start for piece in time_cells.pieces],
+        "piece_ends": [piece.end for piece in time_cells.pieces],
+        "piece_slots": [piece.slot for piece in time_cells.pieces],
+        "piece_taken_from": [piece.taken_from for piece in time_cells.pieces],
+        "piece_days": sorted({day_of(piece.start) for piece in time_cells.pieces}),
     }
 
 
 def _add(
-    found: OverTime,
+    series: OverTime,
     slot: int | None,
     times: int,
     sums: Sequence[int],
@@ -180,7 +180,7 @@ def _add(
     """Add or subtract the sums and the histogram of a slot."""
     if slot is None:
         return
-    for figures in (found.previous,) if slot == 0 else (found.total, found.parts[slot - 1]):
+    for figures in (series.previous,) if slot == 0 else (series.total, series.parts[slot - 1]):
         figures.add(sums, times)
         figures.add_latency(latency, times)
 
@@ -194,11 +194,11 @@ def _latency(
     return dict(zip(buckets or (), calls or (), strict=True))
 
 
-def _tool(found: OverTime, name: str) -> ToolFigures:
-    tool = found.tools.get(name)
+def _tool(series: OverTime, name: str) -> ToolFigures:
+    tool = series.tools.get(name)
     if tool is None:
-        tool = ToolFigures(name, Figures(), [0] * len(found.parts))
-        found.tools[name] = tool
+        tool = ToolFigures(name, Figures(), [0] * len(series.parts))
+        series.tools[name] = tool
     return tool
 
 

@@ -25,15 +25,15 @@ def excerpt(raw: bytes, needle: str) -> Excerpt | None:
     The event is searched as it was sent. If it contains escapes, it is also searched with these
     escapes decoded.
     """
-    found = _find(raw.decode(errors="replace"), needle)
-    if found is None and b"\\" in raw:
+    match = _find(raw.decode(errors="replace"), needle)
+    if match is None and b"\\" in raw:
         try:
             meant = json.dumps(json.loads(raw), ensure_ascii=False)
         except (ValueError, RecursionError):
             return None
         # In JSON, a quote or a backslash stays escaped: also search for the escaped text.
-        found = _find(meant, needle) or _find(meant, json.dumps(needle, ensure_ascii=False)[1:-1])
-    return found
+        match = _find(meant, needle) or _find(meant, json.dumps(needle, ensure_ascii=False)[1:-1])
+    return match
 
 
 def _find(text: str, needle: str) -> Excerpt | None:

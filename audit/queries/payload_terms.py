@@ -56,7 +56,7 @@ def payload_holds(condition: Condition, payloads: dict[str, Any]) -> bool:
         case PayloadHas(payload, steps, value):
             if payload not in payloads:
                 return False
-            return any(_is(found, value) for found in _at(payloads[payload], steps))
+            return any(_is(stored, value) for stored in _at(payloads[payload], steps))
         case Not(of):
             return not payload_holds(of, payloads)
         case AllOf(of):
@@ -71,13 +71,13 @@ def _events(places: list[Place]) -> dict[Place, StoredEvent]:
     try:
         return read_events(current_tenant_id(), places)
     except LogPayloadError:  # one damaged batch must not hide the others
-        found: dict[Place, StoredEvent] = {}
+        events: dict[Place, StoredEvent] = {}
         for place in places:
             try:
-                found |= read_events(current_tenant_id(), [place])
+                events |= read_events(current_tenant_id(), [place])
             except LogPayloadError:
                 continue
-        return found
+        return events
 
 
 def _holds_all(
@@ -113,19 +113,19 @@ def _at(value: Any, steps: tuple[str | int | None, ...]) -> Iterator[Any]:
             yield from _at(value[step], rest)
 
 
-def _is(found: Any, wanted: Text) -> bool:
+def _is(stored: Any, wanted: Text) -> bool:
     """Whether a scalar matches the text. Lists and objects match only `*` alone."""
     if wanted.is_anything:
         return True
-    match found:
+    match stored:
         case Number():
-            text = str(found)
+            text = str(stored)
             if not wanted.is_prefix and _number(text) is not None:
                 return text == wanted.value or _number(text) == _number(wanted.value)
         case str():
-            text = found
+            text = stored
         case True | False | None:
-            text = {True: "true", False: "false", None: "null"}[found]
+            text = {True: "true", False: "false", None: "null"}[stored]
         case _:
             return False
     return text.startswith(wanted.value) if wanted.is_prefix else text == wanted.value

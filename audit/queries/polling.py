@@ -16,8 +16,8 @@ class TooManyPollingToolsError(Exception):
 
 def polling_tools() -> list[str]:
     """The names of the polling tools of the scope's tenant, in order. One query."""
-    found = PollingTool.objects.for_tenant(current_tenant_id()).order_by("tool_name")
-    return list(found.values_list("tool_name", flat=True))
+    matches = PollingTool.objects.for_tenant(current_tenant_id()).order_by("tool_name")
+    return list(matches.values_list("tool_name", flat=True))
 
 
 def add_polling_tool(name: str) -> None:
@@ -32,5 +32,5 @@ def add_polling_tool(name: str) -> None:
 
 def remove_polling_tool(name: str) -> bool:
     """Include a tool again. Returns whether it was excluded."""
-    found = PollingTool.objects.for_tenant(current_tenant_id()).filter(tool_name=name)
-    return bool(found.delete()[0])
+    matches = PollingTool.objects.for_tenant(current_tenant_id()).filter(tool_name=name)
+    return bool(matches.delete()[0])

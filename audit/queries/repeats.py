@@ -103,16 +103,16 @@ def find_repeats(
 
 
 def compare_results(
-    of: TimeRange, found: Repeats, tool: str | None, polling: Sequence[str]
+    of: TimeRange, summary: Repeats, tool: str | None, polling: Sequence[str]
 ) -> list[Compared]:
     """Whether the results of the most frequent repeats differ, for as many as time allows.
 
     For each, one statement, and one to the log.
     """
     parameters = _parameters(of, tool, polling)
-    parameters |= {"start": found.since, "first_day": found.since.astimezone(UTC).date()}
+    parameters |= {"start": summary.since, "first_day": summary.since.astimezone(UTC).date()}
     began, compared = time.monotonic(), []
-    for repeat in found.repeats[:COMPARED]:
+    for repeat in summary.repeats[:COMPARED]:
         own = {"tool": repeat.tool_name, "call_id": repeat.call_id, "result_limit": RESULTS}
         places = rows("newest_results", parameters | own)
         events = read_events(current_tenant_id(), places)
@@ -126,7 +126,7 @@ def compare_results(
 
 def newest_arguments(
     of: TimeRange,
-    found: Repeats,
+    summary: Repeats,
     calls: Iterable[InTrace | Repeat],
     tool: str | None,
     polling: Sequence[str],
@@ -138,7 +138,7 @@ def newest_arguments(
     """
     wanted = sorted({(one.tool_name, one.call_id) for one in calls})
     parameters = _parameters(of, tool, polling)
-    parameters |= {"start": found.since, "first_day": found.since.astimezone(UTC).date()}
+    parameters |= {"start": summary.since, "first_day": summary.since.astimezone(UTC).date()}
     parameters |= {"tools": [name for name, _ in wanted], "call_ids": [pk for _, pk in wanted]}
     places = {(row[2], row[3]): (row[0], row[1]) for row in rows("newest_arguments", parameters)}
     events = read_events(current_tenant_id(), places)
@@ -161,11 +161,11 @@ def _looping(repeated: list[tuple[Any, ...]], parameters: dict[str, Any]) -> lis
 
 
 def _in_traces(parameters: dict[str, Any]) -> list[InTrace]:
-    found = []
+    in_traces = []
     for row in rows("repeats_in_traces", parameters):
         tool_name, call_id, trace_id, calls, failed, cache_hits, duration_us, tokens = row[:8]
         first_at, last_at, first_duration_us, first_tokens = row[8:]
-        found.append(
+        in_traces.append(
             InTrace(
                 tool_name=tool_name,
                 call_id=call_id,
@@ -181,7 +181,7 @@ def _in_traces(parameters: dict[str, Any]) -> list[InTrace]:
                 first_tokens=int(first_tokens),
             )
         )
-    return found
+    return in_traces
 
 
 def _parameters(of: TimeRange, tool: str | None, polling: Sequence[str]) -> dict[str, Any]:

@@ -73,22 +73,22 @@ class Repeat:
     wasted_tokens: int
 
 
-def loops(found: Iterable[InTrace]) -> list[InTrace]:
+def loops(in_traces: Iterable[InTrace]) -> list[InTrace]:
     """The loops, sorted by wasted time, the longest first."""
-    wasteful = (one for one in found if one.is_loop)
+    wasteful = (one for one in in_traces if one.is_loop)
     return sorted(
         wasteful, key=lambda one: (-one.wasted_us, -one.calls, one.tool_name, one.trace_id)
     )
 
 
-def repeats(found: Iterable[InTrace]) -> list[Repeat]:
+def repeats(in_traces: Iterable[InTrace]) -> list[Repeat]:
     """Identical calls of all traces together, the most frequent first, without single calls."""
     by_call: dict[tuple[str, str], list[InTrace]] = {}
-    for one in found:
+    for one in in_traces:
         by_call.setdefault((one.tool_name, one.call_id), []).append(one)
-    made = [_together(each) for each in by_call.values()]
+    merged = [_together(each) for each in by_call.values()]
     return sorted(
-        (one for one in made if one.calls > 1),
+        (one for one in merged if one.calls > 1),
         key=lambda one: (-one.calls, -one.wasted_us, one.tool_name, one.call_id),
     )
 

@@ -120,13 +120,13 @@ class TimeRange:
         first = self.start.astimezone(self.zone).date() - _DAY
         first -= timedelta(days=first.weekday() if days == 7 else 0)
         last = self.end.astimezone(self.zone).date() + _DAY
-        found: set[datetime] = set()
+        instants: set[datetime] = set()
         for n in range(0, (last - first).days + 1, days):
             day = first + timedelta(days=n)
             for seconds in range(0, 86_400, min(86_400, int(step.total_seconds()))):
                 wall = datetime.combine(day, time(seconds // 3600))
-                found.update(_instants(wall, self.zone, is_hour=step == _HOUR))
-        yield from sorted(found)
+                instants.update(_instants(wall, self.zone, is_hour=step == _HOUR))
+        yield from sorted(instants)
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,10 @@ def called_tools(now: datetime) -> dict[str, Called]:
     """The tools that were called in the last 24 whole hours, by name. One statement."""
     since = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) - WITHIN
     last_day = (now + timedelta(days=2)).astimezone(UTC).date()
-    found = rows("called_tools", {"since": since, "first_day": since.date(), "last_day": last_day})
-    return {name: Called(calls, failed, last) for name, calls, failed, last in found}
+    tool_rows = rows(
+        "called_tools", {"since": since, "first_day": since.date(), "last_day": last_day}
+    )
+    return {name: Called(calls, failed, last) for name, calls, failed, last in tool_rows}
 
 
 def expired_tools(since: datetime) -> list[UUID]:

@@ -140,18 +140,18 @@ def trace_page(
         "page_limit": size + 1,
     }
     name = "trace_days_before" if after is None else "trace_days_after"
-    found = [TraceDay(*row) for row in rows(name, parameters)]
-    has_more = len(found) > size
-    found = found[:size]
+    trace_days = [TraceDay(*row) for row in rows(name, parameters)]
+    has_more = len(trace_days) > size
+    trace_days = trace_days[:size]
     if after is not None:
-        found.reverse()
+        trace_days.reverse()
     scan_end: Cursor[str] | None = None
     if after is None and not has_more and wanted.state:
         scan_end = next((Cursor(*row) for row in rows("trace_scan_end", parameters)), None)
-    traces = _merge(found, wanted)
+    traces = _merge(trace_days, wanted)
     newer = older = None
-    if found:
-        first, last = found[0], found[-1]
+    if trace_days:
+        first, last = trace_days[0], trace_days[-1]
         if has_more if after is not None else before is not None:
             newer = Cursor(first.first_started_at, first.trace_id)
         if has_more if after is None else True:
@@ -161,18 +161,18 @@ def trace_page(
     return TracePage(traces, _reasons(traces), newer, older, scan_end.at if scan_end else None)
 
 
-def _merge(found: Sequence[TraceDay], wanted: TraceFilter) -> list[TraceDay]:
+def _merge(trace_days: Sequence[TraceDay], wanted: TraceFilter) -> list[TraceDay]:
     """The rows as whole traces, without rows whose trace is listed at a newer row."""
-    if not found:
+    if not trace_days:
         return []
-    days = _days_around(row.first_started_at for row in found)
+    days = _days_around(row.first_started_at for row in trace_days)
     parts: dict[str, list[TraceDay]] = {}
-    parameters = {"days": days, "trace_ids": [row.trace_id for row in found]}
+    parameters = {"days": days, "trace_ids": [row.trace_id for row in trace_days]}
     for values in rows("trace_days_of", parameters):
         day = TraceDay(*values)
         parts.setdefault(day.trace_id, []).append(day)
     whole: list[TraceDay] = []
-    for row in found:
+    for row in trace_days:
         days_of_trace = parts.get(row.trace_id, [row])
         newest = max(
             (d.first_started_at for d in days_of_trace if d.matches(wanted.state)),

@@ -139,7 +139,7 @@ def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
     """The violations of a range. Three statements."""
     parameters = _parameters(of, wanted)
     kinds: dict[Key, ViolationKind] = {}
-    found = Violations(of, [])
+    result = Violations(of, [])
     treatments: dict[tuple[str, str], int] = {}
     part_count = len(parameters["bounds"]) - 1
     for tool, version, path, code, strategy, outcome, part, *sums in rows(
@@ -147,7 +147,7 @@ def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
     ):
         count, calls, first_at, last_at = sums
         if outcome is not None:
-            found.cells[tool, code] = found.cells.get((tool, code), 0) + count
+            result.cells[tool, code] = result.cells.get((tool, code), 0) + count
             treatments[strategy, outcome] = treatments.get((strategy, outcome), 0) + count
             continue
         kind = kinds.get((tool, version, path, code))
@@ -172,15 +172,15 @@ def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
         kind.course[part] = (kind.course[part] or 0) + count
     if kinds:
         _add_history(kinds, of, parameters)
-    found.kinds = sorted(
+    result.kinds = sorted(
         kinds.values(),
         key=lambda kind: (-kind.violations, kind.tool_name, kind.path_pattern, kind.code),
     )
-    found.treatments = [
+    result.treatments = [
         Treatment(*key, count)
         for key, count in sorted(treatments.items(), key=lambda item: (-item[1], item[0]))
     ]
-    return found
+    return result
 
 
 def new_violations(of: TimeRange, *, limit: int) -> list[NewViolation]:
