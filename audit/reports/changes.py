@@ -35,9 +35,9 @@ HEADLINES: dict[str, tuple[str, str, str]] = {
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
     """The figures that differ, each `{figure, unit, before, now}`; None means unknown."""
-    found = []
+    changed = []
     for name, (section, member, unit) in HEADLINES.items():
         then, today = before.get(section, {}).get(member), now.get(section, {}).get(member)
         if then != today:
-            found.append({"figure": name, "unit": unit, "before": then, "now": today})
-    return found
+            changed.append({"figure": name, "unit": unit, "before": then, "now": today})
+    return changed

@@ -26,11 +26,11 @@ from config.instants import local, short_day, to_the_minute
 
 def lay_out(report: Report, tenant_name: str) -> Layout:
     """The layout of a report, in its own time zone."""
-    found, zone = report.figures, report.of.zone
+    all_figures, zone = report.figures, report.of.zone
     by = {"person": report.made_by, "key": f"the API key {report.made_by}"}
     made_by = by.get(report.made_as, "the schedule")
     warnings = []
-    if not found["is_over"]:
+    if not all_figures["is_over"]:
         warnings.append("The range had not ended when this report was created.")
     return Layout(
         title=KINDS[report.kind],
@@ -47,19 +47,19 @@ def lay_out(report: Report, tenant_name: str) -> Layout:
             ("Ledger size", counted(report.ledger_size, "event")),
             ("Calls", report.query),
         ],
-        tiles=_tiles(found),
-        findings=findings(found),
+        tiles=_tiles(all_figures),
+        findings=findings(all_figures),
         chart=_chart(report),
-        since=_since(report) if "since" in found else None,
+        since=_since(report) if "since" in all_figures else None,
         sections=[
-            reliability(found),
-            violations(found, report),
-            latency(found),
-            open_executions(found),
-            repeats(found, report),
-            registry(found, report),
-            completeness(found, report),
-            exports(found, report),
+            reliability(all_figures),
+            violations(all_figures, report),
+            latency(all_figures),
+            open_executions(all_figures),
+            repeats(all_figures, report),
+            registry(all_figures, report),
+            completeness(all_figures, report),
+            exports(all_figures, report),
         ],
     )
 
@@ -73,9 +73,17 @@ def value_text(value: float | None, unit: str) -> str:
     return ms(value) if unit == "duration" else count(int(value))
 
 
-def _tiles(found: dict[str, Any]) -> list[Tile]:
-    volume, failing, broken = found["volume"], found["reliability"], found["violations"]
-    took, tokens, complete = found["latency"], found["tokens"], found["completeness"]
+def _tiles(all_figures: dict[str, Any]) -> list[Tile]:
+    volume, failing, broken = (
+        all_figures["volume"],
+        all_figures["reliability"],
+        all_figures["violations"],
+    )
+    timing, tokens, complete = (
+        all_figures["latency"],
+        all_figures["tokens"],
+        all_figures["completeness"],
+    )
     used = tokens["prompt_tokens"] + tokens["completion_tokens"]
     return [
         Tile(
@@ -100,9 +108,9 @@ def _tiles(found: dict[str, Any]) -> list[Tile]:
         ),
         Tile(
             "p95 duration",
-            ms(took["p95_ms"]),
-            f"p50 {ms(took['p50_ms'])}" if took["p50_ms"] else "",
-            relative(took["p95_ms"], took["previous"], "duration", more_is="worse"),
+            ms(timing["p95_ms"]),
+            f"p50 {ms(timing['p50_ms'])}" if timing["p50_ms"] else "",
+            relative(timing["p95_ms"], timing["previous"], "duration", more_is="worse"),
         ),
         Tile(
             "Tokens",

@@ -36,27 +36,27 @@ def gather(of: TimeRange, now: datetime) -> dict[str, Any]:
     Instants are RFC 3339 in UTC, durations are in milliseconds, shares are from 0 to 1. Unknown
     values are null.
     """
-    found = over_time(of)
+    series = over_time(of)
     spent = latency(of, ToolFilter())
-    before = found.previous.calls > 0 and has_figures_before(of.previous.start)
-    previous = found.previous if before else None
+    before = series.previous.calls > 0 and has_figures_before(of.previous.start)
+    previous = series.previous if before else None
     lost = losses(of, now)
     return {
         "format": FORMAT,
         "at": iso(now),
         "is_over": of.end <= now,
-        "volume": _volume(found, previous),
-        "reliability": _reliability(found, previous, spent),
-        "violations": _violations(of, found, previous),
+        "volume": _volume(series, previous),
+        "reliability": _reliability(series, previous, spent),
+        "violations": _violations(of, series, previous),
         "latency": _latency(spent, previous),
         "tokens": {
-            "prompt_tokens": found.total.prompt_tokens,
-            "completion_tokens": found.total.completion_tokens,
+            "prompt_tokens": series.total.prompt_tokens,
+            "completion_tokens": series.total.completion_tokens,
             "cache_hits": spent.total.cache_hits,
             "previous": previous and previous.tokens,
         },
         "open": {
-            "started_in_range": found.total.open,
+            "started_in_range": series.total.open,
             "open": lost.open.open,
             "running": lost.open.running,
             "overdue": lost.open.overdue,
@@ -71,12 +71,12 @@ def gather(of: TimeRange, now: datetime) -> dict[str, Any]:
     }
 
 
-def _volume(found: OverTime, previous: Figures | None) -> dict[str, Any]:
+def _volume(series: OverTime, previous: Figures | None) -> dict[str, Any]:
     return {
-        "calls": found.total.calls,
-        "tools": sum(1 for tool in found.tools.values() if tool.total.calls),
+        "calls": series.total.calls,
+        "tools": sum(1 for tool in series.tools.values() if tool.total.calls),
         "previous": previous and previous.calls,
-        "step": found.of.step_name,
+        "step": series.of.step_name,
         "parts": [
             {
                 "from": iso(start),
@@ -85,17 +85,17 @@ def _volume(found: OverTime, previous: Figures | None) -> dict[str, Any]:
                 "failed": part.failed,
                 "violating": part.violating,
             }
-            for (start, end), part in zip(found.of.parts, found.parts, strict=True)
+            for (start, end), part in zip(series.of.parts, series.parts, strict=True)
         ],
     }
 
 
-def _reliability(found: OverTime, previous: Figures | None, spent: Latency) -> dict[str, Any]:
-    tools = worst_first(found)
+def _reliability(series: OverTime, previous: Figures | None, spent: Latency) -> dict[str, Any]:
+    tools = worst_first(series)
     errors = sorted(spent.errors.items(), key=lambda item: (-item[1], item[0]))
     return {
-        "failed": found.total.failed,
-        "error_rate": found.total.error_rate,
+        "failed": series.total.failed,
+        "error_rate": series.total.error_rate,
         "previous": previous and previous.error_rate,
         "tools": [_tool(tool) for tool in tools[:TOOLS]],
         "tool_count": len(tools),
@@ -120,12 +120,12 @@ def _tool(tool: ToolRow) -> dict[str, Any]:
     }
 
 
-def _violations(of: TimeRange, found: OverTime, previous: Figures | None) -> dict[str, Any]:
+def _violations(of: TimeRange, series: OverTime, previous: Figures | None) -> dict[str, Any]:
     broken = violations(of, ViolationFilter())
     return {
-        "violations": found.total.violations,
-        "violating": found.total.violating,
-        "violation_rate": found.total.violation_rate,
+        "violations": series.total.violations,
+        "violating": series.total.violating,
+        "violation_rate": series.total.violation_rate,
         "previous": previous and previous.violation_rate,
         "kinds": [violation_export.document(kind) for kind in broken.kinds[:KINDS]],
         "kind_count": len(broken.kinds),
@@ -153,16 +153,16 @@ def _latency(spent: Latency, previous: Figures | None) -> dict[str, Any]:
 
 def _repeats(of: TimeRange) -> dict[str, Any]:
     polling = polling_tools()
-    found = find_repeats(of, None, polling)
-    listed = repeats.documents(found)
+    summary = find_repeats(of, None, polling)
+    listed = repeats.documents(summary)
     return {
-        "since": iso(found.since),
-        "is_all": found.is_all,
+        "since": iso(summary.since),
+        "is_all": summary.is_all,
         "at_most": CALLS,
-        "repeated": found.repeated,
-        "repeated_calls": found.repeated_calls,
-        "loops": found.loop_count,
-        "loop_calls": found.loop_calls,
+        "repeated": summary.repeated,
+        "repeated_calls": summary.repeated_calls,
+        "loops": summary.loop_count,
+        "loop_calls": summary.loop_calls,
         "listed": [
             *[one for one in listed if one["kind"] == "loop"][:REPEATS],
             *[one for one in listed if one["kind"] == "repeat"][:REPEATS],
@@ -222,7 +222,7 @@ def _completeness(lost: Losses) -> dict[str, Any]:
 
 
 def _exports(of: TimeRange) -> dict[str, Any]:
-    made, count = exports_made(of, limit=EXPORTS)
+    exported, count = exports_made(of, limit=EXPORTS)
     return {
         "exports": count,
         "listed": [
@@ -233,6 +233,6 @@ def _exports(of: TimeRange) -> dict[str, Any]:
                 "form": one.form,
                 "query": one.query,
             }
-            for one in made
+            for one in exported
         ],
     }

@@ -10,17 +10,17 @@ _MUCH = 0.1
 """A change of volume by at least this share is mentioned."""
 
 
-def findings(found: dict[str, Any]) -> list[Finding]:
+def findings(all_figures: dict[str, Any]) -> list[Finding]:
     """The sentences, in the order of the report. There is at least one."""
-    if not found["volume"]["calls"]:
+    if not all_figures["volume"]["calls"]:
         statements = [Finding("No calls ended in this range.", "open")]
     else:
-        statements = [*_reliability(found), *_violations(found), *_volume(found)]
-    return statements + _open(found) + _completeness(found)
+        statements = [*_reliability(all_figures), *_violations(all_figures), *_volume(all_figures)]
+    return statements + _open(all_figures) + _completeness(all_figures)
 
 
-def _reliability(found: dict[str, Any]) -> list[Finding]:
-    own = found["reliability"]
+def _reliability(all_figures: dict[str, Any]) -> list[Finding]:
+    own = all_figures["reliability"]
     if not own["failed"]:
         return [Finding("No calls failed.", "ok")]
     text = f"{share(own['error_rate'])} of calls failed"
@@ -34,8 +34,8 @@ def _reliability(found: dict[str, Any]) -> list[Finding]:
     return [Finding(f"{text}.", "failed")]
 
 
-def _violations(found: dict[str, Any]) -> list[Finding]:
-    own = found["violations"]
+def _violations(all_figures: dict[str, Any]) -> list[Finding]:
+    own = all_figures["violations"]
     if not own["violating"]:
         return [Finding("No schema violations.", "ok")]
     text = f"{counted(own['violating'], 'call')} with schema violations"
@@ -48,8 +48,8 @@ def _violations(found: dict[str, Any]) -> list[Finding]:
     return [Finding(f"{text}.", "violation")]
 
 
-def _volume(found: dict[str, Any]) -> list[Finding]:
-    own = found["volume"]
+def _volume(all_figures: dict[str, Any]) -> list[Finding]:
+    own = all_figures["volume"]
     change = relative(own["calls"], own["previous"], "count")
     if change is None or abs(own["calls"] / own["previous"] - 1) < _MUCH:
         return []
@@ -57,16 +57,16 @@ def _volume(found: dict[str, Any]) -> list[Finding]:
     return [Finding(text, "open")]
 
 
-def _open(found: dict[str, Any]) -> list[Finding]:
-    crashed = found["open"]["crashed"]
+def _open(all_figures: dict[str, Any]) -> list[Finding]:
+    crashed = all_figures["open"]["crashed"]
     if not crashed:
         return []
     are = "is" if crashed == 1 else "are"
     return [Finding(f"{counted(crashed, 'open call')} {are} presumed crashed.", "failed")]
 
 
-def _completeness(found: dict[str, Any]) -> list[Finding]:
-    own = found["completeness"]
+def _completeness(all_figures: dict[str, Any]) -> list[Finding]:
+    own = all_figures["completeness"]
     if own["is_complete"]:
         return [Finding("No data loss detected.", "ok")]
     parts = [

@@ -65,14 +65,14 @@ def _drawn(value: Any) -> Any:
             return value
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\u{code:04x}" if code < 0x10000 else f"\\u{{{code:x}}}"
 
 
-def _breakable(found: re.Match[str]) -> str:
+def _breakable(match: re.Match[str]) -> str:
     """A long name with break points after its punctuation, otherwise every 12 characters."""
-    parts = _SIGN.split(found[0])
+    parts = _SIGN.split(match[0])
     return _BREAK.join(part[n : n + 12] for part in parts for n in range(0, len(part), 12))
 
 

@@ -66,10 +66,12 @@ def read_period(params: Mapping[str, str], *, now: datetime, zone: tzinfo) -> tu
     if kind == "range":
         if not any(params.get(name, "").strip() for name in ("from", "range")):
             raise ValueError("Enter a start time.")
-        found = read(params, now=now, zone=zone)
-        if found.problem:
-            raise ValueError(found.problem)
-        of = TimeRange(found.range.start.astimezone(UTC), found.range.end.astimezone(UTC), zone)
+        requested = read(params, now=now, zone=zone)
+        if requested.problem:
+            raise ValueError(requested.problem)
+        of = TimeRange(
+            requested.range.start.astimezone(UTC), requested.range.end.astimezone(UTC), zone
+        )
     else:
         try:
             day = date.fromisoformat(params.get("day", "").strip()[:10])

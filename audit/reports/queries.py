@@ -87,15 +87,15 @@ def ledger_size() -> int:
 
 def registry_changes(of: TimeRange, *, limit: int) -> tuple[list[Published], int, int]:
     """Versions published in a range, newest first; how many in all, and how many of new tools."""
-    found = rows("registry_changes", {"start": of.start, "end": of.end, "limit": limit})
-    counts = (found[0][6], found[0][7]) if found else (0, 0)
-    return [Published(*row[:6]) for row in found], *counts
+    published = rows("registry_changes", {"start": of.start, "end": of.end, "limit": limit})
+    counts = (published[0][6], published[0][7]) if published else (0, 0)
+    return [Published(*row[:6]) for row in published], *counts
 
 
 def exports_made(of: TimeRange, *, limit: int) -> tuple[list[Exported], int]:
     """Exports in a range, newest first, and how many there were in all."""
-    found = rows("exports_made", {"start": of.start, "end": of.end, "limit": limit})
-    return [Exported(*row[:5]) for row in found], found[0][5] if found else 0
+    exported = rows("exports_made", {"start": of.start, "end": of.end, "limit": limit})
+    return [Exported(*row[:5]) for row in exported], exported[0][5] if exported else 0
 
 
 def insert_report(report: Report, *, period: str | None) -> bool:
@@ -129,13 +129,13 @@ def find_report(pk: UUID) -> Report | None:
 
 def report_page(*, before: UUID | None = None, size: int = 50) -> ReportPage:
     """The reports before an id, newest first, at most `size`, with their headline figures."""
-    found = rows("report_page", {"before": before or _LAST_ID, "page_limit": size + 1})
-    reports = [_report(row) for row in found[:size]]
+    page_rows = rows("report_page", {"before": before or _LAST_ID, "page_limit": size + 1})
+    reports = [_report(row) for row in page_rows[:size]]
     newer = None
     if before is not None:
         later = rows("report_page_after", {"after": _before(before), "page_limit": size + 1})
         newer = later[size][0] if len(later) > size else UUID(int=0)
-    return ReportPage(reports, newer, reports[-1].id if len(found) > size else None)
+    return ReportPage(reports, newer, reports[-1].id if len(page_rows) > size else None)
 
 
 def scheduled_reports(kinds: Iterable[str], periods: Iterable[str]) -> set[tuple[str, str]]:

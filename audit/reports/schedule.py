@@ -44,8 +44,8 @@ class Schedule:
 
 def schedule() -> Schedule:
     """The tenant's schedule, or the default one. One statement."""
-    found = read_schedule()
-    return Schedule() if found is None else Schedule(*found)
+    stored = read_schedule()
+    return Schedule() if stored is None else Schedule(*stored)
 
 
 def change_schedule(wanted: Schedule) -> None:

@@ -22,9 +22,9 @@ from audit.show.reasons import GUARD_OUTCOMES
 from config.instants import local, to_the_minute
 
 
-def reliability(found: dict[str, Any]) -> Section:
+def reliability(all_figures: dict[str, Any]) -> Section:
     """How many calls ran, and which failed."""
-    own = found["reliability"]
+    own = all_figures["reliability"]
     tools = Table(
         "Tools, most failures and violations first",
         [
@@ -62,19 +62,19 @@ def reliability(found: dict[str, Any]) -> Section:
         "reliability",
         "Volume and reliability",
         [
-            ("Calls", Cell(count(found["volume"]["calls"]))),
+            ("Calls", Cell(count(all_figures["volume"]["calls"]))),
             ("Failed", bad(own["failed"], "failed")),
             ("Error rate", Cell(share(own["error_rate"]))),
-            ("Tools", Cell(count(found["volume"]["tools"]))),
+            ("Tools", Cell(count(all_figures["volume"]["tools"]))),
         ],
         with_rows(tools, errors),
         "" if own["tools"] else "No calls ended in this range.",
     )
 
 
-def violations(found: dict[str, Any], report: Report) -> Section:
+def violations(all_figures: dict[str, Any], report: Report) -> Section:
     """Schema violations by tool and path, and guard outcomes."""
-    own = found["violations"]
+    own = all_figures["violations"]
     kinds = Table(
         "Violations by tool and path, most frequent first",
         [
@@ -129,9 +129,9 @@ def _first_seen(one: dict[str, Any], report: Report) -> Cell:
     return Cell(f"{local(first, report.of.zone):%Y-%m-%d}", "dim")
 
 
-def latency(found: dict[str, Any]) -> Section:
+def latency(all_figures: dict[str, Any]) -> Section:
     """How long calls took and the tokens they used."""
-    own, tokens = found["latency"], found["tokens"]
+    own, tokens = all_figures["latency"], all_figures["tokens"]
     versions = Table(
         "By tool and version, most calls first",
         [
@@ -166,9 +166,9 @@ def latency(found: dict[str, Any]) -> Section:
     )
 
 
-def open_executions(found: dict[str, Any]) -> Section:
+def open_executions(all_figures: dict[str, Any]) -> Section:
     """Calls that have not ended."""
-    own = found["open"]
+    own = all_figures["open"]
     most = own["counted_up_to"]
     return Section(
         "open",
@@ -185,9 +185,9 @@ def open_executions(found: dict[str, Any]) -> Section:
     )
 
 
-def repeats(found: dict[str, Any], report: Report) -> Section:
+def repeats(all_figures: dict[str, Any], report: Report) -> Section:
     """Identical calls and loops."""
-    own = found["repeats"]
+    own = all_figures["repeats"]
     numbered = [*numbers("Calls", "Failed", "Avoidable time", "Avoidable tokens")]
 
     def rows(kind: str) -> list[list[Cell]]:
@@ -241,9 +241,9 @@ def repeats(found: dict[str, Any], report: Report) -> Section:
     )
 
 
-def registry(found: dict[str, Any], report: Report) -> Section:
+def registry(all_figures: dict[str, Any], report: Report) -> Section:
     """Tool versions that were published."""
-    own = found["registry"]
+    own = all_figures["registry"]
     table = Table(
         "Published versions, newest first",
         [Column("Tool"), Column("Version"), Column("Digest"), Column("Published"), Column("By")],
@@ -271,9 +271,9 @@ def registry(found: dict[str, Any], report: Report) -> Section:
     )
 
 
-def completeness(found: dict[str, Any], report: Report) -> Section:
+def completeness(all_figures: dict[str, Any], report: Report) -> Section:
     """Whether events were lost."""
-    own, zone = found["completeness"], report.of.zone
+    own, zone = all_figures["completeness"], report.of.zone
     gaps = Table(
         "Dropped events by reason",
         [Column("Reason"), Column("Dropped events", True), Column("Producers", True)],
@@ -317,9 +317,9 @@ def completeness(found: dict[str, Any], report: Report) -> Section:
     )
 
 
-def exports(found: dict[str, Any], report: Report) -> Section:
+def exports(all_figures: dict[str, Any], report: Report) -> Section:
     """Who exported what."""
-    own = found["exports"]
+    own = all_figures["exports"]
     table = Table(
         "Exports, newest first",
         [Column("User"), Column("Export"), Column("Time"), Column("Query", is_wide=True)],
