@@ -87,8 +87,8 @@ class Calls:
     @property
     def p95_ms(self) -> float | None:
         """The p95 in milliseconds, off by at most 5 %; None without calls."""
-        found = histogram.percentile(self.latency, SHARE)
-        return None if found is None else found / 1000
+        p95_us = histogram.percentile(self.latency, SHARE)
+        return None if p95_us is None else p95_us / 1000
 
     def plus(self, other: "Calls", sign: int = 1) -> "Calls":
         """The sum of both; with `sign` -1 the difference."""
@@ -114,20 +114,20 @@ class Counted:
 
     def of_part(self, part: int, *sides: str) -> Calls:
         """The calls of a part of these sides, by default of all."""
-        found = Calls()
+        summed = Calls()
         for (place, side), calls in self.parts.items():
             if place == part and (side in sides or not sides):
-                found = found.plus(calls)
-        return found
+                summed = summed.plus(calls)
+        return summed
 
     def total(self, *sides: str, is_after: bool) -> Calls:
         """The calls of one window of these sides, by default of all."""
         middle = self.windows.parts_before
-        found = Calls()
+        summed = Calls()
         for (part, side), calls in self.parts.items():
             if (part >= middle) is is_after and (side in sides or not sides):
-                found = found.plus(calls)
-        return found
+                summed = summed.plus(calls)
+        return summed
 
 
 class Verdict(StrEnum):

@@ -35,7 +35,7 @@ def count_calls(
     windows: Windows, tool_name: str, before: ToolVersion | None, after: ToolVersion
 ) -> Counted:
     """The calls of both windows, by part. One statement."""
-    found = Counted(windows)
+    counted = Counted(windows)
     parameters = slot_parameters(windows.bounds)
     named = {"tool": tool_name, "before": names_of(before), "after": names_of(after)}
     for slot, taken_from, side, calls, failed, violating, number, buckets, in_buckets in rows(
@@ -48,8 +48,8 @@ def count_calls(
         )
         for place, sign in ((slot, 1), (taken_from, -1)):
             if place is not None:
-                found.add(place, side, Calls(calls, failed, violating, latency), sign)
-    return found
+                counted.add(place, side, Calls(calls, failed, violating, latency), sign)
+    return counted
 
 
 def _filled(counts: dict[int, int]) -> list[int]:

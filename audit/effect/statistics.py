@@ -49,19 +49,19 @@ def compare_shares(hits: int, calls: int, hits_after: int, calls_after: int) -> 
 def _fisher(hits: int, calls: int, hits_after: int, calls_after: int) -> float:
     """The total probability of all tables with these margins at most as likely as this one."""
     # Count the rarer outcome on the smaller side: the fewest tables, and symmetric results.
-    found = hits + hits_after
-    if 2 * found > calls + calls_after:
+    total_hits = hits + hits_after
+    if 2 * total_hits > calls + calls_after:
         hits, hits_after = calls - hits, calls_after - hits_after
-        found = hits + hits_after
+        total_hits = hits + hits_after
     if calls > calls_after:
         hits, calls, calls_after = hits_after, calls_after, calls
 
     def table(hits: int) -> float:
-        ways = _log_choose(calls, hits) + _log_choose(calls_after, found - hits)
-        return exp(ways - _log_choose(calls + calls_after, found))
+        ways = _log_choose(calls, hits) + _log_choose(calls_after, total_hits - hits)
+        return exp(ways - _log_choose(calls + calls_after, total_hits))
 
     limit = table(hits) * _NEAR
-    possible = range(max(0, found - calls_after), min(calls, found) + 1)
+    possible = range(max(0, total_hits - calls_after), min(calls, total_hits) + 1)
     return min(1.0, sum(each for each in map(table, possible) if each <= limit))
 
 
@@ -119,15 +119,15 @@ def _resampled(counts: Sequence[int], share: float) -> list[tuple[int, float]]:
     if not calls:
         raise ValueError("a percentile needs at least one call")
     rank = max(1, ceil(share * calls))
-    found, before = [], 0.0
+    probabilities, before = [], 0.0
     for bucket, below in enumerate(accumulate(counts)):
         if not counts[bucket]:
             continue
         within = upper_tail(calls, below / calls, rank)
         if within > before:
-            found.append((bucket, within - before))
+            probabilities.append((bucket, within - before))
         before = within
-    return found
+    return probabilities
 
 
 def upper_tail(n: int, p: float, k: int) -> float:
@@ -149,7 +149,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 def _fraction(a: float, b: float, x: float) -> float:
     c, d = 1.0, 1 / _not_zero(1 - (a + b) * x / (a + 1))
-    found, m = d, 0
+    fraction, m = d, 0
     while True:
         m += 1
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
@@ -157,9 +157,9 @@ def _fraction(a: float, b: float, x: float) -> float:
         for term in (even, odd):
             d = 1 / _not_zero(1 + term * d)
             c = _not_zero(1 + term / c)
-            found *= c * d
+            fraction *= c * d
         if abs(c * d - 1) < _EPSILON:
-            return found
+            return fraction
 
 
 def _not_zero(number: float) -> float:
