@@ -103,7 +103,7 @@ def check_typed(
     are schemas in use: if the guard cannot use a schema, a known one gives a warning and a new
     one an error.
     """
-    found = Checked()
+    checked = Checked()
     members = dict(typed)
     compiled: dict[str, CompiledSchema | None] = {}
     for member in (*SCHEMAS, "meta"):
@@ -111,31 +111,31 @@ def check_typed(
         if not text:
             members[member] = {} if member == "meta" else None
             if member == "input_schema":
-                found.problems.append(
+                checked.problems.append(
                     Problem(member, 'is missing. {"type": "object"} accepts anything')
                 )
             continue
         document, problem = _read(member, text)
         if problem is not None:
-            found.problems.append(problem)
+            checked.problems.append(problem)
             continue
         members[member] = document
         if member in SCHEMAS:
             problems = _schema_problems(member, document)
             if not problems:
                 compiled[member], problems = _compiled(member, document, document in list(known))
-            found.problems += problems
+            checked.problems += problems
     for member in SCHEMAS:
-        found.examples += _judged(member, examples.get(member, ""), compiled.get(member))
-    if any(not problem.is_warning for problem in found.problems):
-        return found
+        checked.examples += _judged(member, examples.get(member, ""), compiled.get(member))
+    if any(not problem.is_warning for problem in checked.problems):
+        return checked
     try:
-        found.contract = ToolContract.model_validate({**members, "name": name})
+        checked.contract = ToolContract.model_validate({**members, "name": name})
     except ValidationError as error:
         for each in error.errors(include_url=False, include_context=False):
             message = each["msg"].removeprefix("Value error, ")
-            found.problems.append(Problem(str(each["loc"][0]), message))
-    return found
+            checked.problems.append(Problem(str(each["loc"][0]), message))
+    return checked
 
 
 def _read(member: str, text: str) -> tuple[Any, Problem | None]:
@@ -189,30 +189,30 @@ def _compiled(
 
 def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Example]:
     texts = [each.strip() for each in _SEPARATOR.split(text)]
-    found: list[Example] = []
+    examples: list[Example] = []
     left = EXAMPLES_STEPS
     for number, each in enumerate([each for each in texts if each][:EXAMPLES_MAX], 1):
         try:
             value = json.loads(each)
         except json.JSONDecodeError as error:
             message = f"not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
-            found.append(Example(member, number, message))
+            examples.append(Example(member, number, message))
             continue
         except (ValueError, RecursionError):
-            found.append(Example(member, number, "too deeply nested or too large"))
+            examples.append(Example(member, number, "too deeply nested or too large"))
             continue
         if schema is None:
-            found.append(Example(member, number, "no usable schema to validate against"))
+            examples.append(Example(member, number, "no usable schema to validate against"))
             continue
         judged = schema.judge(value, min(left, EXPLAINED_STEPS))
         left -= judged.steps
         if judged.is_valid is None:
-            found.append(Example(member, number, "too expensive to validate"))
+            examples.append(Example(member, number, "too expensive to validate"))
             continue
         violations = judged.violations
         shown = tuple(violations[:VIOLATIONS_MAX])
-        found.append(Example(member, number, "", shown, len(violations) - len(shown)))
-    return found
+        examples.append(Example(member, number, "", shown, len(violations) - len(shown)))
+    return examples
 
 
 def refuse_constant(word: str) -> Any:

@@ -71,9 +71,9 @@ class ContractDiff:
 
     def verdict(self, side: Side) -> Verdict:
         """The worst verdict of a side's changes."""
-        found = {one.verdict for one in self.changes if one.side is side}
+        verdicts = {one.verdict for one in self.changes if one.side is side}
         for worst in (Verdict.BREAKING, Verdict.UNKNOWN):
-            if worst in found:
+            if worst in verdicts:
                 return worst
         return Verdict.COMPATIBLE
 

@@ -50,7 +50,7 @@ class DocumentField(forms.JSONField):
         text = super().prepare_value(value)
         if not isinstance(text, str):
             return text
-        return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+        return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _check_storable(document: Any) -> None:

@@ -112,10 +112,10 @@ class DifferingField(NamedTuple):
     text: str
 
 
-def differing(mine: Mapping[str, Any], theirs: ToolDraft) -> list[DifferingField]:
+def differing(mine: Mapping[str, Any], stored: ToolDraft) -> list[DifferingField]:
     """Each member in which a saved draft differs from the typed one, with the stored text."""
-    found: list[DifferingField] = []
-    for member, text in texts_of(theirs).items():
+    fields: list[DifferingField] = []
+    for member, text in texts_of(stored).items():
         typed = mine.get(member)
         same = (
             _same_document(typed, text) if member in _DOCUMENTS else _plain(typed) == _plain(text)
@@ -123,8 +123,8 @@ def differing(mine: Mapping[str, Any], theirs: ToolDraft) -> list[DifferingField
         if not same:
             label = DraftForm.base_fields[member].label or member.replace("_", " ").capitalize()
             shown = {True: "yes", False: "no"}.get(text, text) if isinstance(text, bool) else text
-            found.append(DifferingField(str(label), str(shown)))
-    return found
+            fields.append(DifferingField(str(label), str(shown)))
+    return fields
 
 
 def _text(document: Any) -> str:

@@ -129,8 +129,8 @@ def list_tools(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any
     """List registered tools by name, each with its current version."""
     after = unseal("tools", params.cursor, _read_name) or ""
     tenant_id = cast(ApiRequest, request).auth.tenant_id
-    found = current_versions(tenant_id, after=after, size=params.limit + 1)
-    shown = found[: params.limit]
+    versions = current_versions(tenant_id, after=after, size=params.limit + 1)
+    shown = versions[: params.limit]
     return {
         "tools": [
             {
@@ -146,7 +146,7 @@ def list_tools(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any
             }
             for one in shown
         ],
-        "next": seal("tools", shown[-1].tool.name) if len(found) > params.limit else None,
+        "next": seal("tools", shown[-1].tool.name) if len(versions) > params.limit else None,
     }
 
 

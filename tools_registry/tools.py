@@ -26,11 +26,11 @@ def create_tool(tenant: Tenant, name: str, by: Publisher, *, reason: str = "") -
     """Create a tool without a version, for a first draft. Raises NameTakenError."""
     tool = Tool(tenant=tenant, name=name)
     Tool.objects.bulk_create([tool], ignore_conflicts=True)
-    found = Tool.objects.select_for_update().get(tenant=tenant, name=name)
-    if found.pk != tool.pk:
-        raise NameTakenError(found)
-    record_change(found, ChangeKind.CREATED, by, reason=reason)
-    return found
+    stored = Tool.objects.select_for_update().get(tenant=tenant, name=name)
+    if stored.pk != tool.pk:
+        raise NameTakenError(stored)
+    record_change(stored, ChangeKind.CREATED, by, reason=reason)
+    return stored
 
 
 def describe_tool(

@@ -171,22 +171,22 @@ def register_contracts(
     4. Query again, because 3 may have waited, and publish.
     """
     digests = [*mentioned, *(contract.digest for contract in contracts)]
-    found = find_versions(tenant, digests)
-    new = [contract for contract in contracts if contract.digest not in found]
+    existing = find_versions(tenant, digests)
+    new = [contract for contract in contracts if contract.digest not in existing]
     problems = {contract.digest: judging_problems(contract) for contract in new}
     unseen = {contract.name for contract in new} | {name for name, _ in unread}
-    expired = {version.tool.name for version in expired_among(found.values())}
+    expired = {version.tool.name for version in expired_among(existing.values())}
     result = Registration()
     tools: dict[str, Tool] = {}
     if unseen or expired:
         tools = _lock_tools(tenant, unseen | expired)
-        found = find_versions(tenant, digests)
-        for version in expired_among(found.values()):
+        existing = find_versions(tenant, digests)
+        for version in expired_among(existing.values()):
             revive(version, tools[version.tool.name], publisher)
     attempts = Attempts(tools[name] for name in unseen)
-    result.known = [found[digest] for digest in dict.fromkeys(mentioned) if digest in found]
+    result.known = [existing[digest] for digest in dict.fromkeys(mentioned) if digest in existing]
     for contract in contracts:
-        known = found.get(contract.digest)
+        known = existing.get(contract.digest)
         if known is not None:
             result.known.append(known)
             continue
@@ -198,7 +198,7 @@ def register_contracts(
         is_free = tool.current_number == 0 or contract.on_collision == "replace"
         if is_free or is_expired(tool):
             version = publish_version(tool, contract, publisher)
-            found[version.digest] = version
+            existing[version.digest] = version
             result.registered.append(version)
         elif contract.on_collision == "keep":
             attempts.record(tool, contract, ChangeKind.KEPT, publisher)

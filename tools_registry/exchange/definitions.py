@@ -49,17 +49,17 @@ _ANYTHING: Final = {"type": "object", "properties": {}}
 
 def definitions_in(document: Any) -> Iterator[tuple[str, Any]]:
     """Path and definition of each tool in a document; a single definition counts as a list."""
-    found, place = document, ""
+    definitions, place = document, ""
     if isinstance(document, dict):
         result = document.get("result")
         if isinstance(result, dict) and "tools" in result:  # a JSON-RPC response
-            found, place = result["tools"], "result.tools"
+            definitions, place = result["tools"], "result.tools"
         elif "tools" in document:
-            found, place = document["tools"], "tools"
+            definitions, place = document["tools"], "tools"
         else:
             yield "$", document
             return
-    for index, each in enumerate(found if isinstance(found, list) else ()):
+    for index, each in enumerate(definitions if isinstance(definitions, list) else ()):
         yield f"{place or '$'}[{index}]", each
 
 
@@ -78,14 +78,14 @@ def read_definition(path: str, entry: Any) -> ReadTool:
     tool = ReadTool(path, name or "")
     if name is None:
         tool.refuse(f"{path}.name: is not a valid tool name")
-    tool.places = {ours: theirs for theirs, ours in form.members.items()}
+    tool.places = {own: foreign for foreign, own in form.members.items()}
     members: dict[str, Any] = {
         "description": entry.get("description") or "",
         "input_schema": _ANYTHING,
         **{
-            ours: entry[theirs]
-            for theirs, ours in form.members.items()
-            if entry.get(theirs) is not None
+            own: entry[foreign]
+            for foreign, own in form.members.items()
+            if entry.get(foreign) is not None
         },
     }
     if labels := {word: entry[word] for word in form.labels if entry.get(word) is not None}:

@@ -62,10 +62,10 @@ def _chunk(tenant_id: UUID, after: str) -> tuple[list[dict[str, Any]], str]:
     ids = [tool.pk for tool in tools]
     states = version_states(tenant_id, ids)
     versions: dict[UUID, list[ToolVersion]] = {}
-    found = ToolVersion.objects.filter(
+    selected = ToolVersion.objects.filter(
         tenant_id=tenant_id, tool_id__in=ids, tool__tenant_id=tenant_id
     )
-    for one in found.select_related("tool").order_by("tool_id", "number"):
+    for one in selected.select_related("tool").order_by("tool_id", "number"):
         versions.setdefault(one.tool_id, []).append(one)
     documents = [
         tool_document(

@@ -107,11 +107,11 @@ def preview_again(kept: ToolImport) -> bool:
 def confirm_import(kept: ToolImport, way: Way) -> bool:
     """Start importing as previewed; False unless it waits for that. Needs the tenant's scope."""
     waiting = ToolImport.objects.filter(pk=kept.pk, finished_at=kept.finished_at)
-    found = waiting.filter(state=ImportState.PREVIEWED).select_for_update().first()
-    if found is None:
+    locked = waiting.filter(state=ImportState.PREVIEWED).select_for_update().first()
+    if locked is None:
         return False
-    _enter(found, way)
-    found.save()
+    _enter(locked, way)
+    locked.save()
     return True
 
 
@@ -194,11 +194,11 @@ def _carry_out(kept: ToolImport, tools: list[ImportedTool]) -> int:
     for tool in tools:
         previewed = tool.drafts if way.as_drafts else tool.published
         expected = previewed["fingerprint"] if previewed else None
-        done = import_tool(kept.tenant, _read(tool), way, expected=expected)
-        if previewed and done.tool and not done.problems and done.steps:  # as previewed
-            tool.outcome = {**previewed, "tool": str(done.tool.pk)}
+        imported = import_tool(kept.tenant, _read(tool), way, expected=expected)
+        if previewed and imported.tool and not imported.problems and imported.steps:  # as previewed
+            tool.outcome = {**previewed, "tool": str(imported.tool.pk)}
         else:
-            tool.outcome = summarize(done)
+            tool.outcome = summarize(imported)
         tool.save(update_fields=["outcome"])
     return len(tools)
 

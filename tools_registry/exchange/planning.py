@@ -191,17 +191,17 @@ def stored_tools(
             tenant_id=tenant_id, tool_id__in=ids, tool__tenant_id=tenant_id
         ).select_related("tool")
     }
-    found = {}
+    stored = {}
     for tool in tools:
         own = numbers.get(tool.pk, {})
-        found[tool.name] = StoredTool(
+        stored[tool.name] = StoredTool(
             tool,
             own,
             {n: states.get((tool.pk, n), State.PUBLISHED) for n in own.values()},
             current.get(tool.pk),
             drafts.get(tool.pk),
         )
-    return found
+    return stored
 
 
 def plan_tool(read: ReadTool, stored: StoredTool | None, *, as_drafts: bool) -> PlannedTool:

@@ -79,22 +79,22 @@ def open_document(data: bytes | str, *, limit: int | None = DOCUMENT_MAX_BYTES) 
     is_own = isinstance(document, dict) and document.get("format") == FORMAT
     if is_own:
         forms: Counter[str] = Counter({"Tooltrail's registry": 1})
-        found = [(path, name_in(entry), entry) for path, entry in _own_tools(document)]
+        tools = [(path, name_in(entry), entry) for path, entry in _own_tools(document)]
     else:
         # One more than allowed, so that a list of millions is refused without reading all of it.
         definitions = islice(definitions_in(document), TOOLS_MAX + 1)
-        found = [(path, defined_name(entry), entry) for path, entry in definitions]
-        if len(found) > TOOLS_MAX:
+        tools = [(path, defined_name(entry), entry) for path, entry in definitions]
+        if len(tools) > TOOLS_MAX:
             raise UnreadableError(_TOO_MANY)
-        forms = Counter(form.label for *_, entry in found if (form := form_of(entry)) is not None)
+        forms = Counter(form.label for *_, entry in tools if (form := form_of(entry)) is not None)
         if not forms:
             raise UnreadableError(
-                read_definition(found[0][0], found[0][2]).problems[0]
-                if len(found) == 1
+                read_definition(tools[0][0], tools[0][2]).problems[0]
+                if len(tools) == 1
                 else "The file has no tools. Supported are registry exports, and definitions of"
                 " OpenAI, Anthropic and MCP."
             )
-    entries = _entries(found, is_own)
+    entries = _entries(tools, is_own)
     return OpenDocument(tuple(forms), entries, is_own, _more(document), len(data))
 
 
@@ -130,10 +130,10 @@ def _own_tools(document: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(f"tools[{index}]", entry) for index, entry in enumerate(entries)]
 
 
-def _entries(found: Iterable[tuple[str, str | None, Any]], is_own: bool) -> list[Entry]:
+def _entries(tools: Iterable[tuple[str, str | None, Any]], is_own: bool) -> list[Entry]:
     first: dict[str, str] = {}
     entries = []
-    for path, name, content in found:
+    for path, name, content in tools:
         earlier = first.setdefault(name, path) if name else path
         twin = "" if earlier == path else earlier
         entries.append(Entry(path, name or "", content, is_own, twin))

@@ -19,26 +19,28 @@ _ALTERNATIVES_TRIED = 20
 
 
 def compare_alternatives(
-    comparison: "Comparison", old: View, new: View, place: "Place", found: "Findings"
+    comparison: "Comparison", old: View, new: View, place: "Place", findings: "Findings"
 ) -> bool:
     """Add the differences in the three keywords; True if nothing else remains to compare."""
-    if ("anyOf" in old) != ("anyOf" in new) and _compare_to_one(comparison, old, new, place, found):
+    if ("anyOf" in old) != ("anyOf" in new) and _compare_to_one(
+        comparison, old, new, place, findings
+    ):
         return True
-    _compare_conjuncts(comparison, old.get("allOf", ()), new.get("allOf", ()), place, found)
+    _compare_conjuncts(comparison, old.get("allOf", ()), new.get("allOf", ()), place, findings)
     ones, others = old.get("oneOf", ABSENT), new.get("oneOf", ABSENT)
     if ones is ABSENT or others is ABSENT:
         if ones is not others:
-            found.add(place, "oneOf", ones, others, by_presence(ones, others))
+            findings.add(place, "oneOf", ones, others, by_presence(ones, others))
     else:
-        went, came, _ = _unlike(comparison, ones, others, place)
-        if went or came:
+        removed, added, _ = _unlike(comparison, ones, others, place)
+        if removed or added:
             why = "the alternatives overlap, and exactly one must match"
-            found.add(place, "oneOf", ones, others, Effect.UNDECIDED, why=why)
+            findings.add(place, "oneOf", ones, others, Effect.UNDECIDED, why=why)
     if "anyOf" in old and "anyOf" in new:
-        _compare_unions(comparison, old["anyOf"], new["anyOf"], place, found)
+        _compare_unions(comparison, old["anyOf"], new["anyOf"], place, findings)
     elif "anyOf" in old or "anyOf" in new:
         sides = old.get("anyOf", ABSENT), new.get("anyOf", ABSENT)
-        found.add(place, "anyOf", *sides, by_presence(*sides))
+        findings.add(place, "anyOf", *sides, by_presence(*sides))
     return False
 
 
@@ -47,16 +49,16 @@ def _compare_conjuncts(
     old: Sequence[Node],
     new: Sequence[Node],
     place: "Place",
-    found: "Findings",
+    findings: "Findings",
 ) -> None:
-    went, came, alike = _unlike(comparison, old, new, place)
-    for before, after in alike + (_pairs(went, came)):
-        comparison.compare(before, after, place.beside(), found)
-    if len(went) != len(came):
-        for node in went:
-            found.add(place, "allOf", node, ABSENT, Effect.WIDER)
-        for node in came:
-            found.add(place, "allOf", ABSENT, node, Effect.NARROWER)
+    removed, added, alike = _unlike(comparison, old, new, place)
+    for before, after in alike + (_pairs(removed, added)):
+        comparison.compare(before, after, place.beside(), findings)
+    if len(removed) != len(added):
+        for node in removed:
+            findings.add(place, "allOf", node, ABSENT, Effect.WIDER)
+        for node in added:
+            findings.add(place, "allOf", ABSENT, node, Effect.NARROWER)
 
 
 def _compare_unions(
@@ -64,26 +66,26 @@ def _compare_unions(
     old: Sequence[Node],
     new: Sequence[Node],
     place: "Place",
-    found: "Findings",
+    findings: "Findings",
 ) -> None:
-    went, came, alike = _unlike(comparison, old, new, place)
-    for before, after in alike + _pairs(went, came):
-        comparison.compare(before, after, place.beside(), found)
-    if len(went) == len(came):
+    removed, added, alike = _unlike(comparison, old, new, place)
+    for before, after in alike + _pairs(removed, added):
+        comparison.compare(before, after, place.beside(), findings)
+    if len(removed) == len(added):
         return
     beside = place.beside()
-    for node in went:
+    for node in removed:
         is_covered = any(
             not comparison.effect(node, each, beside) & Effect.NARROWER for each in new
         )
-        found.add(place, "anyOf", node, ABSENT, effect_of(loses=not is_covered, gains=False))
-    for node in came:
+        findings.add(place, "anyOf", node, ABSENT, effect_of(loses=not is_covered, gains=False))
+    for node in added:
         is_covered = any(not comparison.effect(each, node, beside) & Effect.WIDER for each in old)
-        found.add(place, "anyOf", ABSENT, node, effect_of(loses=False, gains=not is_covered))
+        findings.add(place, "anyOf", ABSENT, node, effect_of(loses=False, gains=not is_covered))
 
 
 def _compare_to_one(
-    comparison: "Comparison", old: View, new: View, place: "Place", found: "Findings"
+    comparison: "Comparison", old: View, new: View, place: "Place", findings: "Findings"
 ) -> bool:
     """Compare a single schema with an `anyOf`: it matches one alternative, others came or went.
 
@@ -102,14 +104,14 @@ def _compare_to_one(
     if effects[likest] & Effect.OTHER == Effect.OTHER:
         return False
     for note in compare_notes(old, new):
-        found.add(place, note.keyword, note.before, note.after, note.effect)
+        findings.add(place, note.keyword, note.before, note.after, note.effect)
     before, after = pairs[likest]
-    comparison.compare(before, after, beside, found)
+    comparison.compare(before, after, beside, findings)
     for index, alternative in enumerate(alternatives):
         if index != likest and is_wider:
-            found.add(place, "anyOf", ABSENT, alternative, Effect.WIDER)
+            findings.add(place, "anyOf", ABSENT, alternative, Effect.WIDER)
         elif index != likest:
-            found.add(place, "anyOf", alternative, ABSENT, Effect.NARROWER)
+            findings.add(place, "anyOf", alternative, ABSENT, Effect.NARROWER)
     return True
 
 
@@ -117,16 +119,16 @@ def _unlike(
     comparison: "Comparison", old: Sequence[Node], new: Sequence[Node], place: "Place"
 ) -> tuple[list[Node], list[Node], list[tuple[Node, Node]]]:
     """The removed nodes, the added nodes, and the equivalent pairs, in the new order."""
-    went, came, alike = list(old), [], []
+    removed, added, alike = list(old), [], []
     for node in new:
-        for index, candidate in enumerate(went):
+        for index, candidate in enumerate(removed):
             if comparison.is_alike(candidate, node, place.beside()):
-                alike.append((went.pop(index), node))
+                alike.append((removed.pop(index), node))
                 break
         else:
-            came.append(node)
-    return went, came, alike
+            added.append(node)
+    return removed, added, alike
 
 
-def _pairs(went: Sequence[Node], came: Sequence[Node]) -> list[tuple[Node, Node]]:
-    return list(zip(went, came, strict=True)) if len(went) == len(came) else []
+def _pairs(removed: Sequence[Node], added: Sequence[Node]) -> list[tuple[Node, Node]]:
+    return list(zip(removed, added, strict=True)) if len(removed) == len(added) else []

@@ -86,7 +86,7 @@ class Findings:
 
     def __init__(self, changes: list[SchemaChange]) -> None:
         self.changes = changes
-        self.done: set[tuple[int, int, bool]] = set()
+        self.compared: set[tuple[int, int, bool]] = set()
 
     def apart(self) -> "Findings":
         """New, separate findings, for keywords that depend on all changes at their level."""
@@ -139,46 +139,46 @@ class Comparison:
         """Pairs being compared, with their level in the value: references may lead back to them."""
         self._kept: list[Any] = []
 
-    def compare(self, old: Node, new: Node, place: Place, found: Findings) -> None:
+    def compare(self, old: Node, new: Node, place: Place, findings: Findings) -> None:
         """Add the differences. Raises UndecidedError if alternatives need too many comparisons."""
         pair = (id(old), id(new), place.is_flipped)
-        if pair in found.done or (isinstance(old, bool) and old is new):
+        if pair in findings.compared or (isinstance(old, bool) and old is new):
             return
-        self._tries += isinstance(found, _Trial)
+        self._tries += isinstance(findings, _Trial)
         if self._tries > TRIES_MAX:
             raise UndecidedError("too many nested alternatives")
         level = self._open.get(pair)
         if level is not None:
             # For a smaller part of the value, the result of the running comparison can be assumed.
             if level == place.level:
-                found.add(
+                findings.add(
                     place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, "the schema contains itself"
                 )
             return
         if place.depth > DEPTH_MAX:
-            found.add(
+            findings.add(
                 place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, "the schema is nested too deeply"
             )
             return
         try:
             before, after = self.old.view(old), self.new.view(new)
         except UndecidedError as error:
-            found.add(place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, why=str(error))
+            findings.add(place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, why=str(error))
             return
         with self._under_way(pair, place.level):
-            self.compare_views(before, after, place, found)
-        found.done.add(pair)
+            self.compare_views(before, after, place, findings)
+        findings.compared.add(pair)
 
-    def compare_views(self, old: View, new: View, place: Place, found: Findings) -> None:
+    def compare_views(self, old: View, new: View, place: Place, findings: Findings) -> None:
         """Add the differences between the two views."""
         if old is NOTHING or new is NOTHING:
             if old is not new:
                 effect = Effect.WIDER if old is NOTHING else Effect.NARROWER
-                found.add(place, "schema", _shown(old), _shown(new), effect)
+                findings.add(place, "schema", _shown(old), _shown(new), effect)
             return
         # Separate findings, so that the "unevaluated" keywords see all changes at this place, also
         # those in pairs that were compared before.
-        here = found if _UNEVALUATED.isdisjoint(old.keys() & new.keys()) else found.apart()
+        here = findings if _UNEVALUATED.isdisjoint(old.keys() & new.keys()) else findings.apart()
         if not compare_alternatives(self, old, new, place, here):
             for one in compare_keywords(old, new):
                 here.add(place, one.keyword, one.before, one.after, one.effect, one.why)
@@ -191,14 +191,14 @@ class Comparison:
             if not _OF_ANYTHING.isdisjoint(words):
                 self._compare_conditions(old, new, place, here)
                 self._compare_unevaluated(old, new, place, here)
-        if here is not found:
-            found.changes += here.changes
+        if here is not findings:
+            findings.changes += here.changes
 
     def effect(self, old: Node, new: Node, place: Place) -> Effect:
         """The effect of replacing `old` by `new`; adds nothing to the findings."""
-        found = _Trial(is_ended_by_any=False)
-        self.compare(old, new, place, found)
-        effect = joined(change.effect for change in found.changes)
+        findings = _Trial(is_ended_by_any=False)
+        self.compare(old, new, place, findings)
+        effect = joined(change.effect for change in findings.changes)
         return effect.flipped() if place.is_flipped else effect
 
     def is_alike(self, old: Node, new: Node, place: Place) -> bool:
@@ -222,14 +222,14 @@ class Comparison:
         finally:
             del self._open[pair]
 
-    def _compare_properties(self, old: View, new: View, place: Place, found: Findings) -> None:
+    def _compare_properties(self, old: View, new: View, place: Place, findings: Findings) -> None:
         olds, news = old.get("properties", {}), new.get("properties", {})
         rests = old.get("additionalProperties", True), new.get("additionalProperties", True)
         has_patterns = bool(old.get("patternProperties") or new.get("patternProperties"))
         for name in (*news, *(name for name in olds if name not in news)):
             here = place.below(_step(name))
             if name in olds and name in news:
-                self.compare(olds[name], news[name], here, found)
+                self.compare(olds[name], news[name], here, findings)
                 continue
             # If only one schema names it, the other's additionalProperties apply to it.
             before, after = olds.get(name, rests[0]), news.get(name, rests[1])
@@ -243,18 +243,18 @@ class Comparison:
             elif name in olds and effect & Effect.WIDER:
                 why = "other values of this property are accepted now"
             sides = olds.get(name, ABSENT), news.get(name, ABSENT)
-            found.add(here, "property", *sides, effect, why)
+            findings.add(here, "property", *sides, effect, why)
         patterns, others = old.get("patternProperties", {}), new.get("patternProperties", {})
         for pattern in (*others, *(each for each in patterns if each not in others)):
             here = place.below(f".<{pattern}>")
             if pattern in patterns and pattern in others:
-                self.compare(patterns[pattern], others[pattern], here, found)
+                self.compare(patterns[pattern], others[pattern], here, findings)
             else:
                 effect = self._beside_patterns(pattern in others, rests, here)
                 sides = patterns.get(pattern, ABSENT), others.get(pattern, ABSENT)
-                found.add(here, "patternProperties", *sides, effect)
-        self._compare_rest("additionalProperties", old, new, place.below(".*"), found)
-        self._compare_rest("propertyNames", old, new, place.below(".*~"), found)
+                findings.add(here, "patternProperties", *sides, effect)
+        self._compare_rest("additionalProperties", old, new, place.below(".*"), findings)
+        self._compare_rest("propertyNames", old, new, place.below(".*~"), findings)
 
     def _beside_patterns(self, is_new: bool, rests: tuple[Node, Node], place: Place) -> Effect:
         """The effect for a name or pattern that only one schema has, beside patterns.
@@ -266,81 +266,81 @@ class Comparison:
             return Effect.UNDECIDED
         return Effect.NARROWER if is_new else Effect.WIDER
 
-    def _compare_items(self, old: View, new: View, place: Place, found: Findings) -> None:
+    def _compare_items(self, old: View, new: View, place: Place, findings: Findings) -> None:
         olds, news = old.get("prefixItems", []), new.get("prefixItems", [])
         for index in range(max(len(olds), len(news))):
             before = olds[index] if index < len(olds) else old.get("items", True)
             after = news[index] if index < len(news) else new.get("items", True)
-            self.compare(before, after, place.below(f"[{index}]"), found)
+            self.compare(before, after, place.below(f"[{index}]"), findings)
         if len(olds) != len(news):  # "items" now starts at another index
-            found.add(place, "prefixItems", len(olds), len(news), Effect.NONE)
-        self._compare_rest("items", old, new, place.below("[*]"), found)
+            findings.add(place, "prefixItems", len(olds), len(news), Effect.NONE)
+        self._compare_rest("items", old, new, place.below("[*]"), findings)
 
     def _compare_rest(
-        self, keyword: str, old: View, new: View, place: Place, found: Findings
+        self, keyword: str, old: View, new: View, place: Place, findings: Findings
     ) -> None:
         """Compare a schema for all other parts of the value; without it, they may be anything."""
         before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
         if isinstance(before, dict) and isinstance(after, dict):
-            self.compare(before, after, place, found)
+            self.compare(before, after, place, findings)
         elif before is not after:
             effect = self.effect(old.get(keyword, True), new.get(keyword, True), place)
-            found.add(place, keyword, before, after, effect)
+            findings.add(place, keyword, before, after, effect)
 
-    def _compare_contains(self, old: View, new: View, place: Place, found: Findings) -> None:
+    def _compare_contains(self, old: View, new: View, place: Place, findings: Findings) -> None:
         before, after = old.get("contains", ABSENT), new.get("contains", ABSENT)
         if before is ABSENT or after is ABSENT:
             if before is not after:
-                found.add(place, "contains", before, after, by_presence(before, after))
+                findings.add(place, "contains", before, after, by_presence(before, after))
             return
         here = place.below("[?]")
         if "maxContains" not in old and "maxContains" not in new:
-            self.compare(before, after, here, found)
+            self.compare(before, after, here, findings)
         elif not self.is_alike(before, after, here):
             why = "the number of matching items has a lower and an upper limit"
-            found.add(here, "contains", before, after, Effect.UNDECIDED, why=why)
+            findings.add(here, "contains", before, after, Effect.UNDECIDED, why=why)
         for keyword, default, stricter in (("minContains", 1, 1), ("maxContains", _INFINITY, -1)):
             less = new.get(keyword, default) - old.get(keyword, default)
             if less and less == less:  # neither equal nor both infinite
                 effect = Effect.NARROWER if less * stricter > 0 else Effect.WIDER
                 sides = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
-                found.add(place, keyword, *sides, effect)
+                findings.add(place, keyword, *sides, effect)
 
-    def _compare_conditions(self, old: View, new: View, place: Place, found: Findings) -> None:
+    def _compare_conditions(self, old: View, new: View, place: Place, findings: Findings) -> None:
         for keyword in ("not", "if"):
             before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
             if before is ABSENT or after is ABSENT:
                 if before is not after:
-                    found.add(place, keyword, before, after, by_presence(before, after))
+                    findings.add(place, keyword, before, after, by_presence(before, after))
             elif keyword == "not":
-                self.compare(before, after, place.beside(flips=True), found)
+                self.compare(before, after, place.beside(flips=True), findings)
             elif not self.is_alike(before, after, place.beside()):
                 why = "conditions (if) are not analyzed"
-                found.add(place, "if", before, after, Effect.UNDECIDED, why=why)
+                findings.add(place, "if", before, after, Effect.UNDECIDED, why=why)
             else:
                 for branch in ("then", "else"):
                     self.compare(
-                        old.get(branch, True), new.get(branch, True), place.beside(), found
+                        old.get(branch, True), new.get(branch, True), place.beside(), findings
                     )
         olds, news = old.get("dependentSchemas", {}), new.get("dependentSchemas", {})
         for name in (*news, *(each for each in olds if each not in news)):
             if name in olds and name in news:
-                self.compare(olds[name], news[name], place.beside(), found)
+                self.compare(olds[name], news[name], place.beside(), findings)
             else:
                 sides = olds.get(name, ABSENT), news.get(name, ABSENT)
-                found.add(place, "dependentSchemas", *sides, by_presence(*sides))
+                findings.add(place, "dependentSchemas", *sides, by_presence(*sides))
 
-    def _compare_unevaluated(self, old: View, new: View, place: Place, found: Findings) -> None:
+    def _compare_unevaluated(self, old: View, new: View, place: Place, findings: Findings) -> None:
         for keyword, step in (("unevaluatedProperties", ".*"), ("unevaluatedItems", "[*]")):
             before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
             if before is ABSENT or after is ABSENT:
                 if before is not after:
-                    found.add(place, keyword, before, after, by_presence(before, after))
+                    findings.add(place, keyword, before, after, by_presence(before, after))
                 continue
-            if any(not change.is_note for change in found.changes):
+            if any(not change.is_note for change in findings.changes):
                 why = "the unevaluated values depend on other changes at this place"
-                found.add(place, keyword, before, after, Effect.UNDECIDED, why=why)
-            self.compare(before, after, place.below(step), found)
+                findings.add(place, keyword, before, after, Effect.UNDECIDED, why=why)
+            self.compare(before, after, place.below(step), findings)
 
 
 def _step(name: str) -> str:

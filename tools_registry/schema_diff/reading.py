@@ -125,16 +125,16 @@ class Document:
             raise UndecidedError(
                 f"the reference {reference[:100]!r} does not point into the schema"
             )
-        found: Any = self.root
+        target: Any = self.root
         for part in unquote(reference[1:]).split("/")[1:]:
             part = part.replace("~1", "/").replace("~0", "~")
             try:
-                found = found[int(part)] if isinstance(found, list) else found[part]
+                target = target[int(part)] if isinstance(target, list) else target[part]
             except (LookupError, ValueError, TypeError):
                 raise UndecidedError(f"the reference {reference[:100]!r} does not exist") from None
-        if not isinstance(found, dict | bool):
+        if not isinstance(target, dict | bool):
             raise UndecidedError(f"the reference {reference[:100]!r} does not point to a schema")
-        return found
+        return target
 
     def _are_disjoint(self, nodes: list[Node], behind: tuple[int, ...]) -> bool:
         if len(nodes) > 50:  # the number of pairs is quadratic

@@ -125,17 +125,17 @@ def _save(
 
 
 def _conflict(
-    request: TenantRequest, tool: Tool, form: DraftForm, theirs: ToolDraft | None
+    request: TenantRequest, tool: Tool, form: DraftForm, stored: ToolDraft | None
 ) -> HttpResponse:
     """The sent form beside the stored draft; saving it again overwrites the draft deliberately."""
     form.data = request.POST.copy()
-    form.data["revision"] = str(theirs.revision if theirs else 0)
+    form.data["revision"] = str(stored.revision if stored else 0)
     extra = {
         "is_conflict": True,
-        "theirs": theirs,
-        "differing": differing(form.cleaned_data, theirs) if theirs else [],
+        "theirs": stored,
+        "differing": differing(form.cleaned_data, stored) if stored else [],
     }
-    return _page(request, tool, theirs, form, status=409, **extra)
+    return _page(request, tool, stored, form, status=409, **extra)
 
 
 def _page(

@@ -91,14 +91,14 @@ class Command(BaseCommand):
     ) -> Iterator[dict[str, Any]]:
         """Import or preview each tool in a transaction of its own; yields the summaries."""
         progress = Progress(self.stderr, tenant.slug, "tools")
-        for done, entry in enumerate(document.entries, 1):
+        for number, entry in enumerate(document.entries, 1):
             with tenant_scope(tenant.pk):
                 if is_dry_run:
                     [plan] = plan_import(tenant.pk, [entry.read()], as_drafts=way.as_drafts)
                 else:
                     plan = import_tool(tenant, entry.read(), way)
             yield summarize(plan)
-            progress(done, len(document.entries))
+            progress(number, len(document.entries))
 
     def _report(self, summaries: list[dict[str, Any]], *, as_json: bool) -> None:
         counts = count(summaries)
@@ -110,5 +110,5 @@ class Command(BaseCommand):
                 self.stdout.write(f"{one['name'] or one['path']}  {one['status']}")
                 for line in [*one["problems"], *one["steps"], *one["notes"]]:
                     self.stdout.write(f"    {line}")
-        found = [f"{number:,} {status}" for status, number in counts.items() if number]
-        self.stdout.write(", ".join(found) or "the file has no tools")
+        parts = [f"{number:,} {status}" for status, number in counts.items() if number]
+        self.stdout.write(", ".join(parts) or "the file has no tools")
