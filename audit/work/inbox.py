@@ -100,7 +100,7 @@ class InboxEntry:
     differences: list[Difference]
     stored_as: CallDetail | None
     """If sent again: the call it is part of now."""
-    came_back_as: UUID | None
+    rejected_again_as: UUID | None
     answer: str
     """If sent again: the server's answer, as JSON."""
 
@@ -132,7 +132,7 @@ def gather(line: RejectedEvent, *, with_raw: bool, now: datetime) -> InboxEntry:
         stored=stored if with_raw else None,
         differences=_differences(stored, raw) if with_raw else [],
         stored_as=_sent_again(line),
-        came_back_as=refused_as(line) if line.resolution == Resolution.REFUSED else None,
+        rejected_again_as=refused_as(line) if line.resolution == Resolution.REFUSED else None,
         answer=_answer(line) if with_raw else "",
     )
 
@@ -305,12 +305,12 @@ def _differences(stored: StoredEvent | None, raw: bytes) -> list[Difference]:
     """The members in which a conflicting line differs from the event that occupies its slot."""
     if stored is None or stored.raw is None:
         return []
-    ours, theirs = _members(stored.raw), _members(raw)
-    names = [*ours, *(name for name in theirs if name not in ours)]
+    stored_members, rejected_members = _members(stored.raw), _members(raw)
+    names = [*stored_members, *(name for name in rejected_members if name not in stored_members)]
     return [
-        Difference(name, _shown(ours, name), _shown(theirs, name))
+        Difference(name, _shown(stored_members, name), _shown(rejected_members, name))
         for name in names
-        if ours.get(name, ABSENT) != theirs.get(name, ABSENT)
+        if stored_members.get(name, ABSENT) != rejected_members.get(name, ABSENT)
     ]
 
 

@@ -96,10 +96,10 @@ class Declared:
 
     def unlisted(self, value: Any, steps: Sequence[str | None]) -> Iterator[Any]:
         """The values at a path that are not listed there; the step `*` is any member of a map."""
-        found = [(value, self.root)]
+        pairs = [(value, self.root)]
         for step in steps:
             below: list[tuple[Any, Place]] = []
-            for each, place in found:
+            for each, place in pairs:
                 if step is None and isinstance(each, list):
                     inner = self.item(place)
                     below += [(item, inner) for item in each if inner is not None]
@@ -108,8 +108,8 @@ class Declared:
                         known_as, inner = self.member(place, name)
                         if known_as == step and inner is not None:
                             below.append((member, inner))
-            found = below
-        for each, place in found:
+            pairs = below
+        for each, place in pairs:
             if place.values is not None and json_key(each) not in place.values:
                 yield each
 
@@ -164,15 +164,15 @@ class Declared:
         view = self._document.view(node)
         if view == {"not": {}}:
             return frozenset()
-        found = types_of(view)
+        types = types_of(view)
         if not deeper:
-            return found
+            return types
         for one in view.get("allOf", ()):
-            found &= self._types(one, deeper - 1)
+            types &= self._types(one, deeper - 1)
         for word in ("anyOf", "oneOf"):
             if word in view:
-                found &= frozenset().union(*(self._types(one, deeper - 1) for one in view[word]))
-        return found
+                types &= frozenset().union(*(self._types(one, deeper - 1) for one in view[word]))
+        return types
 
     def _values(self, node: Node, deeper: int = DEEPER_MAX) -> frozenset[str] | None:
         key = (id(node), deeper)
@@ -183,36 +183,38 @@ class Declared:
     def _read_values(self, node: Node, deeper: int) -> frozenset[str] | None:
         view = self._document.view(node)
         listed = allowed_values(view)
-        found = None if listed is None else frozenset(listed)
-        if found is None and types_of(view) == {"null"}:
+        values = None if listed is None else frozenset(listed)
+        if values is None and types_of(view) == {"null"}:
             return frozenset(("None",))
         if not deeper:
-            return found
+            return values
         for one in view.get("allOf", ()):
-            found = _both(found, self._values(one, deeper - 1))
+            values = _both(values, self._values(one, deeper - 1))
         for word in ("anyOf", "oneOf"):
             if word in view:
-                found = _both(found, _union([self._values(one, deeper - 1) for one in view[word]]))
-        return found
+                values = _both(
+                    values, _union([self._values(one, deeper - 1) for one in view[word]])
+                )
+        return values
 
 
 def type_names(types: frozenset[str]) -> list[str]:
     """Types as a schema names them, sorted: `integer` and `fraction` become `number`."""
     if types >= TYPES:
         return ["any"]
-    found = types - {"fraction"}
+    names = types - {"fraction"}
     if "fraction" in types:
-        found = (found - {"integer"}) | {"number"}
-    return sorted(found)
+        names = (names - {"integer"}) | {"number"}
+    return sorted(names)
 
 
 def _union(values: list[frozenset[str] | None]) -> frozenset[str] | None:
-    found: frozenset[str] = frozenset()
+    union: frozenset[str] = frozenset()
     for each in values:
         if each is None:
             return None
-        found |= each
-    return found
+        union |= each
+    return union
 
 
 def _both(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:

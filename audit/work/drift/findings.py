@@ -65,9 +65,9 @@ def path_of(steps: Steps) -> str:
 
 def compare(shape: Shape, declared: Declared) -> list[Finding]:
     """The differences: wrong types first, then other values; each kind by number of calls."""
-    found = list(_compare(shape, declared, declared.root, ()))
-    found.sort(key=lambda one: (_ORDER[one.kind], -one.calls, one.path))
-    return found[:FINDINGS_MAX]
+    findings = list(_compare(shape, declared, declared.root, ()))
+    findings.sort(key=lambda one: (_ORDER[one.kind], -one.calls, one.path))
+    return findings[:FINDINGS_MAX]
 
 
 def _compare(shape: Shape, declared: Declared, place: Place, steps: Steps) -> Iterator[Finding]:

@@ -139,14 +139,14 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
         calls = ReplayRange(analysis.tool_name, analysis.since, analysis.until)
         cursor = stored_cursor(analysis.cursor_at, analysis.cursor_id)
         size = min(CHUNK, analysis.call_limit - analysis.read_count)
-        found = calls.before(cursor, size) if size else []
-        read = _fold(analysis, found, deadline)
+        chunk = calls.before(cursor, size) if size else []
+        read = _fold(analysis, chunk, deadline)
         if read:
-            last = found[read - 1]
+            last = chunk[read - 1]
             analysis.cursor_at, analysis.cursor_id = last.started_at, last.invocation_id
         analysis.read_count += read
         analysis.state = JobState.RUNNING
-        if read == len(found) < CHUNK or analysis.read_count >= analysis.call_limit:
+        if read == len(chunk) < CHUNK or analysis.read_count >= analysis.call_limit:
             analysis.state = JobState.DONE
             analysis.finished_at = timezone.now()
         analysis.save()

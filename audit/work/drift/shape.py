@@ -134,15 +134,15 @@ class Fold:
                 known_as, below = self._declared.member(place, name)
             if below is None and not is_name(name):
                 known_as = REST
-            found = shape.members.get(known_as)
-            if found is None:
+            member_shape = shape.members.get(known_as)
+            if member_shape is None:
                 is_separate = below is not None or len(shape.members) < MEMBERS_MAX
                 if not is_separate or self._nodes >= NODES_MAX:
                     shape.beyond.note(self._number, self._call)
                     continue
                 self._nodes += 1
-                found = shape.members[known_as] = Shape()
-            self._add(found, below, member, depth + 1)
+                member_shape = shape.members[known_as] = Shape()
+            self._add(member_shape, below, member, depth + 1)
 
     def _add_items(self, shape: Shape, place: Place | None, value: list[Any], depth: int) -> None:
         if not value:

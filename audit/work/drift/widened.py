@@ -41,30 +41,30 @@ def widened(schema: dict[str, Any], shape: Shape) -> dict[str, Any]:
     """A registered schema with the additional types and fields that were observed."""
     if not _ELSEWHERE.isdisjoint(schema):
         return schema
-    found = dict(schema)
+    wider = dict(schema)
     kinds = [kind for kind in shape.types if kind != REDACTED]
-    if "type" in found and "enum" not in found:
-        named = [found["type"]] if isinstance(found["type"], str) else list(found["type"])
+    if "type" in wider and "enum" not in wider:
+        named = [wider["type"]] if isinstance(wider["type"], str) else list(wider["type"])
         known = {part for name in named for part in _PARTS.get(name, (name,))}
         if any(kind not in known for kind in kinds):
-            found["type"] = _types([*known, *kinds])
-    properties = dict(found.get("properties", {}))
-    is_map = any(isinstance(found.get(word), dict) for word in MAPS)
+            wider["type"] = _types([*known, *kinds])
+    properties = dict(wider.get("properties", {}))
+    is_map = any(isinstance(wider.get(word), dict) for word in MAPS)
     for name, member in shape.members.items():
         known_as = properties.get(name)
         if isinstance(known_as, dict):
             properties[name] = widened(known_as, member)
         elif name == REST:
             for word in MAPS:
-                if found.get(word) is False:
-                    found[word] = observed_schema(member)
+                if wider.get(word) is False:
+                    wider[word] = observed_schema(member)
         elif known_as is None and not is_map:
             properties[name] = observed_schema(member)
     if properties:
-        found["properties"] = properties
-    if shape.items is not None and isinstance(found.get("items"), dict):
-        found["items"] = widened(found["items"], shape.items)
-    return found
+        wider["properties"] = properties
+    if shape.items is not None and isinstance(wider.get("items"), dict):
+        wider["items"] = widened(wider["items"], shape.items)
+    return wider
 
 
 def _types(kinds: list[str]) -> str | list[str]:

@@ -134,19 +134,19 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
             replay.call_count = calls.count(replay.call_limit)
         cursor = stored_cursor(replay.cursor_at, replay.cursor_id)
         size = min(CHUNK, replay.call_limit - replay.read_count)
-        found = calls.before(cursor, size) if size else []
+        chunk = calls.before(cursor, size) if size else []
         try:
-            read = _judge(replay, found, deadline)
+            read = _judge(replay, chunk, deadline)
         except UnusableSchemaError as error:
             read, replay.problem = 0, str(error)
         if read:
-            last = found[read - 1]
+            last = chunk[read - 1]
             replay.cursor_at, replay.cursor_id = last.started_at, last.invocation_id
         replay.read_count += read
         replay.state = JobState.RUNNING
         if replay.problem:
             replay.state = JobState.FAILED
-        elif read == len(found) < CHUNK or replay.read_count >= replay.call_limit:
+        elif read == len(chunk) < CHUNK or replay.read_count >= replay.call_limit:
             replay.state = JobState.DONE
         if replay.state != JobState.RUNNING:
             replay.finished_at = timezone.now()
@@ -171,11 +171,11 @@ def _judge(replay: Replay, calls: Sequence[ReplayedCall], deadline: float) -> in
                 verdict = args.judge(raw_of(events.get(call.start)))
                 tally.add("args", verdict, call.started_on, call.invocation_id)
             read += 1
-            took = time.perf_counter() - began_at
-            if took > EVENT_SECONDS:
+            seconds = time.perf_counter() - began_at
+            if seconds > EVENT_SECONDS:
                 replay.problem = (
-                    f"Validating call {call.invocation_id} took {took:.1f} s: the schemas are too"
-                    " expensive for values as large as these."
+                    f"Validating call {call.invocation_id} took {seconds:.1f} s: the schemas are"
+                    " too expensive for values as large as these."
                 )
                 break
         if replay.problem or time.monotonic() >= deadline:

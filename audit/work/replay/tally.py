@@ -120,15 +120,15 @@ class Tally:
                 count.sample("cured", call)
 
     def _kind(self, side: Side, kind: Kind) -> KindTally | None:
-        found = self._kinds.get((side, kind))
-        if found is None:
+        kind_tally = self._kinds.get((side, kind))
+        if kind_tally is None:
             tally = self.sides[side]
             if len(tally.kinds) >= KINDS_MAX:
                 tally.further += 1
                 return None
-            found = self._kinds[side, kind] = KindTally(*kind)
-            tally.kinds.append(found)
-        return found
+            kind_tally = self._kinds[side, kind] = KindTally(*kind)
+            tally.kinds.append(kind_tally)
+        return kind_tally
 
     def dump(self) -> str:
         """The tally as ASCII JSON: a path may hold characters that PostgreSQL cannot store."""
