@@ -96,11 +96,11 @@ class Agents:
         if rng.random() < 0.05:
             with suppress(Exception):
                 tools.search_docs(f'"{question}')  # the agent forgot a quotation mark
-        found = self._parallel(
+        results = self._parallel(
             lambda: tools.search_docs(question.replace(" ", " OR "), 4),
             lambda: tools.search_docs(question.split()[-1], 3),
         )
-        pages = [hit["page"] for hits in found if hits for hit in hits][:2] or ["README.md"]
+        pages = [hit["page"] for hits in results if hits for hit in hits][:2] or ["README.md"]
         if rng.random() < 0.04:
             pages.append("docs/answers.md")  # which does not exist
         texts = []

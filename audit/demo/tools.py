@@ -113,16 +113,16 @@ def _library_tools(trail: Trail, library: Library, upstream: Upstream) -> _Tools
         call = trail.current()
         upstream.sleep(35 + len(query) * 4)
         try:
-            found = library.search(query, limit)
+            hits = library.search(query, limit)
         except ValueError as error:
             return {
                 "status": "error",
                 "error": {"type": "VALIDATION", "message": str(error), "code": "bad_query"},
                 "meta": {},
             }
-        call.source_counts = {"pages": len(found)}
+        call.source_counts = {"pages": len(hits)}
         call.routing = {"index": "fts5", "profile": "default"}
-        return found
+        return hits
 
     @trail.tool(version="1")
     def read_file(name: str) -> str:
@@ -220,16 +220,16 @@ def _text_tools(trail: Trail, upstream: Upstream) -> _Tools:
     )
     def calculate(expression: str) -> Any:
         """Evaluate an arithmetic expression in a process of its own."""
-        done = subprocess.run(  # noqa: S603  the demo's own expressions
+        completed = subprocess.run(  # noqa: S603  the demo's own expressions
             [sys.executable, "-S", "-I", "-c", _CALCULATION, expression],
             capture_output=True,
             text=True,
             timeout=5,
             check=False,
         )
-        if done.returncode:
-            raise ArithmeticError(done.stderr.strip().rsplit("\n", 1)[-1])
-        return {"expression": expression, "value": json.loads(done.stdout)}
+        if completed.returncode:
+            raise ArithmeticError(completed.stderr.strip().rsplit("\n", 1)[-1])
+        return {"expression": expression, "value": json.loads(completed.stdout)}
 
     @trail.tool(version="1", output_schema=SUMMARY_SCHEMA, on_invalid="strip-extra")
     def summarise_text(text: str, sentences: int = 3) -> Any:
