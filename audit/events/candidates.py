@@ -80,14 +80,14 @@ def read_logged(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading
 
     A line's number is its position plus one. Raises LimitExceededError as `read_lines` does.
     """
-    found = {line.number: event for line in lines if (event := read_finding_event(line.raw))}
-    sent = [line for line in lines if line.number not in found] if found else lines
+    findings = {line.number: event for line in lines if (event := read_finding_event(line.raw))}
+    sent = [line for line in lines if line.number not in findings] if findings else lines
     reading = read_lines(sent, batch_id, now)
-    if not found:
+    if not findings:
         return reading
     raws = {line.number: line.raw for line in lines}
     ends = {each.line: each for each in reading.candidates if each.kind is Kind.END}
-    for number, event in found.items():
+    for number, event in findings.items():
         end = ends.get(event.end_position + 1)
         if end is not None:
             end.finding = Finding(b"", event.violations)

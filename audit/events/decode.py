@@ -115,15 +115,15 @@ def without_auth(raw: bytes) -> tuple[bytes, bool]:
     if b"auth" not in raw and b"\\u" not in raw:
         return raw, False
     parts: list[bytes] = []
-    done = 0
+    copied_to = 0
     try:
         for name, start, end in _members(raw, strict=True):
             if name == "auth" and raw[start:end] != b"null":
-                parts += (raw[done:start], b"null")
-                done = end
+                parts += (raw[copied_to:start], b"null")
+                copied_to = end
     except ValueError:
         return raw.partition(b'"auth"')[0], False
-    return b"".join(parts) + raw[done:], bool(parts)
+    return b"".join(parts) + raw[copied_to:], bool(parts)
 
 
 def _fast(line: bytes) -> wire.WireEvent:
@@ -182,11 +182,11 @@ def _as_wire(event: events.Event) -> wire.WireEvent:
         return wire.StartEvent(**shared, args=msgspec.Raw(b""), traceparent=event.traceparent)
     guard = None
     if event.guard is not None:
-        found = [
+        violations = [
             wire.FoundViolation(each.path, each.code, each.severity, each.expected, each.received)
             for each in event.guard.violations
         ]
-        guard = wire.GuardReport(event.guard.strategy, event.guard.outcome, found)
+        guard = wire.GuardReport(event.guard.strategy, event.guard.outcome, violations)
     return wire.EndEvent(
         **shared,
         ended_at=event.ended_at.isoformat(),

@@ -106,10 +106,11 @@ def judged_output(
     if not judged.violations or not _may_be_marked(raw):
         return judged
     marked = _marked(read.value)
-    found = [each for each in judged.violations if each.path not in marked]
-    if not found or (marked and found == [MORE]):  # the violation may be due to a redacted value
+    unmarked = [each for each in judged.violations if each.path not in marked]
+    if not unmarked or (marked and unmarked == [MORE]):
+        # The violation may be due to a redacted value.
         return Judgement(None, [], judged.steps)
-    return Judgement(False, found, judged.steps)
+    return Judgement(False, unmarked, judged.steps)
 
 
 class Judge:
@@ -188,8 +189,8 @@ def _as_judged(schema: CompiledSchema, read: Value) -> Any:
     return strip(schema.root, read.value)[0] if read.is_stripped else read.value
 
 
-def _kinds(found: Iterable[tuple[str, str]]) -> frozenset[Kind]:
-    return frozenset(_kind(path, code) for path, code in found)
+def _kinds(violations: Iterable[tuple[str, str]]) -> frozenset[Kind]:
+    return frozenset(_kind(path, code) for path, code in violations)
 
 
 def _kind(path: str, code: str) -> Kind:

@@ -189,10 +189,10 @@ class _Judge:
 def _paths_of_violations(event: Any) -> list[str]:
     """The paths of an event's violations, in order; "$" for a violation without a path."""
     guard = event.get("guard") if isinstance(event, dict) else None
-    found = guard.get("violations") if isinstance(guard, dict) else None
-    if not isinstance(found, list):
+    violations = guard.get("violations") if isinstance(guard, dict) else None
+    if not isinstance(violations, list):
         return []
-    paths = [each.get("path") if isinstance(each, dict) else None for each in found]
+    paths = [each.get("path") if isinstance(each, dict) else None for each in violations]
     return [path if isinstance(path, str) else "$" for path in paths]
 
 
