@@ -113,10 +113,10 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
 
 
 def _noting(
-    found: Iterator[tuple[EntryLine, bytes]], missing: list[Run]
+    entries: Iterator[tuple[EntryLine, bytes]], missing: list[Run]
 ) -> Iterator[tuple[EntryLine, bytes]]:
     """Pass the entries on; add to `missing` the runs of entries without a payload."""
-    for line, raw in found:
+    for line, raw in entries:
         if line.kind is None:
             if missing and missing[-1][1] == line.index:
                 missing[-1] = missing[-1][0], line.index + 1
@@ -141,18 +141,18 @@ def _batches(tenant_id: UUID, name: str, **parameters: Any) -> Iterator[StoredBa
     after_index, after_id = -1, _FIRST_ID
     while True:
         with tenant_scope(tenant_id):
-            found = run(
+            rows = run(
                 name,
                 after_index=after_index,
                 after_id=after_id,
                 batch_limit=_BATCHES,
                 **parameters,
             )
-        for row in found:
+        for row in rows:
             yield StoredBatch(*row)
-        if len(found) < _BATCHES:
+        if len(rows) < _BATCHES:
             return
-        after_id, _, after_index, *_ = found[-1]
+        after_id, _, after_index, *_ = rows[-1]
 
 
 def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
@@ -221,9 +221,9 @@ def _declaring(
 
 def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) -> list[Declared]:
     """The entries that declare some of these payloads as erased."""
-    found: list[Declared] = []
+    declarations: list[Declared] = []
     if not missing:
-        return found
+        return declarations
     for batch in _batches(
         tenant_id, "evidence_own_batches", first_index=first_index, end_index=size
     ):
@@ -237,8 +237,8 @@ def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) 
             if any(
                 begin < run[1] and run[0] < end for begin, end in erased.ranges for run in missing
             ):
-                found.append((line, raw, erased))
-    return found
+                declarations.append((line, raw, erased))
+    return declarations
 
 
 def _covers(declared: list[Declared], missing: list[Run]) -> bool:
@@ -273,9 +273,9 @@ def _versions(tenant_id: UUID, of: TimeRange) -> tuple[list[RegisteredVersion], 
     Keeps the newest ones. Also returns how many older ones are left out.
     """
     with tenant_scope(tenant_id):
-        found = run("evidence_versions", before=of.end, byte_limit=_VERSION_BYTES)
+        rows = run("evidence_versions", before=of.end, byte_limit=_VERSION_BYTES)
     versions = []
-    for name, number, digest, description, takes, gives, *more in reversed(found):
+    for name, number, digest, description, takes, gives, *more in reversed(rows):
         trusted, ephemeral, on_collision, created_at, user, key, _ = more
         versions.append(
             RegisteredVersion(
@@ -292,4 +292,4 @@ def _versions(tenant_id: UUID, of: TimeRange) -> tuple[list[RegisteredVersion], 
                 published_by=user or key,
             )
         )
-    return versions, found[0][-1] - len(found) if found else 0
+    return versions, rows[0][-1] - len(rows) if rows else 0

@@ -50,9 +50,9 @@ def newest_checkpoint(epoch: int | None = None) -> tuple[int, str, int]:
 
     Raises NotSignedError.
     """
-    found = run("evidence_head", epoch=epoch)
-    if not found:
+    rows = run("evidence_head", epoch=epoch)
+    if not rows:
         raise NotSignedError(
             "This ledger is not signed yet. The worker signs new entries within a minute."
         )
-    return found[0][0], found[0][1], found[0][2]
+    return rows[0][0], rows[0][1], rows[0][2]
