@@ -113,11 +113,11 @@ class Deltas:
     @property
     def hours(self) -> dict[RollupKey, RollupDelta]:
         """The sums of the quarters by hour. Most requests have a single quarter."""
-        found: dict[RollupKey, RollupDelta] = {}
+        by_hour: dict[RollupKey, RollupDelta] = {}
         for (day, at_us, tool, version), delta in self.quarters.items():
             key = (day, at_us - at_us % HOUR_US, tool, version)
-            found[key] = found[key] + delta if key in found else delta
-        return found
+            by_hour[key] = by_hour[key] + delta if key in by_hour else delta
+        return by_hour
 
 
 def derive(rows: Iterable[Changed], *, withdrawn: Iterable[Changed] = ()) -> Deltas:

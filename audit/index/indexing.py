@@ -139,7 +139,7 @@ class Indexing:
         return self._effects.in_spans
 
     @property
-    def found(self) -> list[Candidate]:
+    def with_findings(self) -> list[Candidate]:
         """The new end events in which the server found violations."""
         return [end for _, end in self._effects.completed if end.finding is not None]
 
@@ -206,13 +206,13 @@ class Indexing:
         taken: list[tuple[Call, Candidate]] = []
         for call in calls:
             row = changed.get(call.key)
-            for candidate, took in (
+            for candidate, is_taken in (
                 (call.start, row is not None and row.took_start),
                 (call.end, row is not None and row.took_end),
             ):
                 if candidate is None:
                     continue
-                if took:
+                if is_taken:
                     self._take(candidate, is_new=True)
                 else:
                     taken.append((call, candidate))
@@ -228,17 +228,17 @@ class Indexing:
 
     def _fuller(self, calls: Sequence[Call], candidates: set[Candidate]) -> list[Call]:
         """The calls with both events in `candidates`. A single event is a conflict."""
-        found = []
+        complete = []
         for call in calls:
             events = [each for each in (call.start, call.end) if each in candidates]
             if len(events) == 2:
-                found.append(call)
+                complete.append(call)
             for candidate in events:
                 if len(events) == 2:
                     self._take(candidate, is_new=True)
                 else:
                     self._refuse(candidate, *_CONFLICT)
-        return found
+        return complete
 
     def absorb(self, accounts: Iterable[Candidate]) -> None:
         """Withdraw stored calls whose spans these accounts contain as parts of another call.

@@ -92,7 +92,7 @@ def apply(partitions: Iterable[Partition], using: str = OWNER) -> list[Partition
     An existing partition stays as it is. If a lock is not free, because somebody reads the table
     for long (a backup does), it stops there: waiting would block the intake.
     """
-    made = []
+    created = []
     for partition in partitions:
         try:
             _make(partition, using)
@@ -100,8 +100,8 @@ def apply(partitions: Iterable[Partition], using: str = OWNER) -> list[Partition
             if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
                 raise
             break
-        made.append(partition)
-    return made
+        created.append(partition)
+    return created
 
 
 def _make(partition: Partition, using: str) -> None:

@@ -112,15 +112,15 @@ def violations(end: Candidate) -> Iterator[tuple[str, ...]]:
         how = (event.guard.strategy, event.guard.outcome, "executor")
     elif end.finding is not None:
         listed = end.finding.violations
-    for found in listed:
-        path = found.path[:TEXT_MAX]
+    for violation in listed:
+        path = violation.path[:TEXT_MAX]
         yield (
             path,
             _INDEX.sub("[*]", path),
-            found.code,
-            found.severity,
-            found.expected[:TEXT_MAX],
-            found.received[:TEXT_MAX],
+            violation.code,
+            violation.severity,
+            violation.expected[:TEXT_MAX],
+            violation.received[:TEXT_MAX],
             *how,
         )
 
@@ -128,7 +128,7 @@ def violations(end: Candidate) -> Iterator[tuple[str, ...]]:
 def _ending(end: Candidate) -> Ending:
     event = end.event
     assert isinstance(event, wire.EndEvent)
-    found = () if end.finding is None else end.finding.violations
+    server_violations = () if end.finding is None else end.finding.violations
     guard, output = event.guard, event.output
     failure = output.error if output is not None and output.status == "error" else None
     guard_failed = guard is not None and guard.outcome in ("failed", "error-result")
@@ -150,7 +150,7 @@ def _ending(end: Candidate) -> Ending:
         meta.attempt if failure.attempt is None and meta is not None else failure.attempt,
         guard.strategy if guard is not None else None,
         guard.outcome if guard is not None else None,
-        len(guard.violations) if guard is not None else len(found),
+        len(guard.violations) if guard is not None else len(server_violations),
         (usage.prompt or 0) if usage is not None else 0,
         (usage.completion or 0) if usage is not None else 0,
         meta.cache_hit if meta is not None else None,

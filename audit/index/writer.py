@@ -133,10 +133,10 @@ class IndexWriter(Statements):
                 row.started_us,
                 row.tool_name,
                 row.tool_version,
-                *found,
+                *violation,
             )
             for row, end in completed
-            for ordinal, found in enumerate(violations(end))
+            for ordinal, violation in enumerate(violations(end))
         ]
         if not rows:
             return

@@ -123,9 +123,9 @@ class Admission:
         try:
             yield
         finally:
-            took = time.monotonic() - began
+            seconds = time.monotonic() - began
             with self._lock:
-                self._mean_s += _WEIGHT * (took - self._mean_s)
+                self._mean_s += _WEIGHT * (seconds - self._mean_s)
                 self._is_stuck = False
                 self._slots_left += 1
                 _take(self._held, tenant_id)

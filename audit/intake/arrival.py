@@ -116,7 +116,7 @@ def _finding(check: Check, violations: list[Violation]) -> Finding:
     shown = violations[:VIOLATIONS_MAX]
     if violations[-1] is MORE:
         shown[-1] = MORE
-    found = [
+    listed = [
         {
             "path": each.path[:_TEXT_MAX],
             "code": each.code,
@@ -131,7 +131,7 @@ def _finding(check: Check, violations: list[Violation]) -> Finding:
         "tool_version": check.version,
         "digest": check.digest,
         "found_count": len(violations),
-        "violations": found,
+        "violations": listed,
     }
     return read_finding(json.dumps(members).encode())
 

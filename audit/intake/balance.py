@@ -85,11 +85,11 @@ class Balance:
         a quarter. With two senders here and one there, moving one gains nothing.
         """
         before, self._seen = self._seen, self._request_seconds(now)
-        took = now - self._checked_at
-        if self._name not in before or took > _STALE_S:
+        elapsed = now - self._checked_at
+        if self._name not in before or elapsed > _STALE_S:
             return 0
         means = {
-            name: (seconds - before[name]) / took
+            name: (seconds - before[name]) / elapsed
             for name, seconds in self._seen.items()
             if name in before
         }
@@ -97,14 +97,14 @@ class Balance:
 
     def _request_seconds(self, now: float) -> dict[str, float]:
         """Total seconds of requests until `now`, by name of the processes that are alive."""
-        found = {self._name: self._request_s + self._at_work * (now - self._counted_at)}
+        totals = {self._name: self._request_s + self._at_work * (now - self._counted_at)}
         if self._file is None:
-            return found
+            return totals
         for path in self._folder.glob("[!.]*"):
             if path.name != self._name and (figures := _figures_of(path)) is not None:
                 request_s, at_work, counted_at = figures
-                found[path.name] = request_s + at_work * (now - counted_at)
-        return found
+                totals[path.name] = request_s + at_work * (now - counted_at)
+        return totals
 
 
 def _held(path: Path) -> mmap.mmap | None:

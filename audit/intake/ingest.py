@@ -252,7 +252,7 @@ class _Recording:
         logged: dict[UUID, list[Candidate]] = {request.batch.id: [] for request in requests}
         for batch_id, events in by_batch(indexing.apply(candidates)):
             logged[batch_id] += events
-        for end in indexing.found:
+        for end in indexing.with_findings:
             logged[end.batch_id].append(finding_event(end, self._now))
         accounts = join_executors(self._writer, indexing.in_spans, INDEX_DAYS.missing, self._now)
         indexing.absorb(accounts)

@@ -169,11 +169,11 @@ def count_lags(ended_us: Sequence[int], received_us: int) -> None:
     if not ended_us:
         return
     lags_s = [(received_us - each) / 1_000_000 for each in ended_us]
-    found = Counter(bisect_left(LAGS_S, lag) for lag in lags_s)
+    by_bound = Counter(bisect_left(LAGS_S, lag) for lag in lags_s)
     so_far = 0
     amounts: dict[str, float] = {}
     for place, bound in enumerate((*LAGS_S, "+Inf")):
-        so_far += found[place]
+        so_far += by_bound[place]
         amounts[f'tooltrail_event_lag_seconds_bucket{{le="{bound}"}}'] = so_far
     amounts["tooltrail_event_lag_seconds_sum"] = sum(lag for lag in lags_s if lag > 0)
     amounts["tooltrail_event_lag_seconds_count"] = len(lags_s)

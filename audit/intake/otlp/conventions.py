@@ -169,14 +169,14 @@ def read_facts(span: Span, convention: Convention) -> Facts:
 
 def read_context(span: Span) -> dict[str, str]:
     """The `context` members in a span, such as agent, conversation and model."""
-    found: dict[str, tuple[int, str]] = {}
+    best: dict[str, tuple[int, str]] = {}
     for attribute, value in span.attributes.items():
         place = _CONTEXT_OF.get(attribute)
         if place is not None and value and isinstance(value, str):
             name, rank = place
-            if name not in found or rank < found[name][0]:
-                found[name] = rank, value
-    return {name: found[name][1] for name in CONTEXT if name in found}
+            if name not in best or rank < best[name][0]:
+                best[name] = rank, value
+    return {name: best[name][1] for name in CONTEXT if name in best}
 
 
 def first_text(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:

@@ -113,7 +113,7 @@ def days_around(started_us: int) -> set[int]:
 
 def find_calls(writer: Statements, wanted: Wanted) -> list[Known]:
     """The stored ones of the wanted spans. One statement per day."""
-    found: dict[UUID, Known] = {}
+    by_span: dict[UUID, Known] = {}
     for day, (own, own_and_above) in sorted(wanted.items()):
         for row in writer.run(
             "known_spans",
@@ -124,8 +124,8 @@ def find_calls(writer: Statements, wanted: Wanted) -> list[Known]:
             span_uuid, parent_uuid, invocation_id, started_at, name, call_id, scope, kind = row
             identity = Identity(name, scope, kind, call_id)
             started_us = microseconds(started_at)
-            found[span_uuid] = Known(span_uuid, parent_uuid, invocation_id, started_us, identity)
-    return list(found.values())
+            by_span[span_uuid] = Known(span_uuid, parent_uuid, invocation_id, started_us, identity)
+    return list(by_span.values())
 
 
 def _wanted(calls: Sequence[ToolCall]) -> Wanted:
@@ -149,13 +149,15 @@ def executors_among(writer: Statements, known: Sequence[Known]) -> set[UUID]:
 
     Looks up the calls of which neither the first span nor the executor's row is in `known`.
     """
-    found = {each.invocation_id for each in known if each.is_executor}
-    settled = found | {each.span_uuid for each in known}
+    executors = {each.invocation_id for each in known if each.is_executor}
+    settled = executors | {each.span_uuid for each in known}
     wanted: Wanted = {}
     for each in known:
         if each.invocation_id not in settled:
             wanted.setdefault(each.started_us // DAY_US, (set(), set()))[1].add(each.invocation_id)
-    return found | {each.invocation_id for each in find_calls(writer, wanted) if each.is_executor}
+    return executors | {
+        each.invocation_id for each in find_calls(writer, wanted) if each.is_executor
+    }
 
 
 def _spans_to_add(
@@ -197,12 +199,12 @@ def _spans_to_add(
         days=arrays.days(list(wanted.values())),
     )
     places = [(end_batch_id, end_pos) for *_, end_batch_id, end_pos in slots]
-    found: dict[tuple[str, str], Span] = {}
+    spans: dict[tuple[str, str], Span] = {}
     for event in read_events(current_tenant_id(), places).values():
         source = _EVENT.decode(event.raw).otlp if event.raw is not None else None
         if source is not None:
-            found |= {span.key: span for span in (source.span, *source.merged)}
-    return list(found.values())
+            spans |= {span.key: span for span in (source.span, *source.merged)}
+    return list(spans.values())
 
 
 def _name_as_stored(
@@ -219,8 +221,8 @@ def _name_as_stored(
     }
     for call in calls:
         executor = _executor_of(call, by_uuid, below, executors) if executors else None
-        found = (by_uuid.get(_uuid(facts.span)) for facts in call.facts)
-        first = executor or next(filter(None, found), None)
+        stored = (by_uuid.get(_uuid(facts.span)) for facts in call.facts)
+        first = executor or next(filter(None, stored), None)
         if first is None:
             continue
         call.invocation_id = first.invocation_id

@@ -141,12 +141,12 @@ def _attributes(holder: _Object) -> dict[str, Any]:
 
 
 def _pairs(pairs: list[Any], depth: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for pair in pairs:
         if not isinstance(pair, dict):
             raise _MalformedError("an attribute is not an object")
-        found[_text(pair, "key")] = _value(pair.get("value"), depth)
-    return found
+        attributes[_text(pair, "key")] = _value(pair.get("value"), depth)
+    return attributes
 
 
 def _value(value: Any, depth: int) -> Any:
@@ -154,18 +154,18 @@ def _value(value: Any, depth: int) -> Any:
         return None
     if not isinstance(value, dict) or not depth:
         raise _MalformedError("an attribute's value is not an object, or nested too deeply")
-    for name, found in value.items():
+    for name, content in value.items():
         match name:
             case "stringValue" | "bytesValue":
                 return _text(value, name)
             case "boolValue":
-                if isinstance(found, bool):
-                    return found
+                if isinstance(content, bool):
+                    return content
                 raise _MalformedError("boolValue is neither true nor false")
             case "intValue":
                 return _integer(value, name)
             case "doubleValue":
-                return _double(found)
+                return _double(content)
             case "arrayValue":
                 values = _list(_object(value, name), "values")
                 return [_value(each, depth - 1) for each in values]
@@ -186,37 +186,37 @@ def _texts(value: Any) -> list[str]:
 
 
 def _object(holder: _Object, name: str) -> _Object:
-    found = holder.get(name)
-    if found is None:
+    value = holder.get(name)
+    if value is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise _MalformedError(f"{name} is not an object")
-    return found
+    return value
 
 
 def _list(holder: _Object, name: str) -> list[Any]:
-    found = holder.get(name)
-    if found is None:
+    value = holder.get(name)
+    if value is None:
         return []
-    if not isinstance(found, list):
+    if not isinstance(value, list):
         raise _MalformedError(f"{name} is not an array")
-    return found
+    return value
 
 
 def _objects(holder: _Object, name: str) -> list[_Object]:
-    found = _list(holder, name)
-    if not all(isinstance(each, dict) for each in found):
+    items = _list(holder, name)
+    if not all(isinstance(each, dict) for each in items):
         raise _MalformedError(f"{name} has an item that is not an object")
-    return found
+    return items
 
 
 def _text(holder: _Object, name: str) -> str:
-    found = holder.get(name)
-    if found is None:
+    value = holder.get(name)
+    if value is None:
         return ""
-    if not isinstance(found, str):
+    if not isinstance(value, str):
         raise _MalformedError(f"{name} is not a string")
-    return found
+    return value
 
 
 def _hex(holder: _Object, name: str) -> str:
@@ -227,23 +227,23 @@ def _hex(holder: _Object, name: str) -> str:
 
 
 def _integer(holder: _Object, name: str) -> int:
-    found = holder.get(name)
-    if found is None:
+    value = holder.get(name)
+    if value is None:
         return 0
-    is_number = isinstance(found, float) and found.is_integer()
-    if is_number or (isinstance(found, str) and _INTEGER.fullmatch(found)):
-        found = int(found)
-    if not isinstance(found, int) or isinstance(found, bool) or not -(2**63) <= found < 2**64:
+    is_number = isinstance(value, float) and value.is_integer()
+    if is_number or (isinstance(value, str) and _INTEGER.fullmatch(value)):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**64:
         raise _MalformedError(f"{name} is not a 64-bit integer")
-    return found
+    return value
 
 
-def _double(found: Any) -> Any:
-    if isinstance(found, int | float) and not isinstance(found, bool):
+def _double(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
         try:
-            return float(found)
+            return float(value)
         except OverflowError:
             raise _MalformedError("doubleValue is too large") from None
-    if found in ("NaN", "Infinity", "-Infinity"):
-        return found  # JSON has no such numbers, so the text stays
+    if value in ("NaN", "Infinity", "-Infinity"):
+        return value  # JSON has no such numbers, so the text stays
     raise _MalformedError("doubleValue is not a number")

@@ -114,14 +114,14 @@ def _value(value: common_pb2.AnyValue) -> Any:
     kind = value.WhichOneof("value")
     if kind is None:
         return None
-    found = getattr(value, kind)
+    content = getattr(value, kind)
     if kind == "bytes_value":
-        return base64.b64encode(found).decode()
+        return base64.b64encode(content).decode()
     if kind == "array_value":
-        return [_value(each) for each in found.values]
+        return [_value(each) for each in content.values]
     if kind == "kvlist_value":
-        return _attributes(found.values)
-    return found
+        return _attributes(content.values)
+    return content
 
 
 class _Walk:
@@ -175,15 +175,15 @@ class _Walk:
 
     def _parsed(self, start: int, end: int, field: int, message: Any) -> Any:
         # If the field occurs several times, its values are merged, as protobuf requires.
-        found = message()
+        parsed = message()
         for at, until in self.members(start, end, field):
             if until - at > MAX_SPAN_BYTES:
                 raise LimitExceededError("too_large", "a resource or scope is larger than 1 MiB")
             try:
-                found.MergeFromString(self.body[at:until].tobytes())
+                parsed.MergeFromString(self.body[at:until].tobytes())
             except DecodeError as error:
                 raise UnreadableTraceError(f"a {message.__name__} is unreadable: {error}") from None
-        return found
+        return parsed
 
     def _varint(self, at: int, end: int) -> tuple[int, int]:
         value = 0
