@@ -71,10 +71,10 @@ def disagreements(
     `entered` maps the index of each action entry to its raw bytes. `end_index` is exclusive.
     One query; needs the tenant's scope.
     """
-    found = Action.objects.filter(
+    stored = Action.objects.filter(
         tenant_id=tenant_id, ledger_index__gte=first_index, ledger_index__lt=end_index
     )
-    rows = {action.ledger_index: action for action in found}
+    rows = {action.ledger_index: action for action in stored}
     for index, raw in entered.items():
         action = rows.pop(index, None)
         if action is None:

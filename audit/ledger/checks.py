@@ -89,8 +89,8 @@ def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> b
 
 def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
     with tenant_scope(tenant_id):
-        found = LedgerCheck.objects.for_tenant(tenant_id).filter(id=pk)
-        check = found.select_for_update().first()
+        matches = LedgerCheck.objects.for_tenant(tenant_id).filter(id=pk)
+        check = matches.select_for_update().first()
         if check is None or check.state not in UNDER_WAY:
             return False
         reading = _Reading(check)

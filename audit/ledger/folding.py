@@ -97,7 +97,7 @@ def _joined(size: int, read: Iterable[tuple[int, int, bytes]]) -> bytes:
 
 
 def _stored(tenant_id: UUID, tile: Tile) -> bytes:
-    found = run(
+    rows = run(
         "tiles",
         tenant_id=tenant_id,
         using=KEEPER,
@@ -105,7 +105,7 @@ def _stored(tenant_id: UUID, tile: Tile) -> bytes:
         indexes=arrays.bigints([tile.index]),
         widths=arrays.ints([tile.width]),
     )
-    data: bytes = found[0][2] if found else b""
+    data: bytes = rows[0][2] if rows else b""
     if len(data) != tile.width * HASH_LENGTH:
         raise LogBrokenError(f"{tile.path} does not have the width that its neighbours require")
     return data

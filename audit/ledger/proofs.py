@@ -79,8 +79,8 @@ class CheckpointPage:
 
 def newest_checkpoint() -> LedgerCheckpoint | None:
     """The newest signed checkpoint of the tenant's log; None without one."""
-    found = LedgerCheckpoint.objects.for_tenant(current_tenant_id())
-    return found.order_by("-epoch", "-size").first()
+    checkpoints = LedgerCheckpoint.objects.for_tenant(current_tenant_id())
+    return checkpoints.order_by("-epoch", "-size").first()
 
 
 def checkpoint_of(size: int) -> LedgerCheckpoint:
@@ -93,16 +93,19 @@ def checkpoint_of(size: int) -> LedgerCheckpoint:
 
 def checkpoint_page(before: tuple[int, int] | None, size: int) -> CheckpointPage:
     """A page of checkpoints older than `before` (epoch, size); without it, the newest."""
-    found = LedgerCheckpoint.objects.for_tenant(current_tenant_id())
+    checkpoints = LedgerCheckpoint.objects.for_tenant(current_tenant_id())
     if before is not None:
         epoch, at = before
         # Two ranges of the key, as the ORM cannot compare rows.
-        same, earlier = found.filter(epoch=epoch, size__lt=at), found.filter(epoch__lt=epoch)
+        same, earlier = (
+            checkpoints.filter(epoch=epoch, size__lt=at),
+            checkpoints.filter(epoch__lt=epoch),
+        )
         page = list(same.order_by("-size")[: size + 1])
         if len(page) <= size:
             page += earlier.order_by("-epoch", "-size")[: size + 1 - len(page)]
     else:
-        page = list(found.order_by("-epoch", "-size")[: size + 1])
+        page = list(checkpoints.order_by("-epoch", "-size")[: size + 1])
     shown = page[:size]
     older = (shown[-1].epoch, shown[-1].size) if len(page) > size else None
     return CheckpointPage(shown, older, page[size] if older else None)
@@ -183,6 +186,6 @@ def origins() -> list[str]:
 def _epochs() -> Iterator[QuerySet[LedgerCheckpoint]]:
     """The checkpoints of each epoch, newest epoch first, so that queries use the whole key."""
     newest = newest_checkpoint()
-    found = LedgerCheckpoint.objects.for_tenant(current_tenant_id())
+    checkpoints = LedgerCheckpoint.objects.for_tenant(current_tenant_id())
     for epoch in range(-1 if newest is None else newest.epoch, -1, -1):
-        yield found.filter(epoch=epoch)
+        yield checkpoints.filter(epoch=epoch)

@@ -74,13 +74,13 @@ def remake(batch: StoredBatch) -> list[Remade]:
     naming = None if batch.is_own else _Naming(batch, [raw for _, raw in events])
     remade = []
     for position, ((salt, raw), leaf) in enumerate(zip(events, leaves, strict=True)):
-        found = None
+        entry = None
         if raw:
             made = _Made(leaf, received_us, len(raw), commit_of(salt, raw))
-            found = (
+            entry = (
                 _find_own(raw, made.entry) if naming is None else naming.find(position, made.entry)
             )
-        remade.append(Remade(found, leaf, salt, raw))
+        remade.append(Remade(entry, leaf, salt, raw))
     return remade
 
 

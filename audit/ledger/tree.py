@@ -77,7 +77,7 @@ class StoredTree:
         missing = [tile for tile in tiles if (tile.level, tile.index) not in self._known]
         if not missing:
             return
-        found = run(
+        rows = run(
             "tiles",
             tenant_id=self._tenant_id,
             using=self._using,
@@ -86,4 +86,4 @@ class StoredTree:
             widths=arrays.ints([tile.width for tile in missing]),
         )
         self._known |= {(tile.level, tile.index): b"" for tile in missing}
-        self._known |= {(level, index): hashes for level, index, hashes in found}
+        self._known |= {(level, index): hashes for level, index, hashes in rows}
