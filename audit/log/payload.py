@@ -135,14 +135,14 @@ def read_events(
         .filter(batch_on__in={batch_day(each) for each in wanted}, batch_id__in=wanted.keys())
         .values_list("batch_id", "received_at", "first_index", "event_count", "payload")
     )
-    found: dict[tuple[UUID, int], StoredEvent] = {}
+    stored: dict[tuple[UUID, int], StoredEvent] = {}
     for batch_id, received_at, first_index, event_count, payload in batches:
         events = None if payload is None else unpack(bytes(payload))
         for position in wanted[batch_id]:
             if not 0 <= position < event_count:
                 continue
             salt, raw = (b"", b"") if events is None else events[position]
-            found[batch_id, position] = StoredEvent(
+            stored[batch_id, position] = StoredEvent(
                 raw or None, first_index + position, received_at, salt or None
             )
-    return found
+    return stored
