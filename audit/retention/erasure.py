@@ -101,10 +101,10 @@ def cancel_erasure(tenant: Tenant, user: User, pk: UUID, now: datetime) -> bool:
 
     Returns False if there is nothing to stop.
     """
-    found = Erasure.objects.for_tenant(tenant.id).filter(
+    stoppable = Erasure.objects.for_tenant(tenant.id).filter(
         id=pk, state__in=(*UNDER_WAY, ErasureState.COUNTED)
     )
-    cancelled = found.update(state=ErasureState.CANCELLED, finished_at=now)
+    cancelled = stoppable.update(state=ErasureState.CANCELLED, finished_at=now)
     if cancelled:
         record_action(tenant, user, "erasure.cancel", str(pk))
     return bool(cancelled)
@@ -197,8 +197,8 @@ def _run_chunk(tenant_id: UUID, pk: UUID, targets: set[UUID]) -> bool:
     lock_record(tenant_id, using=KEEPER)
     # The step of the locked row counts: another worker may have advanced it since it was read.
     if erasure.step != "calls" and not targets:
-        found = run("erasure_targets", erasure_id=pk, using=KEEPER)
-        targets.update(row[0] for row in found)
+        rows = run("erasure_targets", erasure_id=pk, using=KEEPER)
+        targets.update(row[0] for row in rows)
     chunk = Chunk(erasure, is_dry, holds_in_force(tenant_id, using=KEEPER), targets)
     steps: dict[str, Callable[[], None]] = {
         "calls": chunk.calls,

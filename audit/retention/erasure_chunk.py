@@ -77,7 +77,7 @@ class Chunk:
     def calls(self) -> None:
         """Remove the events of the next calls, and blank these calls in the index."""
         erasure = self._erasure
-        found = run(
+        rows = run(
             "erasure_next_calls",
             using=KEEPER,
             erasure_id=erasure.id,
@@ -85,15 +85,15 @@ class Chunk:
             id=erasure.cursor_id,
             row_limit=_CALLS,
         )
-        if not found:
+        if not rows:
             go_to_log(erasure, using=KEEPER)
             return
-        erasure.cursor_at, erasure.cursor_id = found[-1]
+        erasure.cursor_at, erasure.cursor_id = rows[-1]
         locked = run(
             "erasure_lock_calls",
             using=KEEPER,
-            days=arrays.days(sorted({microseconds(at) // DAY_US for at, _ in found})),
-            invocation_ids=arrays.uuids([pk for _, pk in found]),
+            days=arrays.days(sorted({microseconds(at) // DAY_US for at, _ in rows})),
+            invocation_ids=arrays.uuids([pk for _, pk in rows]),
         )
         free = [call for call in (_LockedCall(*row) for row in locked) if not call.is_held]
         removed, left = self._remove_events_of(free)
@@ -136,30 +136,30 @@ class Chunk:
     def log(self) -> None:
         """Remove the calls' other events from the next batches."""
         erasure = self._erasure
-        found = run(
+        rows = run(
             "erasure_next_batches",
             using=KEEPER,
             next_index=erasure.next_index,
             end_index=erasure.end_index,
             batch_limit=_BATCHES,
         )
-        if not found:
+        if not rows:
             erasure.step, erasure.cursor_at, erasure.cursor_id = "inbox", None, None
             return
-        erasure.next_index = found[-1][1]
-        self._tell(self._remove([row[0] for row in found], self._keeping_others))
+        erasure.next_index = rows[-1][1]
+        self._tell(self._remove([row[0] for row in rows], self._keeping_others))
 
     def inbox(self) -> None:
         """Blank the next rejected lines that mention the calls; end the erasure after the last."""
         erasure = self._erasure
         assert erasure.first_started_at is not None
-        found = run(
+        lines = run(
             "erasure_next_lines",
             using=KEEPER,
             after=erasure.cursor_id or first_id_of(erasure.first_started_at - _EARLY),
             row_limit=_LINES,
         )
-        ids = [pk for pk, raw, at in found if self._is_ours(raw, at)]
+        ids = [pk for pk, raw, at in lines if self._is_ours(raw, at)]
         if self._is_dry:
             erasure.line_count += len(ids)
         elif ids:
@@ -169,8 +169,8 @@ class Chunk:
                 ids=arrays.uuids(ids),
             )
             erasure.erased_lines += len(ids)
-        if len(found) == _LINES:
-            erasure.cursor_id = found[-1][0]
+        if len(lines) == _LINES:
+            erasure.cursor_id = lines[-1][0]
             return
         erasure.state = ErasureState.COUNTED if self._is_dry else ErasureState.DONE
         erasure.finished_at = timezone.now()
@@ -201,7 +201,7 @@ class Chunk:
         """Whether a rejected line mentions one of the calls and no hold covers it."""
         if covers_line(self._holds, raw, received_at):
             return False
-        if any(UUID(found.decode()) in self._targets for found in _ID.findall(raw)):
+        if any(UUID(match.decode()) in self._targets for match in _ID.findall(raw)):
             return True
         candidate = candidate_of(raw, received_at)  # an ADK event does not contain its id as text
         return candidate is not None and candidate.invocation_id in self._targets

@@ -137,13 +137,13 @@ def declare(
 
 def merged(ranges: Iterable[Run]) -> list[Run]:
     """The same ranges sorted, with overlapping and adjacent ones joined."""
-    found: list[Run] = []
+    joined: list[Run] = []
     for begin, end in sorted(ranges):
-        if found and begin <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
         else:
-            found.append((begin, end))
-    return found
+            joined.append((begin, end))
+    return joined
 
 
 def _left(batch: StoredBatch, positions: Collection[int]) -> bytes | None:

@@ -108,10 +108,10 @@ def covers_line(holds: Sequence[LegalHold], raw: bytes, received_at: datetime) -
 def candidate_of(raw: bytes, received_at: datetime) -> Candidate | None:
     """A line read as a call's event that arrived alone at that time; None if it is not one."""
     try:
-        found = read_lines([Line(1, raw)], UUID(int=0), received_at).candidates
+        candidates = read_lines([Line(1, raw)], UUID(int=0), received_at).candidates
     except LimitExceededError:
         return None
-    return found[0] if found and isinstance(found[0].event, wire.CallEvent) else None
+    return candidates[0] if candidates and isinstance(candidates[0].event, wire.CallEvent) else None
 
 
 def _covers(hold: LegalHold, has: Callable[[str, str], bool], moments: Iterable[datetime]) -> bool:

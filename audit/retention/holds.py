@@ -135,11 +135,11 @@ def lock_record(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> int:
     Waits for others that hold the lock. `erased_to` is how far retention has come. Creates the
     tenant's settings if there are none yet; only the application's role may do that.
     """
-    found = run("record_lock", using=using)
-    if not found:
+    rows = run("record_lock", using=using)
+    if not rows:
         TenantSetting.objects.using(using).get_or_create(tenant_id=tenant_id)
-        found = run("record_lock", using=using)
-    return int(found[0][0])
+        rows = run("record_lock", using=using)
+    return int(rows[0][0])
 
 
 def held_positions(
@@ -164,7 +164,7 @@ def held_calls(
         return set()
     # An end event may put its call on another day than its start event does.
     first, last = (day_of(day) for day in (min(days) - 1, max(days) + 1))
-    found = run(
+    rows = run(
         "held_calls",
         tenant_id=tenant_id,
         using=using,
@@ -172,4 +172,4 @@ def held_calls(
         last_day=last,
         invocation_ids=arrays.uuids(list(ids)),
     )
-    return {row[0] for row in found}
+    return {row[0] for row in rows}

@@ -156,19 +156,19 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
     tenant_id = setting.tenant_id
     erased_to = lock_record(tenant_id, using=KEEPER)
     holds = holds_in_force(tenant_id, using=KEEPER)
-    found = rows(
+    batches = rows(
         "expired_batches",
         {"before": before, "erased_to": erased_to, "batch_limit": _BATCHES},
         using=KEEPER,
     )
-    if not found:
+    if not batches:
         return True
-    is_last = len(found) < _BATCHES
-    must_read = bool(holds) or _is_holey(tenant_id, found[0][2], found[-1][2] + found[-1][3])
+    is_last = len(batches) < _BATCHES
+    must_read = bool(holds) or _is_holey(tenant_id, batches[0][2], batches[-1][2] + batches[-1][3])
     if must_read:
-        is_last &= len(found) <= _READ_BATCHES
-        found = found[:_READ_BATCHES]
-    whole = [row for row in found if row[_HAS_PAYLOAD] and not row[_IS_OWN]]
+        is_last &= len(batches) <= _READ_BATCHES
+        batches = batches[:_READ_BATCHES]
+    whole = [row for row in batches if row[_HAS_PAYLOAD] and not row[_IS_OWN]]
     removed = Removed()
     if must_read:
         removed = remove_events(
@@ -189,7 +189,7 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
         spans = ((first, first + events) for _, _, first, events, _, _ in whole)
         ranges = merged([*ranges, *spans])
         count += sum(row[3] for row in whole)
-    end_index = found[-1][2] + found[-1][3]
+    end_index = batches[-1][2] + batches[-1][3]
     rows("note_erased_to", {"erased_to": end_index}, using=KEEPER)
     if ranges:
         record_action(
@@ -233,7 +233,7 @@ def _blank_refused(setting: TenantSetting, before: datetime, deadline: float) ->
             lock_record(setting.tenant_id, using=KEEPER)
             holds = holds_in_force(setting.tenant_id, using=KEEPER)
             limit = _READ_LINES if holds else _ROWS
-            found = rows(
+            lines = rows(
                 "expired_refused",
                 {
                     "before": before,
@@ -245,10 +245,10 @@ def _blank_refused(setting: TenantSetting, before: datetime, deadline: float) ->
                 using=KEEPER,
             )
             ids = [
-                pk for pk, raw, at in found if not (holds and covers_line(holds, bytes(raw), at))
+                pk for pk, raw, at in lines if not (holds and covers_line(holds, bytes(raw), at))
             ]
-            has_more = len(found) == limit
-            after = found[-1][0] if found else after
+            has_more = len(lines) == limit
+            after = lines[-1][0] if lines else after
             if ids:
                 rows("blank_lines", {"ids": ids}, using=KEEPER)
                 record_action(
