@@ -77,16 +77,16 @@ def compare(name: str, schema: dict[str, Any], failing: float, size: int, calls:
 
     tenants = {is_on: _tenant(schema, TOOLS, is_on=is_on) for is_on in (False, True)}
     bodies = list(_bodies(schema is FIFTY, failing, size, calls))
-    took: dict[bool, list[float]] = {False: [], True: []}
+    seconds: dict[bool, list[float]] = {False: [], True: []}
     cpu: dict[bool, list[float]] = {False: [], True: []}
     for number, body in enumerate(bodies):
         for is_on in (False, True) if number % 2 else (True, False):
             clock, own = time.perf_counter(), time.process_time()
             events = _store(tenants[is_on], body)
             if number > len(bodies) // 10:
-                took[is_on].append((time.perf_counter() - clock) / events)
+                seconds[is_on].append((time.perf_counter() - clock) / events)
                 cpu[is_on].append((time.process_time() - own) / events)
-    off, on = statistics.median(took[False]), statistics.median(took[True])
+    off, on = statistics.median(seconds[False]), statistics.median(seconds[True])
     cpu_off, cpu_on = statistics.median(cpu[False]), statistics.median(cpu[True])
     cost = 1 - cpu_off / cpu_on
     print(

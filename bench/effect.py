@@ -35,7 +35,7 @@ def main() -> int:
     rounds = parser.parse_args().rounds
     print(f"{'no difference':16}" + "".join(f"{a:>7} / {b}" for a, b in SIZES))
     for name, draw in SHAPES.items():
-        shares = (_found(draw, draw, *sizes, rounds) for sizes in SIZES)
+        shares = (_detection_rate(draw, draw, *sizes, rounds) for sizes in SIZES)
         print(
             f"{name:16}"
             + "".join(
@@ -46,8 +46,8 @@ def main() -> int:
     slow = SHAPES["log-normal"]
     print("\nlog-normal, 300 and 1,000 calls, slower by")
     for percent in (20, 50, 100):
-        found = _found(slow, _slower(slow, percent), 300, 1_000, rounds)
-        print(f"{percent:>5} %: found in {found:.0%}")
+        rate = _detection_rate(slow, _slower(slow, percent), 300, 1_000, rounds)
+        print(f"{percent:>5} %: found in {rate:.0%}")
     print("\none comparison")
     for calls in (1_000, 100_000, 10_000_000):
         counts = _side(slow, random.Random(1), 10_000)
@@ -58,20 +58,20 @@ def main() -> int:
     return 0
 
 
-def _found(
+def _detection_rate(
     before: Callable[[random.Random], float],
     after: Callable[[random.Random], float],
     calls: int,
     calls_after: int,
     rounds: int,
 ) -> float:
-    found = 0
+    detected = 0
     for seed in range(rounds):
         rng = random.Random(seed)
         sides = _side(before, rng, calls), _side(after, rng, calls_after)
         interval = compare_percentiles(*sides, VALUES, share=0.95, alpha=0.01)
-        found += interval.excludes_zero
-    return found / rounds
+        detected += interval.excludes_zero
+    return detected / rounds
 
 
 def _slower(

@@ -58,13 +58,13 @@ def settle(facts: dict[str, str], seconds: float) -> int:
 
 def processes(parent: int, var: Path) -> list[psutil.Process]:
     """All processes of an installation except the demo executor and its children."""
-    found = [psutil.Process(parent), *psutil.Process(parent).children(recursive=True)]
+    running = [psutil.Process(parent), *psutil.Process(parent).children(recursive=True)]
     postmaster = int((var / "postgres/data/postmaster.pid").read_text().split("\n", 1)[0])
-    found += [psutil.Process(postmaster), *psutil.Process(postmaster).children()]
-    demo = [process for process in found if "audit.demo" in process.cmdline()]
+    running += [psutil.Process(postmaster), *psutil.Process(postmaster).children()]
+    demo = [process for process in running if "audit.demo" in process.cmdline()]
     excluded = {child.pid for process in demo for child in process.children(recursive=True)}
     excluded |= {process.pid for process in demo}
-    return [process for process in found if process.pid not in excluded]
+    return [process for process in running if process.pid not in excluded]
 
 
 def pss_mib(pid: int) -> float:
@@ -120,9 +120,9 @@ def main() -> None:
             if number == options.starts - 1:
                 calls = settle(facts, options.idle)
                 by_name: dict[str, float] = {}
-                for found in processes(process.pid, var):
-                    name = name_of(found)
-                    by_name[name] = by_name.get(name, 0.0) + pss_mib(found.pid)
+                for each in processes(process.pid, var):
+                    name = name_of(each)
+                    by_name[name] = by_name.get(name, 0.0) + pss_mib(each.pid)
                 for name, size in sorted(by_name.items(), key=lambda item: -item[1]):
                     print(f"  {name:26} {size:6.1f} MiB PSS")
                 label = f"idle, {calls} calls"

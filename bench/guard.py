@@ -47,19 +47,21 @@ def main() -> int:
         case = json.loads((DATA / f"{file}.json").read_text())
         schema, data = case["schema"], case["data"]
         assert validate(data, schema).data is data
-        took = microseconds(partial(validate, data, schema))
-        rows.append((f"validate, {name}, valid", took, target, f"{node:g}"))
-        took = microseconds(partial(create_guard(schema).enforce, data))
-        rows.append((f"Guard.enforce, {name}, valid", took, target, ""))
+        time_us = microseconds(partial(validate, data, schema))
+        rows.append((f"validate, {name}, valid", time_us, target, f"{node:g}"))
+        time_us = microseconds(partial(create_guard(schema).enforce, data))
+        rows.append((f"Guard.enforce, {name}, valid", time_us, target, ""))
         if name == "medium":
             worst = broken(data)
             count = len(validate(worst, schema).violations)
-            took = microseconds(partial(validate, worst, schema))
-            rows.append((f"validate, {name}, all {count} values wrong", took, FAILING_TARGET, ""))
+            time_us = microseconds(partial(validate, worst, schema))
+            rows.append(
+                (f"validate, {name}, all {count} values wrong", time_us, FAILING_TARGET, "")
+            )
     print(f"{'':44} {'µs':>8} {'target':>8} {'Node':>8}")
-    for label, took, limit, reference in rows:
-        print(f"{label:44} {took:8.2f} {limit:8g} {reference:>8}")
-    return int(any(took > limit for _, took, limit, _ in rows))
+    for label, time_us, limit, reference in rows:
+        print(f"{label:44} {time_us:8.2f} {limit:8g} {reference:>8}")
+    return int(any(time_us > limit for _, time_us, limit, _ in rows))
 
 
 if __name__ == "__main__":

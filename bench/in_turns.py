@@ -109,8 +109,8 @@ def store_in_turns(options: list[str]) -> None:
             batch_id, sent, count = waiting.pop()
             before = _clocks(backend)
             store(batch_id, sent)
-            took = (now - then for now, then in zip(_clocks(backend), before, strict=True))
-            print(count, *took, flush=True)
+            elapsed = (now - then for now, then in zip(_clocks(backend), before, strict=True))
+            print(count, *elapsed, flush=True)
 
 
 def _clocks(backend: Path) -> tuple[float, float, float]:

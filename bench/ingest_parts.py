@@ -77,10 +77,10 @@ class Times:
         try:
             yield
         finally:
-            took = self.clock() - began
-            self.taken[part] = self.taken.get(part, 0.0) + took - self._inner.pop()
+            elapsed = self.clock() - began
+            self.taken[part] = self.taken.get(part, 0.0) + elapsed - self._inner.pop()
             if self._inner:
-                self._inner[-1] += took
+                self._inner[-1] += elapsed
 
 
 def watch(times: Times) -> None:
@@ -136,9 +136,9 @@ def copied(tenant_id: UUID, size: int) -> float:
         for chunk in chunks:  # each a transaction: the connection is in autocommit
             with raw.cursor().copy("COPY bench_copy FROM STDIN (FORMAT binary)") as copy:
                 copy.write(chunk)
-        took = time.perf_counter() - began
+        elapsed = time.perf_counter() - began
         cursor.execute("DROP TABLE bench_copy")
-    return 2 * len(ids) / took
+    return 2 * len(ids) / elapsed
 
 
 def print_parts(what: str, tenant_id: UUID, sizes: list[int], times: Times, unit: float) -> None:

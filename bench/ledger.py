@@ -105,9 +105,10 @@ def append(tenant: "Tenant", total: int) -> None:
     began = time.perf_counter()
     while keep(tenant.id, datetime.now(UTC), seconds=60.0):
         pass
-    took = time.perf_counter() - began
+    seconds = time.perf_counter() - began
     print(
-        f"fold and sign {total:,} entries at once: {took:.2f} s, {took / total * 1e6:.2f} µs each"
+        f"fold and sign {total:,} entries at once: {seconds:.2f} s, "
+        f"{seconds / total * 1e6:.2f} µs each"
     )
 
 

@@ -90,10 +90,10 @@ def take_in(handler: "WSGIHandler", executor: Executor, body: bytes) -> float:
     )
     began = processor_seconds()
     answer = handler.get_response(request)
-    took = processor_seconds() - began
+    seconds = processor_seconds() - began
     if answer.status_code != 200:
         raise SystemExit(f"refused with {answer.status_code}")
-    return took
+    return seconds
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def measure(with_it: Executor, without: Executor, rounds: int, total: int, at_on
     """Serve requests with and without the ledger in turns; the first round is a warm-up."""
     from django.core.handlers.wsgi import WSGIHandler
 
-    rng, found, handler = random.Random(7), Taken(), WSGIHandler()
+    rng, times, handler = random.Random(7), Taken(), WSGIHandler()
     for number in range(rounds + 1):
         if number == 1:
             fold(with_it)
@@ -135,10 +135,10 @@ def measure(with_it: Executor, without: Executor, rounds: int, total: int, at_on
                 with nullcontext() if has_ledger else no_ledger():
                     seconds = take_in(handler, with_it if has_ledger else without, body)
                 if number:
-                    taken = found.with_ledger if has_ledger else found.without
+                    taken = times.with_ledger if has_ledger else times.without
                     taken.append(seconds / at_once * 1e6)
-    found.kept = fold(with_it) / (rounds * total) * 1e6
-    return found
+    times.kept = fold(with_it) / (rounds * total) * 1e6
+    return times
 
 
 def fold(executor: Executor) -> float:
@@ -151,16 +151,16 @@ def fold(executor: Executor) -> float:
     return processor_seconds() - began
 
 
-def report(found: Taken, at_once: int) -> float:
+def report(times: Taken, at_once: int) -> float:
     """Print the figures of a request size; returns the ledger's share in intake and worker."""
-    bare, full = statistics.median(found.without), statistics.median(found.with_ledger)
+    bare, full = statistics.median(times.without), statistics.median(times.with_ledger)
     print(f"requests of {at_once:<18}{'best':>10}{'median':>10}   µs an event")
-    print(f"  {'without the ledger':28}{min(found.without):10.2f}{bare:10.2f}")
-    print(f"  {'with the ledger':28}{min(found.with_ledger):10.2f}{full:10.2f}")
-    print(f"  {'fold and sign, meanwhile':38}{found.kept:10.2f}")
-    pairs = list(zip(found.without, found.with_ledger, strict=True))
+    print(f"  {'without the ledger':28}{min(times.without):10.2f}{bare:10.2f}")
+    print(f"  {'with the ledger':28}{min(times.with_ledger):10.2f}{full:10.2f}")
+    print(f"  {'fold and sign, meanwhile':38}{times.kept:10.2f}")
+    pairs = list(zip(times.without, times.with_ledger, strict=True))
     share = statistics.median(1 - one / other for one, other in pairs)
-    together = statistics.median(1 - one / (other + found.kept) for one, other in pairs)
+    together = statistics.median(1 - one / (other + times.kept) for one, other in pairs)
     print(f"  {'share of the intake':38}{share:10.1%}")
     print(f"  {'on a single core':38}{together:10.1%}")
     return together

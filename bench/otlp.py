@@ -101,11 +101,11 @@ def client(
 ) -> None:
     """Send; report start and end, calls, response times and size, or a text if it failed."""
     rng = random.Random(seed)
-    bodies, made, size = [], 0, 0
-    while made < calls:
+    bodies, call_count, size = [], 0, 0
+    while call_count < calls:
         body, count = make_body(rng, *shape)
         bodies.append(gzip.compress(body, compresslevel=1, mtime=0))
-        made += count
+        call_count += count
         size += len(body)
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
@@ -131,7 +131,7 @@ def client(
         if answer.status != 200 or b"refused" in content:
             results.put(f"{answer.status}: {content!r}")
             return
-    results.put((began, time.monotonic(), made, seconds, size))
+    results.put((began, time.monotonic(), call_count, seconds, size))
 
 
 def measure(site: Site, calls: int, clients: int, shape: tuple[int, int], seed: int) -> list[Any]:
@@ -197,9 +197,9 @@ def print_parts(shape: tuple[int, int]) -> None:
         read_lines([Line(n, raw) for n, raw in enumerate(raws, 1)], UUID(int=7), datetime.now(UTC))
         marks.append(time.process_time())
         for at, part in enumerate(("inflate", "read", "map", "to events", "decode events")):
-            took = (marks[at + 1] - marks[at]) / calls * 1e6
-            best[part] = min(took, best.get(part, took))
-    figures = ", ".join(f"{part} {took:.0f}" for part, took in best.items())
+            cost_us = (marks[at + 1] - marks[at]) / calls * 1e6
+            best[part] = min(cost_us, best.get(part, cost_us))
+    figures = ", ".join(f"{part} {cost_us:.0f}" for part, cost_us in best.items())
     print(f"parts, µs a call at {shape[0]} spans, {shape[1]} others: {figures}")
 
 

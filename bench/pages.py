@@ -214,14 +214,14 @@ def analyze() -> None:
 
 def times_ms(client: "Client", address: str, rounds: int) -> list[float]:
     """Times of `rounds` requests in ms, without a first one."""
-    found = []
+    times = []
     for _ in range(rounds + 1):
         began = time.perf_counter()
         answer = client.get(address)
         if answer.status_code != 200:
             raise SystemExit(f"{answer.status_code}: {address}")
-        found.append((time.perf_counter() - began) * 1000)
-    return found[1:]
+        times.append((time.perf_counter() - began) * 1000)
+    return times[1:]
 
 
 def member(tenant_id: UUID) -> "Client":
@@ -260,15 +260,15 @@ def export(client: "Client") -> tuple[int, float, int]:
 
 def report_ms(client: "Client", now: datetime, rounds: int) -> list[float]:
     """Times of making a report of 30 days with its PDF, in ms, without a first one."""
-    found = []
+    times = []
     params = {"kind": "range", "from": f"{now - timedelta(days=DAYS):%Y-%m-%dT%H:%M:%S}"}
     for _ in range(rounds + 1):
         began = time.perf_counter()
-        made = client.post("/reports/create", params)
-        if client.get(f"{made['Location']}/export.pdf").status_code != 200:
+        response = client.post("/reports/create", params)
+        if client.get(f"{response['Location']}/export.pdf").status_code != 200:
             raise SystemExit("no PDF")
-        found.append((time.perf_counter() - began) * 1000)
-    return found[1:]
+        times.append((time.perf_counter() - began) * 1000)
+    return times[1:]
 
 
 @dataclass(frozen=True)
@@ -327,18 +327,18 @@ def measure(recorded: Recorded, rounds: int, url: str = "") -> bool:
     heads = ("best", "p50", "p95", "limit", "× of 100,000")
     print(f"{'':30}" + "".join(f"{head:>14}" for head in heads))
     for page in PAGES:
-        found = _timings(big_client, page, trace, now, rounds)
-        fine &= p95(found) <= page.limit_ms
-        mark = "" if p95(found) <= page.limit_ms else "  too slow"
+        times = _timings(big_client, page, trace, now, rounds)
+        fine &= p95(times) <= page.limit_ms
+        mark = "" if p95(times) <= page.limit_ms else "  too slow"
         print(
-            f"{page.name:30}{min(found):14.1f}{statistics.median(found):14.1f}{p95(found):14.1f}"
-            f"{page.limit_ms:14.0f}{p95(found) / few.get(page.name, math.nan):14.2f}{mark}"
+            f"{page.name:30}{min(times):14.1f}{statistics.median(times):14.1f}{p95(times):14.1f}"
+            f"{page.limit_ms:14.0f}{p95(times) / few.get(page.name, math.nan):14.2f}{mark}"
         )
-    made = report_ms(big_client, now, max(5, rounds // 4))
-    fine &= p95(made) <= REPORT
+    report_times = report_ms(big_client, now, max(5, rounds // 4))
+    fine &= p95(report_times) <= REPORT
     print(
-        f"{'a report of 30 days, with PDF':30}{min(made):14.1f}{statistics.median(made):14.1f}"
-        f"{p95(made):14.1f}{REPORT:14.0f}"
+        f"{'a report of 30 days, with PDF':30}{min(report_times):14.1f}"
+        f"{statistics.median(report_times):14.1f}{p95(report_times):14.1f}{REPORT:14.0f}"
     )
     beside = p95(times_ms(small_client, "/calls/", 4 * rounds))
     print(f"\nsmall tenant, p95: alone {alone:.1f}, with the big one {beside:.1f} ms", end=" ")

@@ -53,6 +53,6 @@ def paint(url: str, session: str, rounds: int) -> bool:
     return fine
 
 
-def p95(found: list[float]) -> float:
+def p95(times: list[float]) -> float:
     """The 95th percentile."""
-    return statistics.quantiles(found, n=20, method="inclusive")[18]
+    return statistics.quantiles(times, n=20, method="inclusive")[18]

@@ -85,12 +85,12 @@ def measure(admin_url: str, tools: int, versions: int, rounds: int) -> int:
 def show(name: str, rounds: int, limit: float, do: Callable[[], Any]) -> bool:
     """Print a line; whether the best round was above the limit."""
     do()
-    took = []
+    times = []
     for _ in range(rounds):
         start = time.perf_counter()
         do()
-        took.append((time.perf_counter() - start) * 1000)
-    best, median, worst = min(took), statistics.median(took), max(took)
+        times.append((time.perf_counter() - start) * 1000)
+    best, median, worst = min(times), statistics.median(times), max(times)
     print(f"{name:34}{best:8.1f}{median:8.1f}{worst:8.1f}{limit:8.0f}")
     return best > limit
 

@@ -59,13 +59,13 @@ def measure(tools: int, versions: int) -> None:
             return job.start_import(tenant, open_document(data), "bench")
 
     def chunks(kept: "ToolImport") -> list[float]:
-        took = []
+        times = []
         while True:
             began = time.perf_counter()
             has_more = job.run_slice(tenant.pk, kept.pk, seconds=0)
-            took.append(time.perf_counter() - began)
+            times.append(time.perf_counter() - began)
             if not has_more:
-                return took
+                return times
 
     def confirm(kept: "ToolImport") -> None:
         with tenant_scope(tenant.pk):
@@ -83,13 +83,13 @@ def measure(tools: int, versions: int) -> None:
 
 def step[T](name: str, count: int, do: Callable[[], T]) -> T:
     """Run a step and print its cost; if it returns a list of seconds, also the longest one."""
-    with statements() as made:
+    with statements() as executed:
         began, cpu = time.perf_counter(), time.process_time()
-        done = do()
-        took, cpu = time.perf_counter() - began, time.process_time() - cpu
-    longest = f"{max(done):9.2f}" if isinstance(done, list) else f"{'':9}"
-    print(f"{name:34}{took:8.2f}{cpu:8.2f}{longest}{len(made) / count:12.2f}")
-    return done
+        result = do()
+        elapsed, cpu = time.perf_counter() - began, time.process_time() - cpu
+    longest = f"{max(result):9.2f}" if isinstance(result, list) else f"{'':9}"
+    print(f"{name:34}{elapsed:8.2f}{cpu:8.2f}{longest}{len(executed) / count:12.2f}")
+    return result
 
 
 @contextmanager
@@ -97,14 +97,14 @@ def statements() -> Iterator[list[None]]:
     """A list that grows by one item per statement sent to the database."""
     from django.db import connection
 
-    made: list[None] = []
+    executed: list[None] = []
 
     def note(execute: Callable[..., Any], *rest: Any) -> Any:
-        made.append(None)
+        executed.append(None)
         return execute(*rest)
 
     with connection.execute_wrapper(note):
-        yield made
+        yield executed
 
 
 def document(tools: int, versions: int) -> bytes:

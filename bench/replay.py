@@ -119,10 +119,10 @@ class Times:
             try:
                 return run(*args, **kwargs)
             finally:
-                took = time.process_time() - began
-                self.taken[part] = self.taken.get(part, 0.0) + took - self._inner.pop()
+                seconds = time.process_time() - began
+                self.taken[part] = self.taken.get(part, 0.0) + seconds - self._inner.pop()
                 if self._inner:
-                    self._inner[-1] += took
+                    self._inner[-1] += seconds
 
         return wrapped
 
@@ -161,18 +161,18 @@ def replay(tenant_id: UUID, calls: int) -> tuple[float, float, dict[str, Any]]:
     now = datetime.now(UTC)
     with tenant_scope(tenant_id):
         proposal = job.Proposal(1, {"type": "object"}, schema(FIELDS))
-        found = ReplayRange("bench", now - timedelta(days=2), now)
+        replay_range = ReplayRange("bench", now - timedelta(days=2), now)
         tool = Tool.objects.get(tenant_id=tenant_id, name="bench")
-        pk = job.start_replay(tool, proposal, found, calls, "bench").id
+        pk = job.start_replay(tool, proposal, replay_range, calls, "bench").id
     began, began_at = time.process_time(), time.perf_counter()
     while job.run_slice(tenant_id, pk):
         pass
-    took, waited = time.process_time() - began, time.perf_counter() - began_at
+    cpu_seconds, waited = time.process_time() - began, time.perf_counter() - began_at
     with tenant_scope(tenant_id):
-        done = Replay.objects.for_tenant(tenant_id).get(id=pk)
-    assert done.state == "done", done.problem
-    assert done.read_count == calls
-    return waited, took, json.loads(done.findings)
+        record = Replay.objects.for_tenant(tenant_id).get(id=pk)
+    assert record.state == "done", record.problem
+    assert record.read_count == calls
+    return waited, cpu_seconds, json.loads(record.findings)
 
 
 def main() -> int:

@@ -189,18 +189,19 @@ def run(mode: str, calls: int, url: str, rest: float) -> None:
         tool, close = recorded(mode, url, folder)
         for _ in range(200):
             tool(**ARGS)
-        took = array("q", bytes(8 * calls))  # allocated before, so that it does not count as growth
+        # Allocated before, so that it does not count as growth.
+        times = array("q", bytes(8 * calls))
         before = resident_bytes()
         clock = time.perf_counter_ns
         for n in range(calls):
             began = clock()
             tool(**ARGS)
-            took[n] = clock() - began
+            times[n] = clock() - began
             if rest and n % 100 == 0:
                 time.sleep(rest)
         grown = resident_bytes() - before
         close()
-    ordered = sorted(took)
+    ordered = sorted(times)
     figures = {
         "p50": ordered[calls // 2] / 1000,
         "p99": ordered[calls * 99 // 100] / 1000,
@@ -228,7 +229,7 @@ def measure(mode: str, calls: int, rest: float = 0.0) -> dict[str, Any]:
         assert server.stdout is not None
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 [*command, "--run", mode, "--url", url, "--calls", str(calls), "--rest", str(rest)],
                 check=True,
                 stdout=subprocess.PIPE,
@@ -240,7 +241,7 @@ def measure(mode: str, calls: int, rest: float = 0.0) -> dict[str, Any]:
                 counts = json.load(answer)
         finally:
             server.terminate()
-    figures: dict[str, Any] = json.loads(done.stdout)
+    figures: dict[str, Any] = json.loads(completed.stdout)
     arrived = counts["spans"] if mode == "opentelemetry" else counts["events"] / 2
     figures["lost"] = 0.0 if mode == "bare" else 1 - arrived / (calls + 200)
     return figures

@@ -99,10 +99,10 @@ def main() -> int:
     print(f"{'':40} {'µs':>9} {'limit':>7}")
     failed = False
     for label, call, limit in rows:
-        took = microseconds(call)
+        time_us = microseconds(call)
         trail.clear()
-        failed |= took > limit
-        print(f"{label:40} {took:9.2f} {limit:7}")
+        failed |= time_us > limit
+        print(f"{label:40} {time_us:9.2f} {limit:7}")
     return int(failed)
 
 

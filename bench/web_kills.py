@@ -36,16 +36,16 @@ class Probe:
         self.ready_at = 0.0
 
     def _run(self) -> None:
-        yes_at = time.monotonic()
+        last_ready_at = time.monotonic()
         while not self._stop.wait(0.02):
             connection = http.client.HTTPConnection(self._address, timeout=1)
             with contextlib.suppress(OSError, http.client.HTTPException):
                 connection.request("GET", "/readyz")
                 if connection.getresponse().status == http.HTTPStatus.OK:
-                    self.away_s = max(self.away_s, time.monotonic() - yes_at)
-                    self.ready_at = yes_at = time.monotonic()
+                    self.away_s = max(self.away_s, time.monotonic() - last_ready_at)
+                    self.ready_at = last_ready_at = time.monotonic()
             connection.close()
-        self.away_s = max(self.away_s, time.monotonic() - yes_at)
+        self.away_s = max(self.away_s, time.monotonic() - last_ready_at)
 
     def __enter__(self) -> "Probe":
         self._thread.start()
