@@ -63,19 +63,19 @@ def main() -> None:
     chromium = find_chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        found: dict[str, str] = {}
+        demo_pages: dict[str, str] = {}
         for theme, (size, width) in product(THEMES, WIDTHS.items()):
             page = signed_in(browser, demo, theme, width=width)
-            found = found or {"timeline": highlighted_call(page), "tool": tool_page(page)}
-            for name, address in (PAGES | found).items():
+            demo_pages = demo_pages or {"timeline": highlighted_call(page), "tool": tool_page(page)}
+            for name, address in (PAGES | demo_pages).items():
                 take(page, address, f"screenshots/{name}-{theme}-{size}.png")
-            page.goto(found["timeline"])
+            page.goto(demo_pages["timeline"])
             page.locator("#call-panel").get_by_title("Open this call on its own page").click()
             take(page, page.url, f"screenshots/call-{theme}-{size}.png")
             if width > 1000:
                 take(page, searched(page), f"screenshots/search-{theme}-{size}.png")
         sharp = signed_in(browser, demo, "light", width=1440, scale=2)
-        take(sharp, found["timeline"], "screenshot.png")
+        take(sharp, demo_pages["timeline"], "screenshot.png")
         browser.close()
 
 
