@@ -42,9 +42,11 @@ def guard_text(
         own.append({"path": _RECEIVED, "reason": own[0]["reason"]})
     elif received is not PASSED:
         # The user's paths refer to the output's data; the notes refer to `received` itself.
-        found: list[Note] = []
-        text = b',"received":' + capture.encode(received, OUTPUT_DATA, found)
-        own += [each | {"path": _RECEIVED + each["path"][len(OUTPUT_DATA) :]} for each in found]
+        received_notes: list[Note] = []
+        text = b',"received":' + capture.encode(received, OUTPUT_DATA, received_notes)
+        own += [
+            each | {"path": _RECEIVED + each["path"][len(OUTPUT_DATA) :]} for each in received_notes
+        ]
     notes += own
     if len(verdict.violations) > VIOLATIONS_MAX:
         reason = f"{len(verdict.violations)} violations, the first are kept"
@@ -79,11 +81,11 @@ def _cleaned(
     elif redactor is None:
         return members
     else:
-        found_at = f"{OUTPUT_DATA}{violation.path[1:]}"  # the path that the user's paths match
-        reason = redactor.reason_at(found_at)
+        data_path = f"{OUTPUT_DATA}{violation.path[1:]}"  # the path that the user's paths match
+        reason = redactor.reason_at(data_path)
         for name in _QUOTED_VALUES:
             if reason is None and name in members:
-                removed = redactor.clean(members[name], found_at)[1]
+                removed = redactor.clean(members[name], data_path)[1]
                 reason = removed[0]["reason"] if removed else None
     if reason is None and redactor is not None:
         members, removed = redactor.clean(members, place)

@@ -169,8 +169,8 @@ class Redactor:
         elif not self._has_own_patterns:
             return text, None
         if self._any_pattern is not None and self._any_pattern(left):
-            found = (reason for reason, search in self._patterns.items() if search(left))
-            return MARK, next(found, "pattern")
+            reasons = (reason for reason, search in self._patterns.items() if search(left))
+            return MARK, next(reasons, "pattern")
         return (text, None) if left == text else (left, "name")
 
     def reason_at(self, path: str) -> str | None:

@@ -77,14 +77,14 @@ def clean_json(
     a container. True keeps the value, False removes it, None leaves it to the rules.
     """
     parts: list[str] = []
-    done = 0
-    for start, end, instead in _found(rules, text, judge, deep):
-        parts += (text[done:start], instead)
-        done = end
-    return "".join((*parts, text[done:])) if parts else text
+    copied_to = 0
+    for start, end, instead in _replacements(rules, text, judge, deep):
+        parts += (text[copied_to:start], instead)
+        copied_to = end
+    return "".join((*parts, text[copied_to:])) if parts else text
 
 
-def _found(
+def _replacements(
     rules: Rules,
     text: str,
     judge: Callable[[Sequence[str], bool], bool | None] | None,
@@ -148,15 +148,15 @@ def text_of(token: str) -> str:
 def _without_pairs(rules: Rules, text: str) -> str:
     """Return a text that is not JSON without the values of secret names."""
     parts: list[str] = []
-    done = at = 0
+    copied_to = at = 0
     while match := _NAME.search(text, at):
         at = match.end()
         if rules.is_secret_name(match["quoted"] or match["member"] or match["bare"]):
             start, at = _value(text, at, is_escaped="\\" in (match["quote"] or ""))
             if start < at:
-                parts += (text[done:start], MARK)
-                done = at
-    return "".join((*parts, text[done:])) if parts else text
+                parts += (text[copied_to:start], MARK)
+                copied_to = at
+    return "".join((*parts, text[copied_to:])) if parts else text
 
 
 def _value(text: str, start: int, *, is_escaped: bool) -> tuple[int, int]:

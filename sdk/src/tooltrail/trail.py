@@ -153,9 +153,9 @@ class Trail:
             return self._decorate_function(fn, **options)
         given = options.pop("name", None) or vars(fn).get("__name__")
         inner = self._decorate(fn.func, name=given, **options)
-        made = type(fn)(inner, *fn.args, **fn.keywords)
-        vars(made).update({"__name__": name_of(fn)} | vars(fn) | vars(made))
-        return made
+        decorated = type(fn)(inner, *fn.args, **fn.keywords)
+        vars(decorated).update({"__name__": name_of(fn)} | vars(fn) | vars(decorated))
+        return decorated
 
     def _decorate_function(
         self,

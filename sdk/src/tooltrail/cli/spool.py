@@ -289,10 +289,10 @@ def _describe(root: Path) -> dict[str, Any]:
                 lost += sum(len(loss.numbers) for loss in losses)
         for path, count in read_home(home):
             with suppress(OSError):  # sent in the meantime
-                found = path.stat()
+                file_stat = path.stat()
                 waiting += count
-                size += found.st_size
-                oldest = min(oldest or time.time(), found.st_mtime)
+                size += file_stat.st_size
+                oldest = min(oldest or time.time(), file_stat.st_mtime)
     rejected = root / REJECTED
     return {
         **read_origin(root),

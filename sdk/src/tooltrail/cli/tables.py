@@ -100,13 +100,13 @@ class Table:
         return [[texts[n] for n in kept] for texts in drawn]
 
     def _line(self, texts: Sequence[str]) -> str:
-        found = []
+        padded = []
         for column, width, text in zip(self._columns, self._widths, texts, strict=True):
             if column.is_elastic and self._width is not None:
                 text = cut(text, width)
             padding = " " * (width - cells(text))
-            found.append(padding + text if column.is_right else text + padding)
-        line = GAP.join(found).rstrip()
+            padded.append(padding + text if column.is_right else text + padding)
+        line = GAP.join(padded).rstrip()
         return line if self._width is None else cut(line, self._width)
 
 

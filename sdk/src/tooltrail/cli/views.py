@@ -108,7 +108,7 @@ def _facts(pairs: Iterator[tuple[str, Any]]) -> Iterator[str]:
 
 
 def _summary(document: Row) -> Iterator[str]:
-    took = document["duration_ms"]
+    durations = document["duration_ms"]
 
     def pairs() -> Iterator[tuple[str, Any]]:
         yield "from", instant("from")(document)
@@ -116,8 +116,8 @@ def _summary(document: Row) -> Iterator[str]:
         for name in ("calls", "errors", "open", "violations"):
             yield name, f"{document[name]:,}"
         yield "tokens", f"{document['prompt_tokens']:,} in, {document['completion_tokens']:,} out"
-        if took["p50"] is not None:
-            yield "duration", ", ".join(f"{name} {duration(took[name])}" for name in took)
+        if durations["p50"] is not None:
+            yield "duration", ", ".join(f"{name} {duration(durations[name])}" for name in durations)
 
     yield from _facts(pairs())
 

@@ -63,9 +63,9 @@ class Archive:
             raise
         self.chunks = sum(name.startswith("entries/") for name in self._members)
         self.checkpoints = sorted(
-            (int(found[1]), name)
+            (int(match[1]), name)
             for name in self._members
-            if (found := _CHECKPOINT.fullmatch(name))
+            if (match := _CHECKPOINT.fullmatch(name))
         )
         self.has_report = layout.REPORT in self._members
         self.to_be_read_by_people = [layout.README, *([layout.REPORT] if self.has_report else [])]
@@ -126,10 +126,10 @@ class Archive:
         return ZipFile(file)
 
     @staticmethod
-    def _checked(found: list[ZipInfo], size: int) -> dict[str, ZipInfo]:
+    def _checked(infos: list[ZipInfo], size: int) -> dict[str, ZipInfo]:
         members: dict[str, ZipInfo] = {}
         chunks: dict[str, set[str]] = {"entries": set(), "events": set()}
-        for member in found:
+        for member in infos:
             name = member.filename
             if name in members:
                 raise UnreadableError(f"it has {shown(name)} twice")
@@ -152,7 +152,7 @@ class Archive:
         whole = {f"{chunk:06d}" for chunk in range(len(chunks["entries"]))}
         if not whole == chunks["entries"] == chunks["events"]:
             raise UnreadableError("its chunks of entries and events are not both numbered from 0")
-        total = sum(member.file_size for member in found)
+        total = sum(member.file_size for member in infos)
         if total > FREE_BYTES + MAX_RATIO * size:
             raise UnreadableError(f"{size:,} bytes would inflate to {total:,}")
         return members

@@ -53,9 +53,9 @@ class BundleWriter:
         self._add(MANIFEST, self._encoder.encode(manifest) + b"\n")
         return self._sink.taken()
 
-    def entries(self, found: Iterable[tuple[EntryLine, bytes]]) -> Iterator[bytes]:
+    def entries(self, entries: Iterable[tuple[EntryLine, bytes]]) -> Iterator[bytes]:
         """Write entries with their events' bytes, in ledger order; b"" for an erased event."""
-        for line, raw in found:
+        for line, raw in entries:
             is_full = len(self._lines) >= CHUNK_EVENTS or self._raw_bytes + len(raw) > CHUNK_BYTES
             if is_full and self._lines:
                 self._write_chunk()

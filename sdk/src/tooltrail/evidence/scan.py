@@ -55,15 +55,15 @@ class Scan:
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise UnreadableError(f"{name} cannot be read ({error})") from error
         name = layout.events_member(chunk)
-        stored, made = self._leaves(lines, archive.read(name), name)
+        stored, computed = self._leaves(lines, archive.read(name), name)
         if lines:
             self._note_times(lines[0], lines[-1])
         if self.tree is None:
             return
-        if self.remade is None and stored != made:
+        if self.remade is None and stored != computed:
             self.remade = self.tree.copy()
         if self.remade is not None:
-            self.remade.extend(made)
+            self.remade.extend(computed)
         self._extend(self.tree, stored)
 
     def end(self) -> None:
@@ -78,7 +78,7 @@ class Scan:
         missing, leaf_from = self._coverage.missing, layout.leaf_from
         expected, at = self._expected, 0
         stored: list[bytes] = []
-        made: list[bytes] = []
+        computed: list[bytes] = []
         for line in lines:
             index, leaf = line.index, line.leaf
             if index == expected < self._end:
@@ -88,7 +88,7 @@ class Scan:
             stored.append(leaf)
             if line.kind is None:
                 self.erased += 1
-                made.append(leaf)
+                computed.append(leaf)
                 missing(index)
                 continue
             end = at + line.length
@@ -97,7 +97,7 @@ class Scan:
             salt = line.salt
             own = leaf_from(line, sha256(b"\x02" + salt + data[at:end]).digest())
             at = end + 1
-            made.append(own)
+            computed.append(own)
             if own != leaf or len(salt) != SALT_LENGTH:
                 self._edited.fail(
                     f"entry {index:,}: the event does not match the stored leaf: one of "
@@ -107,7 +107,7 @@ class Scan:
             raise UnreadableError(f"{name} has events without an entry")
         self._expected = expected
         self.events += len(lines)
-        return b"".join(stored), b"".join(made)
+        return b"".join(stored), b"".join(computed)
 
     def _out_of_order(self, index: int, expected: int) -> int:
         """Report an entry that is not the next one; returns the index expected after it."""

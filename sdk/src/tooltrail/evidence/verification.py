@@ -146,10 +146,10 @@ class _Verification:
         for each in self._checkpoints:
             if each.fault:
                 self._signed.fail(f"the checkpoint of {each.size:,} entries: {each.fault}")
-        whose = "your key" if self._has_trusted else "the key in the bundle"
+        key_name = "your key" if self._has_trusted else "the key in the bundle"
         count = len(self._checkpoints)
         many = f"{count} checkpoints are" if count > 1 else "the checkpoint is"
-        self._signed.message = f"{many} signed with {whose}"
+        self._signed.message = f"{many} signed with {key_name}"
 
     def _check_entries(self) -> None:
         """Read the range; what its entries say about the tree is checked afterwards."""
@@ -265,9 +265,9 @@ class _Verification:
     def _inconsistency(self, signed: Signed) -> str | None:
         """Why a checkpoint is not an earlier state of the largest one; None if it is."""
         largest = self._largest
-        made = self._scan.roots.get(signed.size)
-        if made is not None and signed.size != largest.size:
-            if made == signed.root:
+        computed = self._scan.roots.get(signed.size)
+        if computed is not None and signed.size != largest.size:
+            if computed == signed.root:
                 return None
             return f"the first {signed.size:,} entries do not match the signed root"
         proof = self._tree.consistency.get(str(signed.size), [])

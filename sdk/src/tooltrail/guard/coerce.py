@@ -64,14 +64,14 @@ def coerce(
     If there is nothing to convert, returns the same object and no coercions.
     """
     coercer = _Coercer(config, wanted)
-    return coercer.value(root, value, "$", 0), coercer.made
+    return coercer.value(root, value, "$", 0), coercer.coercions
 
 
 class _Coercer:
     def __init__(self, config: CoercionConfig, wanted: Callable[[str], bool]) -> None:
         self.config = config
         self.wanted = wanted
-        self.made: list[Coercion] = []
+        self.coercions: list[Coercion] = []
         # Values that need no conversion. Where sub-schemas overlap a value is visited again;
         # without this, as often as there are ways to it.
         self.settled: dict[tuple[int, str], Any] = {}
@@ -88,10 +88,10 @@ class _Coercer:
         return coerced
 
     def convert_all(self, node: Node, value: Any, path: str, depth: int) -> Any:
-        made = self.convert(node, value, path) if self.wanted(path) else None
-        if made is not None:
-            self.made.append(made)
-            return made.coerced
+        coercion = self.convert(node, value, path) if self.wanted(path) else None
+        if coercion is not None:
+            self.coercions.append(coercion)
+            return coercion.coerced
         match kind_of(value):
             case "object":
                 value = self.members(node, value, path, depth)
@@ -146,13 +146,13 @@ class _Coercer:
             return None
         for target in types:
             if kind == "string":
-                made = self.from_text(value, target, path, sole=len(types) == 1)
+                coercion = self.from_text(value, target, path, sole=len(types) == 1)
             elif kind in ("integer", "number") and target == "string":
-                made = self.from_number(value, path)
+                coercion = self.from_number(value, path)
             else:
-                made = None
-            if made is not None:
-                return made
+                coercion = None
+            if coercion is not None:
+                return coercion
         return None
 
     def from_number(self, value: float, path: str) -> Coercion | None:

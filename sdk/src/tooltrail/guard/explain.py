@@ -33,7 +33,7 @@ def explain(root: Node, value: Any, *, remember: bool, formats: bool) -> list[Vi
 
     Calls `examine` with the usual limits.
     """
-    found, is_whole, _ = examine(
+    violations, is_whole, _ = examine(
         root,
         value,
         remember=remember,
@@ -41,7 +41,7 @@ def explain(root: Node, value: Any, *, remember: bool, formats: bool) -> list[Vi
         steps=EXPLAINED_STEPS,
         patience=DECIDED_STEPS,
     )
-    return found if is_whole else [*found, MORE]
+    return violations if is_whole else [*violations, MORE]
 
 
 class Examined(NamedTuple):
@@ -69,9 +69,9 @@ def examine(
     except _Enough:
         is_whole = False
     except RecursionError:  # called with a nearly full stack, or a cyclic value was printed
-        walk.found = [*walk.found, _too_deep("$")]
-    shown = walk.found if is_whole else walk.found[: VIOLATION_LIMIT - 1]
-    return Examined([_dressed(*found) for found in shown], is_whole, walk.taken)
+        walk.violations = [*walk.violations, _too_deep("$")]
+    shown = walk.violations if is_whole else walk.violations[: VIOLATION_LIMIT - 1]
+    return Examined([_dressed(*each) for each in shown], is_whole, walk.taken)
 
 
 class _Enough(Exception):  # noqa: N818 - ends the walk, is not an error
@@ -89,8 +89,8 @@ class Walk:
         steps: int = EXPLAINED_STEPS,
         patience: int = 0,
     ) -> None:
-        self.found: list[Found] = []
-        self._reported = self.found
+        self.violations: list[Found] = []
+        self._reported = self.violations
         self._steps = steps
         self._allowed = steps
         self._patience = max(steps, patience)
@@ -125,7 +125,7 @@ class Walk:
             if self.fits(node, value):
                 return
             if self.deciding:
-                self.found.append(("CONSTRAINT_VIOLATION", path, "", "", ""))
+                self.violations.append(("CONSTRAINT_VIOLATION", path, "", "", ""))
                 return
         self._check(node, value, path)
 
@@ -134,13 +134,13 @@ class Walk:
         key = (id(node), id(value))  # both outlive the walk
         if self.remember and (known := self.verdicts.get(key)) is not None:
             return known
-        collected, self.found = self.found, []
+        collected, self.violations = self.violations, []
         was_deciding, self.deciding = self.deciding, True
         try:
             self._check(node, value, "")
-            verdict = not self.found
+            verdict = not self.violations
         finally:
-            self.found, self.deciding = collected, was_deciding
+            self.violations, self.deciding = collected, was_deciding
         if self.remember:
             self.verdicts[key] = verdict
         return verdict
@@ -161,7 +161,7 @@ class Walk:
             self.add("WRONG_TYPE", path, message, kind, plan.type_text)
             return
         if self.depth >= VALUE_DEPTH_LIMIT:
-            self.found.append(_too_deep(path))
+            self.violations.append(_too_deep(path))
             return
         self.depth += 1
         for check in plan.checks.get(kind, plan.general):
@@ -169,7 +169,7 @@ class Walk:
             if self._left < 0:
                 self._go_on()
             check(self, value, path)
-            if self.deciding and self.found:
+            if self.deciding and self.violations:
                 break
         self.depth -= 1
 
@@ -177,11 +177,11 @@ class Walk:
         self, code: ViolationCode, path: str, message: str, received: str, expected: str
     ) -> None:
         """Add a violation."""
-        self.found.append((code, path, message, received, expected))
+        self.violations.append((code, path, message, received, expected))
         texts = len(path) + len(message) + len(received) + len(expected)
         self.spend(_FOUND_STEPS + texts // _TEXT_PER_STEP)
         is_late = self._allowed > self._steps and self._reported
-        if is_late or len(self.found) >= VIOLATION_LIMIT:
+        if is_late or len(self.violations) >= VIOLATION_LIMIT:
             raise _Enough
 
 
@@ -198,7 +198,7 @@ def _too_deep(path: str) -> Found:
 def _dressed(
     code: ViolationCode, path: str, message: str, received: str, expected: str
 ) -> Violation:
-    made: Violation = _MAKE(
+    violation: Violation = _MAKE(
         {
             "path": path,
             "severity": "error",
@@ -209,4 +209,4 @@ def _dressed(
             "llm_message": llm_message(code, path, message, received, expected),
         }
     )
-    return made
+    return violation

@@ -21,7 +21,7 @@ class FieldRepairs:
     """The output with its fields repaired and the repairs made, or the strategy for the whole."""
 
     data: Any
-    made: list[Coercion] = field(default_factory=list)
+    coercions: list[Coercion] = field(default_factory=list)
     outcome: Outcome = "passed"
     whole: FailureStrategy | None = None
 
@@ -51,16 +51,16 @@ def repair_fields(
             return repairs
     to_coerce = [path for path, strategy in strategies.items() if strategy == "coerce-and-warn"]
     if to_coerce:
-        repairs.data, repairs.made = coerce(
+        repairs.data, repairs.coercions = coerce(
             root(), data, options.conversions, lambda path: _is_within(path, to_coerce)
         )
-        if repairs.made:
+        if repairs.coercions:
             repairs.outcome = "coerced"
     # From the last to the first, so that removing an element does not shift the others' indexes.
     for path, strategy in reversed(strategies.items()):
         if strategy == "strip-extra":
             _replace(repairs, path, UNSET, "Removed")
-            if repairs.outcome == "passed" and repairs.made:
+            if repairs.outcome == "passed" and repairs.coercions:
                 repairs.outcome = "stripped"
         elif strategy == "fallback" and may_fall_back:
             fallback = _lookup(options.field_fallbacks, path)
@@ -102,7 +102,7 @@ def _replace(repairs: FieldRepairs, path: str, value: Any, message: str) -> None
             return
     repairs.data = _with(repairs.data, parts, value)
     coerced = None if value is UNSET else value
-    repairs.made.append(
+    repairs.coercions.append(
         Coercion(
             path=path,
             original=original,

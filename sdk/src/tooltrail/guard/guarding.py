@@ -128,18 +128,18 @@ class Guard:
                 return self._failed(missing, violations)
             if repairs.whole is not None:
                 strategy = repairs.whole
-            elif repairs.made:
+            elif repairs.coercions:
                 data = repairs.data
-                self._report(repairs.made)
-                warnings += [made.as_violation() for made in repairs.made]
+                self._report(repairs.coercions)
+                warnings += [coercion.as_violation() for coercion in repairs.coercions]
                 violations = self._judge.violations(data)
                 if not violations:
                     return self._outcome(data, repairs.outcome, warnings)
         if strategy == "coerce-and-warn":
-            data, made = coerce(self._judge.root(), data, options.conversions)
-            self._report(made)
-            warnings += [each.as_violation() for each in made]
-            if made:
+            data, coercions = coerce(self._judge.root(), data, options.conversions)
+            self._report(coercions)
+            warnings += [each.as_violation() for each in coercions]
+            if coercions:
                 violations = self._judge.violations(data)
                 if not violations:
                     return self._outcome(data, "coerced", warnings)
@@ -159,8 +159,8 @@ class Guard:
             return self._outcome(result, "error-result", [*violations, *warnings])
         return self._failed(ValidationError(violations, options.tool_name), violations, warnings)
 
-    def _report(self, made: Sequence[Coercion]) -> None:
-        for each in made:
+    def _report(self, coercions: Sequence[Coercion]) -> None:
+        for each in coercions:
             if self.options.on_coercion is not None:
                 self.options.on_coercion(each.path, each.original, each.coerced)
             else:
@@ -172,8 +172,8 @@ class Guard:
     def _failed(
         self, error: Exception, violations: list[Violation], warnings: Sequence[Violation] = ()
     ) -> GuardOutcome:
-        found = [*violations, *warnings]
-        return GuardOutcome(None, error, self.options.on_invalid, "failed", found)
+        all_violations = [*violations, *warnings]
+        return GuardOutcome(None, error, self.options.on_invalid, "failed", all_violations)
 
 
 _guarded: Final[WeakKeyDictionary[Tool, tuple[Tool, Guard]]] = WeakKeyDictionary()

@@ -89,7 +89,7 @@ class CompiledSchema:
         )
         if native is True:
             return Judgement(True, [], cost)
-        found, is_whole, spent = examine(
+        violations, is_whole, spent = examine(
             self.root,
             value,
             remember=self.native is None,
@@ -98,10 +98,10 @@ class CompiledSchema:
             patience=patience,
         )
         if is_whole:
-            return Judgement(not found, found, cost + spent)
-        if not found and (native is None or _may_have_wide_text(value)):
+            return Judgement(not violations, violations, cost + spent)
+        if not violations and (native is None or _may_have_wide_text(value)):
             return Judgement(None, [], cost + spent)
-        return Judgement(False, [*found, MORE], cost + spent)
+        return Judgement(False, [*violations, MORE], cost + spent)
 
     def verdict(self, value: Any, steps: int) -> Judgement:
         """Judge `value` without explaining. `is_valid` is None if that needs more steps."""

@@ -131,10 +131,10 @@ class Graph:
             waiting[id(node)] = len(children)
             for child in children:
                 parents.setdefault(id(child), []).append(node)
-        found = [node for node in self.nodes if not waiting[id(node)]]
-        for leaf in found:  # the list grows during this loop
+        ordered = [node for node in self.nodes if not waiting[id(node)]]
+        for leaf in ordered:  # the list grows during this loop
             for parent in parents.get(id(leaf), ()):
                 waiting[id(parent)] -= 1
                 if not waiting[id(parent)]:
-                    found.append(parent)
-        return found
+                    ordered.append(parent)
+        return ordered

@@ -246,16 +246,16 @@ class _Reader:
         if target not in self.resources:
             raise SchemaError(f"remote references are not followed: {reference!r}")
         if not fragment or fragment.startswith("/"):
-            found, base = self.point(self.resources[target], unquote(fragment), target)
+            schema, base = self.point(self.resources[target], unquote(fragment), target)
         elif (target, fragment) in self.anchors:
-            found = self.anchors[target, fragment]
-            if keyword == "$dynamicRef" and found.get("$dynamicAnchor") == fragment:
-                found = self.known[dict(place.scope).get(fragment, id(found))]
+            schema = self.anchors[target, fragment]
+            if keyword == "$dynamicRef" and schema.get("$dynamicAnchor") == fragment:
+                schema = self.known[dict(place.scope).get(fragment, id(schema))]
         else:
             raise SchemaError(f"reference {reference!r} does not exist")
-        if id(found) not in self.known and isinstance(found, dict):
-            _check_form(found, self.draft)
-        return self.node(found, _Place(base, place.scope), keyword)
+        if id(schema) not in self.known and isinstance(schema, dict):
+            _check_form(schema, self.draft)
+        return self.node(schema, _Place(base, place.scope), keyword)
 
     def point(self, schema: Any, pointer: str, base: str) -> tuple[Any, str]:
         """Follow a JSON pointer. Raises SchemaError if it leads nowhere."""

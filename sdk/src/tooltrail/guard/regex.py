@@ -84,8 +84,8 @@ def _compile(pattern: str, rewritten: str) -> jsonschema_rs.Validator:
         raise SchemaError(f"pattern {pattern!r} is too large") from None
 
 
-def _move(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _move(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code <= _UNITS:
         return chr(code + _MOVED)
     high, low = divmod(code - 0x10000, 0x400)
@@ -228,17 +228,17 @@ class _Translation:
         return ord("\\")
 
     def hexadecimal(self, digits: int, letter: str) -> int:
-        found = re.compile(f"[0-9a-fA-F]{{{digits}}}").match(self.units, self.at)
-        if found is None:
+        match = re.compile(f"[0-9a-fA-F]{{{digits}}}").match(self.units, self.at)
+        if match is None:
             return ord(letter)
-        self.at = found.end()
-        return int(found[0], 16)
+        self.at = match.end()
+        return int(match[0], 16)
 
     def character_class(self) -> Ranges:
         """Read a class up to its closing bracket."""
         negated = self.units[self.at : self.at + 1] == "^"
         self.at += negated
-        found: Ranges = []
+        ranges: Ranges = []
         while True:
             if self.at >= len(self.units):
                 raise self.error("unterminated class")
@@ -248,19 +248,19 @@ class _Translation:
             low = self.class_atom()
             rest = self.units[self.at : self.at + 2]
             if rest[:1] != "-" or rest == "-]" or len(rest) < 2:
-                found += low
+                ranges += low
                 continue
             self.at += 1
             high = self.class_atom()
             if not (_is_single(low) and _is_single(high)):
-                found += [*low, (0x2D, 0x2D), *high]  # `[\d-x]`: the dash is literal
+                ranges += [*low, (0x2D, 0x2D), *high]  # `[\d-x]`: the dash is literal
             elif low[0][0] > high[0][0]:
                 raise self.error("range out of order in class")
             else:
-                found.append((low[0][0], high[0][0]))
+                ranges.append((low[0][0], high[0][0]))
         if negated and self.ignore_case:  # `[^a]` excludes both a and A
-            found = _in_both_cases(found)
-        return _complement(found) if negated else found
+            ranges = _in_both_cases(ranges)
+        return _complement(ranges) if negated else ranges
 
     def class_atom(self) -> Ranges:
         unit = self.take()
@@ -270,15 +270,15 @@ class _Translation:
             raise self.error("\\ at the end")
         return self.class_escape(in_class=True)
 
-    def ranges(self, found: Ranges) -> str:
+    def ranges(self, ranges: Ranges) -> str:
         """Write a set of units in Rust's dialect, with surrogates moved or left out."""
         if self.ignore_case:
-            found = _in_both_cases(found)
-        if len(found) == 1 and found[0][0] == found[0][1] and chr(found[0][0]).isalnum():
-            return chr(found[0][0])
+            ranges = _in_both_cases(ranges)
+        if len(ranges) == 1 and ranges[0][0] == ranges[0][1] and chr(ranges[0][0]).isalnum():
+            return chr(ranges[0][0])
         first, last = _SURROGATES
         parts: list[tuple[int, int]] = []
-        for low, high in found:
+        for low, high in ranges:
             parts.append((low, min(high, first - 1)))
             parts.append((max(low, last + 1), high))
             if self.surrogates:
@@ -310,11 +310,11 @@ def _is_single(ranges: Ranges) -> bool:
 
 def _in_both_cases(ranges: Ranges) -> Ranges:
     table = _other_cases()
-    found = list(ranges)
+    both_cases = list(ranges)
     for low, high in ranges:
         cased = table[bisect_left(table, (low,)) : bisect_left(table, (high + 1,))]
-        found += [(other, other) for _, other in cased]
-    return _complement(_complement(found))  # merges adjacent ranges
+        both_cases += [(other, other) for _, other in cased]
+    return _complement(_complement(both_cases))  # merges adjacent ranges
 
 
 @cache
@@ -333,12 +333,12 @@ def _other_cases() -> list[tuple[int, int]]:
 
 
 def _complement(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    found: Ranges = []
+    gaps: Ranges = []
     start = 0
     for low, high in sorted(ranges):
         if low > start:
-            found.append((start, low - 1))
+            gaps.append((start, low - 1))
         start = max(start, high + 1)
     if start <= _UNITS:
-        found.append((start, _UNITS))
-    return found
+        gaps.append((start, _UNITS))
+    return gaps

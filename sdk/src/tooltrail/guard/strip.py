@@ -40,14 +40,14 @@ def _strip(nodes: Iterable[Node], value: Any, path: str, removed: list[str], dep
 
 def _together(nodes: Iterable[Node]) -> list[Node]:
     """List the nodes and all nodes that apply to the same value, each once."""
-    found: dict[int, Node] = {}
+    by_id: dict[int, Node] = {}
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        if id(node) not in found:
-            found[id(node)] = node
+        if id(node) not in by_id:
+            by_id[id(node)] = node
             waiting += (child for key, _, child in node.subschemas() if key in _SAME_VALUE)
-    return list(found.values())
+    return list(by_id.values())
 
 
 def _strip_object(
@@ -74,16 +74,16 @@ def _allows_others(node: Node) -> bool:
 
 
 def _schemas_of(node: Node, name: str) -> list[Node]:
-    found = [
+    schemas = [
         child
         for pattern, child in node.children.get("patternProperties", {}).items()
         if matcher(pattern)(str(name))
     ]
     if name in node.children.get("properties", ()):
-        found.append(node.children["properties"][name])
-    elif not found and "additionalProperties" in node.children:
-        found.append(node.children["additionalProperties"])
-    return found
+        schemas.append(node.children["properties"][name])
+    elif not schemas and "additionalProperties" in node.children:
+        schemas.append(node.children["additionalProperties"])
+    return schemas
 
 
 def _strip_array(nodes: list[Node], value: Any, path: str, removed: list[str], depth: int) -> Any:

@@ -76,9 +76,9 @@ class Pattern:
         if worst > _MATCH_MAX:
             by.spend(worst * _POSITION_NS // STEP_NS)  # more than any limit: ends the walk
         began = time.thread_time_ns()
-        found = self._matches(text)
+        is_match = self._matches(text)
         by.spend(1 + (time.thread_time_ns() - began) // STEP_NS)
-        return found
+        return is_match
 
 
 @lru_cache(maxsize=1024)
@@ -223,5 +223,5 @@ def _of_characters(node: Node) -> _Weight:
 
 
 def _positions(patterns: Iterable[str]) -> int:
-    found = (_extent(pattern)[0] for pattern in patterns)
-    return sum(width for width in found if width > _FEW)
+    widths = (_extent(pattern)[0] for pattern in patterns)
+    return sum(width for width in widths if width > _FEW)

@@ -47,8 +47,8 @@ class Tile:
     @classmethod
     def from_path(cls, path: str) -> "Tile":
         """Read a path. Raises FormatError if `path` is not exactly as `Tile.path` writes it."""
-        if found := _PATH.fullmatch(path):
-            level, number, width = found.groups()
+        if match := _PATH.fullmatch(path):
+            level, number, width = match.groups()
             index = int(number.replace("x", "").replace("/", ""))
             tile = cls(int(level), index, int(width or FULL))
             if tile.level < 64 and 0 < tile.width <= FULL and tile.path == path:

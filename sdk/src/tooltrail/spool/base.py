@@ -297,16 +297,16 @@ class Spool(ABC):
 
         Raises OSError.
         """
-        found = self._salvage(batch)
-        owner = next(iter(numbers(found.lines)), self.producer_id)
+        salvaged = self._salvage(batch)
+        owner = next(iter(numbers(salvaged.lines)), self.producer_id)
         # The bytes are different, so the id must be, too: the first may have been sent.
-        lines = found.lines + damage(owner, found)
+        lines = salvaged.lines + damage(owner, salvaged)
         self.replace(batch, [lines] if lines else [], is_slim=batch.is_slim)
-        self._count_damage(found)
+        self._count_damage(salvaged)
 
-    def _count_damage(self, found: Salvage) -> None:
-        if found.lost:
-            self._count_lost("damaged", sum(map(len, found.lost)))
+    def _count_damage(self, salvaged: Salvage) -> None:
+        if salvaged.lost:
+            self._count_lost("damaged", sum(map(len, salvaged.lost)))
 
     def replace(self, batch: Batch, parts: list[list[bytes]], *, is_slim: bool) -> None:
         """Replace a batch by others, which get their own ids. Raises OSError."""
@@ -440,16 +440,16 @@ class Spool(ABC):
         """
         loose = self._loose.get(batch)
         try:
-            found = self._salvage(batch) if loose is None else Salvage(loose, [])
+            salvaged = self._salvage(batch) if loose is None else Salvage(loose, [])
         except OSError:  # the file is gone; the batch has its numbers
             lost = range(batch.first_seq, batch.first_seq + batch.count)
             return {self.producer_id: [lost]}, [], 0
-        held = numbers(found.lines)
-        for lost in found.lost:
+        held = numbers(salvaged.lines)
+        for lost in salvaged.lost:
             self._lose(next(iter(held), self.producer_id), lost, "damaged")
-        declared = declared_in(found.lines)
+        declared = declared_in(salvaged.lines)
         numbered = sum(len(each) for ranges in held.values() for each in ranges)
-        return held, declared, len(found.lines) - numbered - len(declared)
+        return held, declared, len(salvaged.lines) - numbered - len(declared)
 
     def _write_off(
         self,

@@ -72,18 +72,18 @@ def salvage(data: bytes, first_seq: int, count: int = 0) -> Salvage:
 
 def numbers(lines: list[bytes]) -> dict[str, list[range]]:
     """The numbers in these lines by producer, as contiguous ranges."""
-    found: dict[str, list[range]] = {}
+    by_producer: dict[str, list[range]] = {}
     for line in lines:
         match = _PRODUCER.search(line)
         if match is None:
             continue
         seq = int(match[2])
-        ranges = found.setdefault(match[1].decode(errors="replace"), [])
+        ranges = by_producer.setdefault(match[1].decode(errors="replace"), [])
         if ranges and ranges[-1].stop == seq:
             ranges[-1] = range(ranges[-1].start, seq + 1)
         else:
             ranges.append(range(seq, seq + 1))
-    return found
+    return by_producer
 
 
 def first_number(lines: list[bytes], default: int) -> int:

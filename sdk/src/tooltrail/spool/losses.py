@@ -79,19 +79,19 @@ def gather(losses: Iterable[Loss]) -> list[Loss]:
 
     Numbers in between may not be lost; the files show which (`Loss.without`).
     """
-    found: dict[str, Loss] = {}
+    by_producer: dict[str, Loss] = {}
     for loss in losses:
-        whole = found.setdefault(
+        whole = by_producer.setdefault(
             loss.producer_id, Loss(loss.producer_id, loss.numbers, loss.reason)
         )
         start = min(whole.numbers.start, loss.numbers.start)
         whole.numbers = range(start, max(whole.numbers.stop, loss.numbers.stop))
-    return list(found.values())
+    return list(by_producer.values())
 
 
-def damage(producer_id: str, found: Salvage) -> list[bytes]:
+def damage(producer_id: str, salvaged: Salvage) -> list[bytes]:
     """The gap events for damaged lines, to be stored beside the whole lines."""
-    return [Loss(producer_id, lost, "damaged").event() for lost in found.lost]
+    return [Loss(producer_id, lost, "damaged").event() for lost in salvaged.lost]
 
 
 def held_in(lines: list[bytes], reason: str) -> list[Loss]:
@@ -104,15 +104,15 @@ def held_in(lines: list[bytes], reason: str) -> list[Loss]:
 
 def declared_in(lines: list[bytes]) -> list[Loss]:
     """Read the losses that these lines declare."""
-    found: list[Loss] = []
+    declared: list[Loss] = []
     for line in lines:
         if line.startswith(_GAP):
             # A user's own file may contain anything.
             with suppress(ValueError, KeyError, TypeError, OverflowError):
                 loss = Loss.read(line)
                 if len(loss.numbers):
-                    found.append(loss)
-    return found
+                    declared.append(loss)
+    return declared
 
 
 def reason_of(error: OSError) -> str:

@@ -288,11 +288,12 @@ class SegmentSpool(Spool):
 
     def _take_segment(self, path: Path) -> None:
         batch = _parse_name(path)
-        found = salvage(path.read_bytes(), batch.first_seq, batch.count)
-        whole = not found.lost
+        salvaged = salvage(path.read_bytes(), batch.first_seq, batch.count)
+        whole = not salvaged.lost
         batch_id = batch.id if whole else new_batch_id()  # different bytes need another id
-        owner = next(iter(numbers(found.lines)), path.parent.name.partition("+")[0])
-        lines = found.lines + damage(owner, found)  # in one file: no other file has these losses
+        owner = next(iter(numbers(salvaged.lines)), path.parent.name.partition("+")[0])
+        # In one file: no other file has these losses.
+        lines = salvaged.lines + damage(owner, salvaged)
         count = len(lines)
         size = sum(map(len, lines)) + LINE_OVERHEAD * count
         order, since = self._take_order(), time.monotonic() - self._age_of(batch)
@@ -309,7 +310,7 @@ class SegmentSpool(Spool):
             path.rename(self._batch_path(mine))
         elif lines:
             self._store(mine, lines)
-        self._count_damage(found)
+        self._count_damage(salvaged)
         if lines:
             with self._lock:
                 self._batches.append(mine)
@@ -394,12 +395,12 @@ def read_losses(home: Path) -> list[Loss]:
 
 def read_home(home: Path) -> list[tuple[Path, int]]:
     """Each event file in a home and its number of lines, for display."""
-    found = []
+    files = []
     with suppress(OSError):
         for path in sorted(home.iterdir()):
             if path.suffix in (_SEALED, _SLIM):
-                found.append((path, _parse_name(path).count))
+                files.append((path, _parse_name(path).count))
             elif path.suffix == _OPEN:
                 with suppress(OSError):
-                    found.append((path, path.read_bytes().count(b"\n")))
-    return found
+                    files.append((path, path.read_bytes().count(b"\n")))
+    return files

@@ -69,17 +69,17 @@ def _is_ordinary(root: Any) -> bool:
     Raises TypeError for names that are not text.
     """
     names: list[str] = []
-    found: list[Iterable[Any]] = [(root,)]
-    for values in found:
+    groups: list[Iterable[Any]] = [(root,)]
+    for values in groups:
         for value in values:
             kind = type(value)
             if kind is str:
                 continue
             if kind is dict:
                 names += value
-                found.append(value.values())
+                groups.append(value.values())
             elif kind is list or kind is tuple:
-                found.append(value)
+                groups.append(value)
             elif kind is int:
                 if not -_EXACT_INTEGER <= value <= _EXACT_INTEGER:
                     return False

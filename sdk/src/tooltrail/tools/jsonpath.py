@@ -45,11 +45,13 @@ def compile_path(path: str) -> Callable[[Any], list[Any]]:
         position = match.end()
 
     def select(value: Any) -> list[Any]:
-        found = [value]
+        matches = [value]
         for descends, selector in steps:
-            places = (deep for place in found for deep in _descendants(place))
-            found = [hit for place in (places if descends else found) for hit in selector(place)]
-        return found
+            places = (deep for place in matches for deep in _descendants(place))
+            matches = [
+                hit for place in (places if descends else matches) for hit in selector(place)
+            ]
+        return matches
 
     return select
 

@@ -78,8 +78,8 @@ class SpooledMarkdownArtifact(SpooledArtifact):
 
     async def md_headings(self, depth: int | None = None) -> list[Heading]:
         """The headings in order; with `depth` only those of this depth."""
-        found = _headings(await self.cat())
-        return [heading for heading in found if depth in (None, heading.depth)]
+        headings = _headings(await self.cat())
+        return [heading for heading in headings if depth in (None, heading.depth)]
 
     async def md_sections(self, depth: int | None = None) -> list[Section]:
         """The sections in order; with `depth` only those of this depth."""

@@ -41,8 +41,8 @@ def resolve_trace(
     used if the content type contains `application/json`; a body given as a function is read only
     when needed.
     """
-    found = find_trace(headers, query, body, content_type)
-    return found or ResolvedTrace(fresh_trace_id(), fresh_span_id())
+    trace = find_trace(headers, query, body, content_type)
+    return trace or ResolvedTrace(fresh_trace_id(), fresh_span_id())
 
 
 def find_trace(
