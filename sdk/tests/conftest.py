@@ -31,15 +31,15 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def make_trail(server: Server, tmp_path: Path) -> Iterator[Callable[..., Trail]]:
     """Trails to the server of this test, with their spool in its folder."""
-    made: list[Trail] = []
+    trails: list[Trail] = []
 
     def make(**options: Any) -> Trail:
         trail = Trail(server.url, KEY, spool_dir=tmp_path, **options)
-        made.append(trail)
+        trails.append(trail)
         return trail
 
     yield make
-    for trail in made:
+    for trail in trails:
         trail.close(0.1)
 
 

@@ -120,11 +120,11 @@ def parameters(path: str) -> list[str]:
 
 @pytest.mark.parametrize("module", NAMES)
 def test_promised_names_exist_in_their_module(module: str) -> None:
-    found = resolve_name(module)
+    imported = resolve_name(module)
 
-    assert [name for name in NAMES[module].split() if not hasattr(found, name)] == []
-    if hasattr(found, "__all__"):  # without one, everything of the module's own is public
-        assert set(NAMES[module].split()) <= set(found.__all__)
+    assert [name for name in NAMES[module].split() if not hasattr(imported, name)] == []
+    if hasattr(imported, "__all__"):  # without one, everything of the module's own is public
+        assert set(NAMES[module].split()) <= set(imported.__all__)
 
 
 @pytest.mark.parametrize("path", SIGNATURES)
@@ -211,9 +211,9 @@ def test_executor_context_can_be_created_from_a_trail() -> None:
 
 
 def modules() -> list[ModuleType]:
-    found = pkgutil.walk_packages(tooltrail.__path__, "tooltrail.")
+    walked = pkgutil.walk_packages(tooltrail.__path__, "tooltrail.")
     return [
-        importlib.import_module(each.name) for each in found if not each.name.endswith("__main__")
+        importlib.import_module(each.name) for each in walked if not each.name.endswith("__main__")
     ]
 
 

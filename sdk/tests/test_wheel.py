@@ -84,9 +84,9 @@ def run(*command: str | Path, **environment: str) -> str:
 @pytest.fixture(scope="module")
 def uv() -> str:
     """The uv that runs this session, or the one on the path."""
-    found = os.environ.get("UV") or shutil.which("uv")
-    assert found, "the wheel is built with uv, which is not on the path"
-    return found
+    program = os.environ.get("UV") or shutil.which("uv")
+    assert program, "the wheel is built with uv, which is not on the path"
+    return program
 
 
 @pytest.fixture(scope="module")

@@ -234,7 +234,7 @@ def test_flush_shows_a_progress_bar_on_a_terminal(server: Server, tmp_path: Path
 
     leave_behind(server, tmp_path, KEY, 700)
     leader, follower = pty.openpty()
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "tooltrail", "flush"],
         env={
             **os.environ,
@@ -250,9 +250,9 @@ def test_flush_shows_a_progress_bar_on_a_terminal(server: Server, tmp_path: Path
     os.close(follower)
     shown = os.read(leader, 65536).decode()
     os.close(leader)
-    assert done.returncode == 0
+    assert completed.returncode == 0
     assert "█" * WIDTH + " 100%  700 events" in shown
-    assert done.stdout.startswith("700 events sent")
+    assert completed.stdout.startswith("700 events sent")
 
 
 @pytest.mark.parametrize("verb", [[], ["status"], ["flush"], ["send"]])

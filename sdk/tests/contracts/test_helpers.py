@@ -296,17 +296,17 @@ async def _answer(query: str) -> Any:
 
 
 def test_envelope_built_by_the_function_is_returned_unchanged() -> None:
-    made = ToolResult[Question, Answer](
+    envelope = ToolResult[Question, Answer](
         input=Question(query="q"),
         data=Answer(answer="a"),
         meta=ToolResultMeta(took_ms=1, cache_hit=True),
     )
 
     def prepare(question: Question) -> Any:
-        return made
+        return envelope
 
     prepared: Any = returns_tool_output(prepare)
-    assert prepared(Question(query="q")) is made
+    assert prepared(Question(query="q")) is envelope
 
 
 def test_input_parameter_without_a_model_raises_type_error() -> None:

@@ -49,15 +49,15 @@ def results(verdict: Verdict) -> dict[str, str]:
 
 
 def line_at(bundle: Bundle, index: int) -> int:
-    """Where in `found` an entry is."""
+    """Where in `entries` an entry is."""
     return index - bundle.manifest.first_index
 
 
 def with_entry(bundle: Bundle, index: int, line: EntryLine, raw: bytes) -> Bundle:
     """With another entry in one's place."""
-    found = list(bundle.found)
-    found[line_at(bundle, index)] = (line, raw)
-    return bundle.but(found=found)
+    entries = list(bundle.entries)
+    entries[line_at(bundle, index)] = (line, raw)
+    return bundle.but(entries=entries)
 
 
 def test_frontier_of_every_range_yields_every_root() -> None:
@@ -192,19 +192,19 @@ ALTERED: dict[str, tuple[Callable[[Bundle], Bundle], dict[str, str]]] = {
         {"unedited": "entry 60"},
     ),
     "an event that is left out": (
-        lambda of: of.but(found=of.found[:60] + of.found[61:]),
+        lambda of: of.but(entries=of.entries[:60] + of.entries[61:]),
         {"complete": "entry 100 is missing"},
     ),
     "a chunk that is left out at the end": (
-        lambda of: of.but(found=of.found[:-10]),
+        lambda of: of.but(entries=of.entries[:-10]),
         {"complete": "entries 190 to 199 are missing"},
     ),
     "an event that is there twice": (
-        lambda of: of.but(found=of.found[:61] + of.found[60:]),
+        lambda of: of.but(entries=of.entries[:61] + of.entries[60:]),
         {"complete": "entry 100 is a duplicate"},
     ),
     "an event of another range": (
-        lambda of: of.but(found=[*of.found, (LOG.lines[250], LOG.raws[250])]),
+        lambda of: of.but(entries=[*of.entries, (LOG.lines[250], LOG.raws[250])]),
         {"complete": "entry 250 does not belong"},
     ),
     "two events in each other's place": (
@@ -281,20 +281,20 @@ def _remade(index: int) -> tuple[EntryLine, bytes]:
 
 
 def _swapped(bundle: Bundle, one: int, other: int) -> Bundle:
-    found = list(bundle.found)
+    entries = list(bundle.entries)
     for here, there in ((one, other), (other, one)):
         line = msgspec.structs.replace(LOG.lines[there], index=here)
-        found[line_at(bundle, here)] = (line, LOG.raws[there])
-    return bundle.but(found=found)
+        entries[line_at(bundle, here)] = (line, LOG.raws[there])
+    return bundle.but(entries=entries)
 
 
 @pytest.mark.parametrize("name", ALTERED)
 def test_alteration_fails_the_expected_check(name: str, tmp_path: Path) -> None:
     alter, expected = ALTERED[name]
-    found = failed(judged(alter(HONEST), tmp_path))
-    assert found.keys() == expected.keys()
+    failures = failed(judged(alter(HONEST), tmp_path))
+    assert failures.keys() == expected.keys()
     for check, words in expected.items():
-        assert words in found[check]
+        assert words in failures[check]
 
 
 def erased_log() -> tuple[Log, int]:
@@ -341,9 +341,9 @@ def test_invalid_erasure_entry_covers_nothing(tmp_path: Path) -> None:
         ),
         "hashes": msgspec.structs.replace(line, proof=line.proof[1:]),
     }.items():
-        found = failed(judged(bundle.but(erasures=[other]), tmp_path))
-        assert found.keys() == {"erasures"}
-        assert words in found["erasures"], found
+        failures = failed(judged(bundle.but(erasures=[other]), tmp_path))
+        assert failures.keys() == {"erasures"}
+        assert words in failures["erasures"], failures
 
 
 def test_erasure_entry_covers_no_later_entries(tmp_path: Path) -> None:
@@ -352,8 +352,8 @@ def test_erasure_entry_covers_no_later_entries(tmp_path: Path) -> None:
     for number in range(20):
         log.add(b"%d" % number)
     log.erase(15)
-    found = failed(judged(Bundle.of(log, 0, 31, declared=[index]), tmp_path))
-    assert "entry 15 is missing" in found["erasures"]
+    failures = failed(judged(Bundle.of(log, 0, 31, declared=[index]), tmp_path))
+    assert "entry 15 is missing" in failures["erasures"]
 
 
 def test_bundle_of_several_chunks_contains_every_event(tmp_path: Path) -> None:
@@ -382,7 +382,7 @@ def test_verify_command_prints_text_and_json(
     kept.write_bytes(LOG.checkpoint(251))
     assert main(words) == 2
     assert "not all requested checks" in capsys.readouterr().out
-    HONEST.but(found=HONEST.found[1:]).write(path)
+    HONEST.but(entries=HONEST.entries[1:]).write(path)
     assert main([*words[:2], "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["genuine"] is False
     assert main(["verify", str(path)]) == 1

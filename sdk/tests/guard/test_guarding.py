@@ -209,9 +209,9 @@ def test_null_stays_null_without_toggles() -> None:
 def test_default_value_is_copied() -> None:
     schema: dict[str, Any] = {"type": "array", "default": []}
     options = {"on_invalid": "coerce-and-warn", "coercion": {"null_to_default": True}} | QUIET
-    made = create_guard(schema, options)
-    made.enforce(None).data.append(1)
-    assert made.enforce(None).data == []
+    created = create_guard(schema, options)
+    created.enforce(None).data.append(1)
+    assert created.enforce(None).data == []
 
 
 # The custom validator (decision 2) ---------------------------------------------------------
@@ -225,9 +225,9 @@ def test_custom_validator_decides_validity() -> None:
         return bool(data == "yes")
 
     schema = {"type": "string", "pattern": "(?=y)"}  # which ours would refuse
-    made = create_guard(schema, json_schema_validator=is_valid)
-    assert made.validate("yes").success
-    assert paths(made.validate("no").violations) == [("$", "CONSTRAINT_VIOLATION")]
+    created = create_guard(schema, json_schema_validator=is_valid)
+    assert created.validate("yes").success
+    assert paths(created.validate("no").violations) == [("$", "CONSTRAINT_VIOLATION")]
     assert seen == [(schema, "yes"), (schema, "no")]
 
 
@@ -442,8 +442,8 @@ def test_unknown_options_and_strategies_are_rejected() -> None:
 
 
 def test_none_for_an_option_means_default() -> None:
-    made = create_guard(WEATHER, {"on_invalid": None, "coercion": None, "toolName": None})
-    assert made.options == GuardOptions()
+    created = create_guard(WEATHER, {"on_invalid": None, "coercion": None, "toolName": None})
+    assert created.options == GuardOptions()
     assert enforce(5, WEATHER, on_invalid="fallback", fallback_value=None).data is None
 
 

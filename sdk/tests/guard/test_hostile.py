@@ -225,9 +225,9 @@ def test_guard_validates_large_unions_completely() -> None:
 
 
 def test_truncation_notice_is_the_last_violation() -> None:
-    found = validate([[-1]] * 40_000, NESTED).violations
-    assert [each.path for each in found[:2]] == ["$[0]", "$[1]"]
-    assert "More was not explained" in found[-1].message
+    violations = validate([[-1]] * 40_000, NESTED).violations
+    assert [each.path for each in violations[:2]] == ["$[0]", "$[1]"]
+    assert "More was not explained" in violations[-1].message
     assert MORE not in validate([[-1]] * 3, NESTED).violations
 
 

@@ -18,8 +18,8 @@ TIMING = Path(__file__).parents[3] / "bench" / "data"
 
 
 def violations(value: Any, schema: dict[str, Any], **options: Any) -> list[tuple[str, str]]:
-    found = create_guard(schema, **options).validate(value).violations
-    return [(each.path, each.message) for each in found]
+    reported = create_guard(schema, **options).validate(value).violations
+    return [(each.path, each.message) for each in reported]
 
 
 @pytest.mark.parametrize(
@@ -210,9 +210,9 @@ def test_changed_schema_takes_effect_immediately() -> None:
 
 def test_guard_keeps_the_schema_of_its_creation() -> None:
     schema = {"type": "string"}
-    made = create_guard(schema)
+    guard = create_guard(schema)
     schema["type"] = "number"
-    assert made.validate("x").success
+    assert guard.validate("x").success
     assert not create_guard(schema).validate("x").success
 
 

@@ -65,7 +65,7 @@ class Row(TypedDict):
 GOOD: dict[str, Any] = {"temperature": 21.5, "unit": "celsius", "place": {"name": "Bonn"}}
 
 
-def found(value: Any, schema: Any) -> list[tuple[str, str]]:
+def paths_and_codes(value: Any, schema: Any) -> list[tuple[str, str]]:
     return [(each.path, each.code) for each in validate(value, schema).violations]
 
 
@@ -135,7 +135,7 @@ def test_valid_data_is_returned_unchanged(schema: Any, value: Any) -> None:
     ],
 )
 def test_pydantic_errors_become_violations(schema: Any, value: Any, expected: Any) -> None:
-    assert found(value, schema) == expected
+    assert paths_and_codes(value, schema) == expected
     result = enforce(value, schema, tool_name="t")
     assert isinstance(result.error, ValidationError)
 
@@ -159,7 +159,7 @@ def test_model_configuration_can_allow_lax_types() -> None:
         n: int
 
     assert validate({"n": "1"}, Lax).success
-    assert found({"n": "1"}, Default) == [("$.n", "WRONG_TYPE")]
+    assert paths_and_codes({"n": "1"}, Default) == [("$.n", "WRONG_TYPE")]
 
 
 def test_coercion_and_stripping_follow_the_json_schema_of_a_model() -> None:
@@ -296,7 +296,9 @@ def test_recorded_zod_rows_with_a_counterpart(row: dict[str, Any]) -> None:
             *recorded.get("violations", ()),
             *recorded.get("throws", {}).get("violations", ()),
         ]
-        assert found(value, schema) == [(each["path"], code_of(each)) for each in violations]
+        assert paths_and_codes(value, schema) == [
+            (each["path"], code_of(each)) for each in violations
+        ]
         return
     returned = enforce(value, schema, on_invalid=strategy, fallback_value="FB").data
     if isinstance(returned, dict) and "__error" in returned:

@@ -77,17 +77,17 @@ def member_paths(value: Any, path: str = "$") -> Iterator[str]:
 
 def declared_paths(schema: Any, value: Any, path: str = "$") -> set[str]:
     """The paths in a value that some part of a schema declares by name, written down afresh."""
-    found = {path}
+    paths = {path}
     for branch in (*schema.get("allOf", ()), *schema.get("anyOf", ())):
-        found |= declared_paths(branch, value, path)
+        paths |= declared_paths(branch, value, path)
     if isinstance(value, dict):
         for name, below in schema.get("properties", {}).items():
             if name in value:
-                found |= declared_paths(below, value[name], f"{path}/{name}")
+                paths |= declared_paths(below, value[name], f"{path}/{name}")
     if isinstance(value, list) and "items" in schema:
         for at, item in enumerate(value):
-            found |= declared_paths(schema["items"], item, f"{path}/{at}")
-    return found
+            paths |= declared_paths(schema["items"], item, f"{path}/{at}")
+    return paths
 
 
 @given(SCHEMAS, VALUES)

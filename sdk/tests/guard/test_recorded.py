@@ -208,10 +208,10 @@ def test_recorded_create_guard_validate_rows(row: dict[str, Any]) -> None:
         with pytest.raises(TypeError):
             create_guard(schema, options)
         return
-    made = create_guard(schema, options)
-    assert made.schema is schema
-    assert made.options.on_invalid == options.get("onInvalid", "throw")
-    result = made.validate(decoded(row["input"]))
+    created = create_guard(schema, options)
+    assert created.schema is schema
+    assert created.options.on_invalid == options.get("onInvalid", "throw")
+    result = created.validate(decoded(row["input"]))
     assert result.success is row["outcome"]["success"]
     assert dumped(result.violations) == row["outcome"].get("violations", [])
 

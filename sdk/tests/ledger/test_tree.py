@@ -81,10 +81,10 @@ def test_known_roots_match(size: int) -> None:
     ],
 )
 def test_known_inclusion_proofs_match(index: int, size: int, proof: list[str]) -> None:
-    made = inclusion_proof(index, size, ct_subtree)
+    computed = inclusion_proof(index, size, ct_subtree)
 
-    assert [each.hex() for each in made] == proof
-    verify_inclusion(CT_LEAVES[index], index, size, made, bytes.fromhex(CT_ROOTS[size]))
+    assert [each.hex() for each in computed] == proof
+    verify_inclusion(CT_LEAVES[index], index, size, computed, bytes.fromhex(CT_ROOTS[size]))
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_known_inclusion_proofs_match(index: int, size: int, proof: list[str]) -
     ],
 )
 def test_known_consistency_proofs_match(old: int, new: int, proof: list[str]) -> None:
-    made = consistency_proof(old, new, ct_subtree)
+    computed = consistency_proof(old, new, ct_subtree)
     roots = bytes.fromhex(CT_ROOTS[old]), bytes.fromhex(CT_ROOTS[new])
 
-    assert [each.hex() for each in made] == proof
-    verify_consistency(old, roots[0], new, roots[1], made)
+    assert [each.hex() for each in computed] == proof
+    verify_consistency(old, roots[0], new, roots[1], computed)
 
 
 def test_inclusion_proofs_up_to_size_300_match_rfc_6962() -> None:

@@ -119,7 +119,7 @@ class Bundle:
     """What goes into a bundle of the entries from `begin` up to `end`; alter it, then `write`."""
 
     manifest: Manifest
-    found: list[tuple[EntryLine, bytes]]
+    entries: list[tuple[EntryLine, bytes]]
     erasures: list[ErasureLine]
     checkpoints: dict[int, bytes]
     tree: Tree
@@ -177,7 +177,7 @@ class Bundle:
         """Write it."""
         writer = BundleWriter()
         parts = [writer.begin(self.manifest, "What this is\n")]
-        parts += writer.entries(self.found)
+        parts += writer.entries(self.entries)
         parts.append(
             writer.end(
                 versions=self.versions,

@@ -36,9 +36,9 @@ class Block:
 
 def blocks(page: Path) -> pytest.MarkDecorator:
     """Parametrise a test with every `block` of a page. There must be at least one."""
-    found = list(_blocks(page))
-    assert found, f"{page} shows no Python"
-    parameters = [pytest.param(each, id=f"line-{each.line}") for each in found]
+    examples = list(_blocks(page))
+    assert examples, f"{page} shows no Python"
+    parameters = [pytest.param(each, id=f"line-{each.line}") for each in examples]
     return pytest.mark.parametrize("block", parameters)
 
 

@@ -77,7 +77,7 @@ def test_model_supplied_patterns_run_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "found"),
+    ("pattern", "text", "is_match"),
     [
         ("^zwei", "ZWEI", True),
         ("[^a]", "A", False),  # neither a nor A
@@ -88,9 +88,9 @@ def test_model_supplied_patterns_run_in_linear_time() -> None:
         (r"\x41", "a", True),
     ],
 )
-def test_grep_ignores_case_when_requested(pattern: str, text: str, found: bool) -> None:
+def test_grep_ignores_case_when_requested(pattern: str, text: str, is_match: bool) -> None:
     artifact = SpooledArtifact(InMemorySpoolReader(text))
-    assert asyncio.run(artifact.grep(pattern, ignore_case=True)) == [text] * found
+    assert asyncio.run(artifact.grep(pattern, ignore_case=True)) == [text] * is_match
 
 
 # --- JSON

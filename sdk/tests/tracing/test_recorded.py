@@ -25,10 +25,10 @@ def resolve_exempt(row: dict[str, Any]) -> str | None:
     return None
 
 
-def matches(found: str | None, recorded: str | None, digits: int) -> bool:
+def matches(actual: str | None, recorded: str | None, digits: int) -> bool:
     if recorded == "<generated>":
-        return found is not None and re.fullmatch(f"[0-9a-f]{{{digits}}}", found) is not None
-    return found == recorded
+        return actual is not None and re.fullmatch(f"[0-9a-f]{{{digits}}}", actual) is not None
+    return actual == recorded
 
 
 @cases("contracts_trace.jsonl", "trace.resolve", exempt=resolve_exempt)
@@ -81,9 +81,9 @@ def test_recorded_middleware_rows(row: dict[str, Any]) -> None:
 @cases("contracts_trace.jsonl", "trace.normalize")
 def test_recorded_normalize_rows(row: dict[str, Any]) -> None:
     """Of the same members, `resolve_trace` makes the same id; where the reference raises, none."""
-    found = find_trace({}, body=json.dumps(row["meta"]), content_type="application/json")
+    trace = find_trace({}, body=json.dumps(row["meta"]), content_type="application/json")
     expected = row["outcome"].get("returns")
-    assert (found and found.trace_id) == expected
+    assert (trace and trace.trace_id) == expected
     if expected is not None:
         assert row["outcome"]["meta_after"]["trace_id"] == expected
 

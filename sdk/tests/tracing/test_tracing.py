@@ -39,9 +39,9 @@ class Trail:
 
 
 def scope() -> Scope:
-    found = current_scope()
-    assert found is not None
-    return found
+    current = current_scope()
+    assert current is not None
+    return current
 
 
 # --- traceparent

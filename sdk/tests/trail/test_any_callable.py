@@ -74,8 +74,8 @@ def test_partial_method_is_recorded(trail: MemoryTrail) -> None:
     class Tools:
         deep = trail.tool(partialmethod(Search.query, "deep"))  # type: ignore[call-overload]  # no function
 
-    made: Any = Tools()
-    assert made.deep(n=2) == ("deep", 2)
+    tools: Any = Tools()
+    assert tools.deep(n=2) == ("deep", 2)
     assert trail.events[0]["tool_name"] == "query"
     assert trail.events[0]["args"] == {"kind": "deep", "n": 2}
 
@@ -108,8 +108,8 @@ def odd_calls() -> Iterator[Callable[[], int]]:
     """Calls that cannot be recorded as they are; each tool returns 1."""
 
     def tool(trail: Trail, **options: Any) -> Callable[[], int]:
-        made: Callable[[], int] = trail.tool(**options)(lambda: 1)
-        return made
+        wrapped: Callable[[], int] = trail.tool(**options)(lambda: 1)
+        return wrapped
 
     trail = Trail("http://127.0.0.1:9", "key", spool="memory")
     yield tool(trail, name="\ud800")

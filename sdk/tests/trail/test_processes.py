@@ -63,10 +63,10 @@ def finish(process: subprocess.Popen[str]) -> str:
 
 
 def by_producer(server: Server) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for event in server.events:
-        found.setdefault(event["producer_id"], []).append(event["producer_seq"])
-    return found
+        numbers.setdefault(event["producer_id"], []).append(event["producer_seq"])
+    return numbers
 
 
 def is_contiguous(seqs: list[int]) -> bool:

@@ -61,18 +61,18 @@ def numbered(count: int, start: int = 0) -> list[bytes]:
 )
 def test_torn_tail_loses_only_its_own_line(damage: Any, kept: list[int], lost: list[int]) -> None:
     lines = numbered(5, start=5)
-    found = salvage(b"".join(lines[:-1]) + damage(lines), 5)
-    assert numbers(found.lines) == {"p": [range(kept[0], kept[-1] + 1)]}
-    assert [seq for each in found.lost for seq in each] == lost
+    salvaged = salvage(b"".join(lines[:-1]) + damage(lines), 5)
+    assert numbers(salvaged.lines) == {"p": [range(kept[0], kept[-1] + 1)]}
+    assert [seq for each in salvaged.lost for seq in each] == lost
 
 
 def test_damage_in_the_middle_is_located_by_missing_numbers() -> None:
     lines = numbered(10)
     data = b"".join([*lines[:2], b"\0" * 200, *lines[5:8], b"rubbish\n", lines[9]])
-    found = salvage(data, 0)
+    salvaged = salvage(data, 0)
     # The zeros have no line feed, so they took the line that follows with them.
-    assert [list(each) for each in found.lost] == [[2, 3, 4, 5], [8]]
-    assert len(found.lines) == 5
+    assert [list(each) for each in salvaged.lost] == [[2, 3, 4, 5], [8]]
+    assert len(salvaged.lines) == 5
 
 
 @pytest.fixture

@@ -34,10 +34,10 @@ def test_validation_result_types_data_and_violations() -> None:
 
 
 def test_guard_wraps_tools() -> None:
-    made = create_guard(Weather, GuardOptions(on_invalid="fallback", fallback_value=None))
+    created = create_guard(Weather, GuardOptions(on_invalid="fallback", fallback_value=None))
 
-    assert_type(made, Guard)
-    assert made.wrap(lambda: {"temperature": "hot"})() is None
+    assert_type(created, Guard)
+    assert created.wrap(lambda: {"temperature": "hot"})() is None
 
 
 def test_hooks_and_errors_are_typed() -> None:
