@@ -221,7 +221,7 @@ def write_key(folder: Path, private: bytes) -> None:
     private_files.write(folder / "signing-keys.json", document.encode())
 
 
-def made_case(folder: Path) -> Iterator[Case]:
+def new_case(folder: Path) -> Iterator[Case]:
     tenant, now = make_cast("tampered").tenant, timezone.now()
     write_key(folder, bytes(32))
     rng, kept = random.Random(SEED), dict[int, bytes]()

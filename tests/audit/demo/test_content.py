@@ -22,11 +22,11 @@ TRICKLE_WITHIN_S = 60.0  # a trace every two to eight seconds
 def test_demo_imports_neither_django_nor_the_database() -> None:
     """Looked at in a bare process, where nobody else has imported them."""
     program = "import sys, audit.demo.__main__; print(*{m.partition('.')[0] for m in sys.modules})"
-    found = subprocess.run(
+    imported = subprocess.run(
         [sys.executable, "-c", program], cwd=BASE_DIR, capture_output=True, text=True, check=True
     ).stdout.split()
-    assert "tooltrail" in found
-    assert not {"django", "psycopg", "config", "tenants", "tools_registry"} & set(found)
+    assert "tooltrail" in imported
+    assert not {"django", "psycopg", "config", "tenants", "tools_registry"} & set(imported)
 
 
 def test_history_has_about_2000_calls_over_the_past_day(demo: Demo) -> None:
@@ -70,14 +70,14 @@ def test_no_event_is_in_the_future(demo: Demo) -> None:
 
 
 def test_every_error_type_occurs(demo: Demo) -> None:
-    found = {kind for (kind,) in demo.query("SELECT DISTINCT error_type FROM invocation")}
+    types = {kind for (kind,) in demo.query("SELECT DISTINCT error_type FROM invocation")}
     # GUARD is the index' word for a guard that gave back an error result instead of raising.
-    assert found - {"", "GUARD"} == {kind.value for kind in ToolErrorType}
+    assert types - {"", "GUARD"} == {kind.value for kind in ToolErrorType}
 
 
 def test_every_violation_code_occurs(demo: Demo) -> None:
-    found = {code for (code,) in demo.query("SELECT DISTINCT code FROM violation")}
-    assert found == set(get_args(ViolationCode))
+    codes = {code for (code,) in demo.query("SELECT DISTINCT code FROM violation")}
+    assert codes == set(get_args(ViolationCode))
 
 
 @pytest.mark.parametrize("outcome", get_args(Outcome))
@@ -87,9 +87,9 @@ def test_every_guard_outcome_occurs(demo: Demo, outcome: str) -> None:
 
 
 def test_cache_hits_and_misses_occur(demo: Demo) -> None:
-    found = demo.query("SELECT cache_hit, count(*) FROM invocation GROUP BY 1")
-    assert dict(found)[True] > 10
-    assert dict(found)[False] > 0
+    counts = demo.query("SELECT cache_hit, count(*) FROM invocation GROUP BY 1")
+    assert dict(counts)[True] > 10
+    assert dict(counts)[False] > 0
 
 
 def test_retries_carry_their_attempt_and_follow_a_failure(demo: Demo) -> None:
@@ -103,11 +103,11 @@ def test_retries_carry_their_attempt_and_follow_a_failure(demo: Demo) -> None:
 
 
 def test_repeated_calls_and_polling_occur(demo: Demo) -> None:
-    found = demo.query(
+    repeated = demo.query(
         "SELECT tool_name FROM invocation"
         " GROUP BY tool_name, call_id, trace_id, parent_invocation_id HAVING count(*) >= 5"
     )
-    assert {("search_docs",), ("poll_job",)} <= set(found)
+    assert {("search_docs",), ("poll_job",)} <= set(repeated)
 
 
 def test_nested_calls_run_concurrently(demo: Demo) -> None:
@@ -124,12 +124,12 @@ def test_nested_calls_run_concurrently(demo: Demo) -> None:
 
 
 def test_one_call_hangs_and_one_executor_was_killed_during_a_call(demo: Demo) -> None:
-    found = demo.query(
+    open_calls = demo.query(
         "SELECT tool_name, started_at < %s, timeouts_ms FROM invocation"
         " WHERE state = 'open' AND run_id IN ('graph_run_killed', 'graph_run_waiting')",
         demo.begun_at,
     )
-    assert sorted(found) == [("export_report", False, None), ("notify_user", True, 30_000)]
+    assert sorted(open_calls) == [("export_report", False, None), ("notify_user", True, 30_000)]
     owners = demo.query(
         "SELECT producer_id, bool_or(ended_at IS NOT NULL) FROM invocation"
         " WHERE producer_id = (SELECT producer_id FROM invocation"

@@ -12,10 +12,10 @@ from audit.index import histogram
 
 def test_z_test_matches_a_published_result() -> None:
     # The example of proportions_ztest in the documentation of statsmodels: 0.159.
-    found = compare_shares(5, 83, 12, 99)
-    assert (found.by, round(found.p, 3)) == ("z", 0.159)
-    assert found.z is not None
-    assert found.z > 0, "the second share is the larger one"
+    comparison = compare_shares(5, 83, 12, 99)
+    assert (comparison.by, round(comparison.p, 3)) == ("z", 0.159)
+    assert comparison.z is not None
+    assert comparison.z > 0, "the second share is the larger one"
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def test_z_test_matches_a_published_result() -> None:
     ],
 )
 def test_fisher_test_matches_published_results(table: tuple[int, int, int, int], p: float) -> None:
-    found = compare_shares(*table)
-    assert (found.by, round(found.p, 6)) == ("fisher", p)
+    comparison = compare_shares(*table)
+    assert (comparison.by, round(comparison.p, 6)) == ("fisher", p)
     hits, calls, hits_after, calls_after = table
     for other in (
         (hits_after, calls_after, hits, calls),
@@ -42,10 +42,10 @@ def test_probability_is_symmetric_and_within_bounds(seed: int) -> None:
     rng = random.Random(seed)
     calls, after = (rng.randint(1, rng.choice((9, 300, 30_000))) for _ in range(2))
     hits, hits_after = (round(n * rng.random() ** rng.choice((1, 6))) for n in (calls, after))
-    found = compare_shares(hits, calls, hits_after, after)
-    assert 0 <= found.p <= 1
+    comparison = compare_shares(hits, calls, hits_after, after)
+    assert 0 <= comparison.p <= 1
     assert compare_shares(hits, calls, hits, calls).p == pytest.approx(1)
-    assert compare_shares(hits_after, after, hits, calls).p == pytest.approx(found.p, abs=1e-7)
+    assert compare_shares(hits_after, after, hits, calls).p == pytest.approx(comparison.p, abs=1e-7)
 
 
 def test_invalid_shares_are_rejected() -> None:
@@ -80,14 +80,14 @@ def test_percentile_interval_agrees_with_resampling() -> None:
 
     def resampled(sample: list[int]) -> float:
         counts = histogram.histogram(rng.choices(sample, k=len(sample)))
-        found = histogram.percentile(counts, 0.95)
-        return float(histogram.bucket_of(int(found or 0)))
+        percentile = histogram.percentile(counts, 0.95)
+        return float(histogram.bucket_of(int(percentile or 0)))
 
     drawn = sorted(resampled(samples[1]) - resampled(samples[0]) for _ in range(4_000))
     counts = [histogram.histogram(sample) for sample in samples]
     for alpha in (0.01, 0.1, 0.5):
-        found = compare_percentiles(counts[0], counts[1], values, share=0.95, alpha=alpha)
-        for value, place in ((found.low, alpha / 2), (found.high, 1 - alpha / 2)):
+        interval = compare_percentiles(counts[0], counts[1], values, share=0.95, alpha=alpha)
+        for value, place in ((interval.low, alpha / 2), (interval.high, 1 - alpha / 2)):
             below = sum(each < value for each in drawn) / len(drawn)
             up_to = sum(each <= value for each in drawn) / len(drawn)
             assert below - 0.02 <= place <= up_to + 0.02
@@ -97,12 +97,12 @@ def test_percentile_difference_is_detected_and_not_invented() -> None:
     values = [float(n) for n in range(128)]
     alike = [0] * 128
     alike[40], alike[60] = 900, 100
-    found = compare_percentiles(alike, alike, values, share=0.95, alpha=0.01)
-    assert (found.low, found.high, found.excludes_zero) == (0, 0, False)
+    interval = compare_percentiles(alike, alike, values, share=0.95, alpha=0.01)
+    assert (interval.low, interval.high, interval.excludes_zero) == (0, 0, False)
     slower = [0] * 128
     slower[40], slower[70] = 900, 100
-    found = compare_percentiles(alike, slower, values, share=0.95, alpha=0.01)
-    assert (found.low, found.high, found.excludes_zero) == (10, 10, True)
+    interval = compare_percentiles(alike, slower, values, share=0.95, alpha=0.01)
+    assert (interval.low, interval.high, interval.excludes_zero) == (10, 10, True)
     assert compare_percentiles(slower, alike, values, share=0.95, alpha=0.01).high == -10
     with pytest.raises(ValueError, match="at least one call"):
         compare_percentiles([0], [1], values, share=0.95, alpha=0.01)
@@ -110,7 +110,7 @@ def test_percentile_difference_is_detected_and_not_invented() -> None:
 
 def test_equal_distributions_rarely_differ_significantly() -> None:
     values = [histogram.middle_us(n) for n in range(histogram.BUCKET_COUNT)]
-    found = 0
+    significant = 0
     for seed in range(300):
         rng = random.Random(seed)
         sides = [
@@ -118,5 +118,5 @@ def test_equal_distributions_rarely_differ_significantly() -> None:
             for n in (150, 600)
         ]
         interval = compare_percentiles(sides[0], sides[1], values, share=0.95, alpha=0.01)
-        found += interval.excludes_zero
-    assert found <= 9, "3 are expected of 300; the generator's seeds are fixed"
+        significant += interval.excludes_zero
+    assert significant <= 9, "3 are expected of 300; the generator's seeds are fixed"

@@ -313,7 +313,9 @@ def test_rejection_quotes_no_value(base: dict[str, Any]) -> None:
                 refusals += 1
                 assert CANARY not in refused.message
                 marks = judge(line, uuid.uuid4(), datetime.now(UTC)).marks
-                assert not any(CANARY in mark.note for found in marks.values() for mark in found)
+                assert not any(
+                    CANARY in mark.note for of_member in marks.values() for mark in of_member
+                )
     assert refusals > 20
 
 

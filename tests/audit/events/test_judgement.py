@@ -33,8 +33,8 @@ def ok(data: Any, **members: Any) -> bytes:
 
 
 def guarded(received: Any, *violations: tuple[str, str], **members: Any) -> bytes:
-    found = [{"path": path, "code": code} for path, code in violations]
-    guard = {"strategy": "throw", "outcome": "failed", "violations": found, **members}
+    as_dicts = [{"path": path, "code": code} for path, code in violations]
+    guard = {"strategy": "throw", "outcome": "failed", "violations": as_dicts, **members}
     error = {"status": "error", "error": {"type": "FATAL", "message": "no"}, "meta": {}}
     return end(error, guard=guard | {"received": received})
 
@@ -43,8 +43,8 @@ def judge(now: Any, then: Any, raw: bytes | None) -> Any:
     return Judge("output", now, then).judge(raw)
 
 
-def kinds(*found: tuple[str, str]) -> frozenset[Kind]:
-    return frozenset(Kind(*each) for each in found)
+def kinds(*pairs: tuple[str, str]) -> frozenset[Kind]:
+    return frozenset(Kind(*each) for each in pairs)
 
 
 @pytest.mark.parametrize(

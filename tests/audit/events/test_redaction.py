@@ -59,14 +59,14 @@ def everything(cast: Cast) -> str:
     """All that is stored of the tenant in any table, payloads inflated."""
     with tenant_scope(cast.tenant.id), connection.cursor() as cursor:
         cursor.execute("SELECT i::text FROM invocation i WHERE tenant_id = %s", [cast.tenant.id])
-        found = [row for (row,) in cursor.fetchall()]
+        texts = [row for (row,) in cursor.fetchall()]
         cursor.execute("SELECT v::text FROM violation v WHERE tenant_id = %s", [cast.tenant.id])
-        found += [row for (row,) in cursor.fetchall()]
-        found += [
+        texts += [row for (row,) in cursor.fetchall()]
+        texts += [
             bytes(each.raw).decode(errors="replace") + each.message
             for each in RejectedEvent.objects.for_tenant(cast.tenant.id)
         ]
-    return " ".join([*found, *(raw.decode() for raw in stored_lines(cast))])
+    return " ".join([*texts, *(raw.decode() for raw in stored_lines(cast))])
 
 
 def test_members_are_redacted_by_name_and_texts_by_pattern_at_any_depth() -> None:
@@ -200,8 +200,8 @@ def test_redaction_of_arbitrary_json_matches_a_reference_implementation(
 def test_log_index_inbox_and_leaf_contain_only_redacted_values(acme: Cast) -> None:
     set_rules(acme, ["iban"], [MAIL])
     error = {"type": "FATAL", "message": "no customer ada@example.org", "code": "x"}
-    found = {"path": "$.a", "code": "PATTERN_MISMATCH", "received": "ada@example.org"}
-    guard = {"strategy": "throw", "outcome": "failed", "violations": [found]}
+    violation = {"path": "$.a", "code": "PATTERN_MISMATCH", "received": "ada@example.org"}
+    guard = {"strategy": "throw", "outcome": "failed", "violations": [violation]}
     call = make_call(
         args={"iban": "DE89 3704", "q": "ada@example.org"},
         is_error=True,
@@ -411,7 +411,7 @@ def test_violations_do_not_quote_values_under_a_redacted_name(acme: Cast) -> Non
         "llm_message": "Send a number, not DE89 3704",
     }
     kept = {**quoted, "received": "a text", "received_value": 1, "message": "m", "llm_message": "l"}
-    found = [
+    violations = [
         kept | {"path": "$.name"},
         quoted | {"path": "$.rows[0].customerIban"},
         {"path": "$.name", **kept},
@@ -420,12 +420,12 @@ def test_violations_do_not_quote_values_under_a_redacted_name(acme: Cast) -> Non
     ]
     call = make_call(
         output={"status": "ok", "data": {}, "meta": {"took_ms": 1}},
-        guard={"strategy": "throw", "outcome": "failed", "violations": found},
+        guard={"strategy": "throw", "outcome": "failed", "violations": violations},
     )
     assert post(make_ingest_key(acme.tenant), lines(call)).json()["accepted"] == 2
     assert "DE89" not in everything(acme)
     stored_violations = json.loads(stored_lines(acme)[1])["guard"]["violations"]
-    assert [stored_violations[at] for at in (0, 2, 4)] == [found[at] for at in (0, 2, 4)]
+    assert [stored_violations[at] for at in (0, 2, 4)] == [violations[at] for at in (0, 2, 4)]
     assert {name: stored_violations[1][name] for name in ("path", "code", "expected")} == {
         "path": "$.rows[0].customerIban",
         "code": "PATTERN_MISMATCH",

@@ -41,9 +41,9 @@ def test_auditor_watches_the_ledger_and_verifies_the_evidence(
 
     def watch() -> tuple[int, str, str]:
         words = ["watch", live_server.url, "--once", "--json", "--folder", str(folder)]
-        done = tooltrail(*words, key=key)
-        document = json.loads(done.stdout)
-        return done.returncode, document["outcome"], document["told"]
+        completed = tooltrail(*words, key=key)
+        document = json.loads(completed.stdout)
+        return completed.returncode, document["outcome"], document["told"]
 
     assert watch()[:2] == (3, "no answer")
     sizes = []

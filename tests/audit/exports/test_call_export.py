@@ -155,12 +155,12 @@ def test_export_memory_does_not_grow_with_the_number_of_calls() -> None:
     """Peak memory of writing 200 chunks is that of writing 20."""
     call = dict.fromkeys(COLUMNS, "x" * 30)
 
-    def found(number: int) -> Iterator[list[dict[str, Any]]]:
+    def chunks(number: int) -> Iterator[list[dict[str, Any]]]:
         return ([dict(call) for _ in range(100)] for _ in range(number))
 
     def peak(number: int, form: Form) -> int:
         tracemalloc.start()
-        for _ in form.write(found(number)):
+        for _ in form.write(chunks(number)):
             pass
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()

@@ -41,8 +41,8 @@ def accepted(key: str, *events: dict[str, Any]) -> tuple[int, int]:
 
 def states(cast: Cast) -> dict[str, str]:
     with tenant_scope(cast.tenant.id):
-        found = Invocation.objects.for_tenant(cast.tenant.id)
-        return {str(call.invocation_id): call.state for call in found}
+        calls = Invocation.objects.for_tenant(cast.tenant.id)
+        return {str(call.invocation_id): call.state for call in calls}
 
 
 def test_new_calls_are_inserted_and_later_ends_update_those_rows(

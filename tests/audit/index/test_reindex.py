@@ -322,8 +322,10 @@ def test_gap_in_the_log_is_reported(acme: Cast, statement: str, fault: str) -> N
 def test_events_of_dropped_partitions_are_not_reported_as_missing(acme: Cast) -> None:
     """Its rows went with them; the log still has the events."""
     long_ago = MIDNIGHT - timedelta(days=partitions.DAYS_BACK + 30)
-    made = [partitions.Partition(long_ago.date(), table) for table in partitions.PARTITIONED_TABLES]
-    partitions.apply(made)
+    created = [
+        partitions.Partition(long_ago.date(), table) for table in partitions.PARTITIONED_TABLES
+    ]
+    partitions.apply(created)
     INDEX_DAYS.refresh()
     try:
         sent = [*make_call(started_at=long_ago, trace_id="gone"), *make_call()]
@@ -331,7 +333,7 @@ def test_events_of_dropped_partitions_are_not_reported_as_missing(acme: Cast) ->
         assert check(acme).is_clean
     finally:
         with connections["owner"].cursor() as cursor:
-            for partition in made:
+            for partition in created:
                 cursor.execute(f"DROP TABLE {partition.name}")
         INDEX_DAYS.refresh()
     before = whole_index(acme)

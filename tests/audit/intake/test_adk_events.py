@@ -41,8 +41,8 @@ def send(cast: Cast, lines: list[bytes]) -> dict[str, Any]:
 
 def calls(cast: Cast) -> list[Invocation]:
     with tenant_scope(cast.tenant.id):
-        found = Invocation.objects.for_tenant(cast.tenant.id)
-        return list(found.order_by("started_at", "state", "invocation_id"))
+        rows = Invocation.objects.for_tenant(cast.tenant.id)
+        return list(rows.order_by("started_at", "state", "invocation_id"))
 
 
 def test_recording_contains_the_required_cases() -> None:
@@ -114,14 +114,14 @@ def test_identical_parallel_calls_in_one_millisecond_are_two_calls(acme: Cast) -
     again, failed = pair("turn-1", is_error=True)
     assert start == again, "nothing tells the two starts apart"
     assert send(acme, [start, again, ok, failed])["accepted"] == 4
-    found = calls(acme)
-    assert [call.state for call in found] == ["failed", "ok"]
-    assert len({call.call_id for call in found}) == 1
+    stored = calls(acme)
+    assert [call.state for call in stored] == ["failed", "ok"]
+    assert len({call.call_id for call in stored}) == 1
     assert_consistent(acme.tenant)
 
     page = signed_in(acme.editor).get(reverse("trace_detail", args=["turn-1"]))
     shown = page.content.decode()
-    for call in found:
+    for call in stored:
         assert shown.count(f'id="c-{call.invocation_id}"') == 1
     rows = shown.split('<ol class="calls"')[1].split("</ol>")[0]
     assert rows.count("<li") == 2

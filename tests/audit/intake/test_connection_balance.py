@@ -139,8 +139,8 @@ def test_connections_are_not_moved_without_a_shared_file(tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def installation() -> Iterator[Installation]:
-    with new_installation() as made:
-        yield made
+    with new_installation() as created:
+        yield created
 
 
 def test_connections_accepted_by_one_process_are_served_by_both(installation: Installation) -> None:
@@ -195,16 +195,16 @@ def test_connections_accepted_by_one_process_are_served_by_both(installation: In
 
 def _accepted(port: int | None) -> dict[int, int]:
     """How many connections to a port each process has."""
-    found = Counter(
+    counts = Counter(
         each.pid
         for each in psutil.net_connections("tcp")
         if each.status == psutil.CONN_ESTABLISHED and each.laddr and each.laddr.port == port
     )
-    return {pid: connections for pid, connections in found.items() if pid is not None}
+    return {pid: connections for pid, connections in counts.items() if pid is not None}
 
 
 def _is_within_a_second(check: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + 1
-    while not (found := check()) and time.monotonic() < deadline:
+    while not (is_true := check()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return found
+    return is_true

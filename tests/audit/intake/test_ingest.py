@@ -34,8 +34,8 @@ GUARD = {"strategy": "coerce-and-warn", "outcome": "coerced", "violations": VIOL
 
 def _calls(acme: Cast) -> list[Invocation]:
     with tenant_scope(acme.tenant.id):
-        found = Invocation.objects.for_tenant(acme.tenant.id)
-        return list(found.order_by("started_at", "invocation_id"))
+        rows = Invocation.objects.for_tenant(acme.tenant.id)
+        return list(rows.order_by("started_at", "invocation_id"))
 
 
 def _call(acme: Cast) -> Invocation:

@@ -98,7 +98,7 @@ def test_decoders_do_not_overflow_the_stack_of_a_web_thread(
     decoder: str, around: bytes, expected: str, depth: int, shape: tuple[bytes, bytes]
 ) -> None:
     body = around.replace(b"%b", nested(depth, *shape))
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", IN_A_SMALL_THREAD, decoder, str(STACK_BYTES)],
         input=body,
         capture_output=True,
@@ -106,7 +106,9 @@ def test_decoders_do_not_overflow_the_stack_of_a_web_thread(
         check=False,
         timeout=60,
     )
-    assert (done.returncode, done.stdout.decode().strip()) == (0, expected), done.stderr[-500:]
+    assert (completed.returncode, completed.stdout.decode().strip()) == (0, expected), (
+        completed.stderr[-500:]
+    )
 
 
 @pytest.mark.parametrize(

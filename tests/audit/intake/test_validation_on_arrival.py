@@ -42,7 +42,7 @@ def known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrival, "BELIEVED_FOR", 0.0)
 
 
-def found_in(tenant: Tenant) -> list[Violation]:
+def violations_of(tenant: Tenant) -> list[Violation]:
     with tenant_scope(tenant.id):
         return list(Violation.objects.for_tenant(tenant.id).order_by("invocation_id", "ordinal"))
 
@@ -67,7 +67,7 @@ def test_findings_equal_the_violations_of_the_guard(acme: Cast) -> None:
     )
     assert answer["accepted"] == 4
     expected = validate(VIOLATING_OUTPUT["data"], OUTPUT_SCHEMA).violations
-    violations = found_in(acme.tenant)
+    violations = violations_of(acme.tenant)
     assert [(each.path, each.code, each.expected, each.received) for each in violations] == [
         (each.path, each.code, each.expected, each.received) for each in expected
     ]
@@ -132,7 +132,7 @@ def test_guarded_failed_or_withheld_outputs_are_not_validated(
     register_checked_tool(acme.tenant)
     start, end = make_call(output=VIOLATING_OUTPUT)
     assert record_request(acme.tenant, [start, end | change])["accepted"] == 2
-    assert found_in(acme.tenant) == []
+    assert violations_of(acme.tenant) == []
 
 
 def test_output_with_span_like_members_is_validated(acme: Cast) -> None:
@@ -140,31 +140,31 @@ def test_output_with_span_like_members_is_validated(acme: Cast) -> None:
     record_request(
         acme.tenant, make_call(output={"status": "ok", "data": {"otlp": 1, "exporter": "otlp"}})
     )
-    assert [one.path for one in found_in(acme.tenant)] == ["$.celsius"]
+    assert [one.path for one in violations_of(acme.tenant)] == ["$.celsius"]
 
 
 def test_validation_on_arrival_is_off_by_default_and_can_be_turned_off(acme: Cast) -> None:
     tool = register_checked_tool(acme.tenant, is_on=False)
     record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
-    assert found_in(acme.tenant) == []
+    assert violations_of(acme.tenant) == []
     with tenant_scope(acme.tenant.id):
         check_on_arrival(tool, Publisher(key_id="key"), is_on=True)
         check_on_arrival(tool, Publisher(key_id="key"), is_on=False)
     record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
-    assert found_in(acme.tenant) == []
+    assert violations_of(acme.tenant) == []
 
 
 def test_repeated_end_adds_no_findings(acme: Cast) -> None:
     register_checked_tool(acme.tenant)
     start, end = make_call(output=VIOLATING_OUTPUT)
     record_request(acme.tenant, [end, end])
-    before = len(found_in(acme.tenant))
+    before = len(violations_of(acme.tenant))
     assert before
     for events in ([start], [end], [end, start]):
         record_request(acme.tenant, events)
     at_odds = record_request(acme.tenant, [end | {"duration_ms": 7}])
     assert at_odds["rejected"][0]["code"] == "conflict"
-    assert len(found_in(acme.tenant)) == before
+    assert len(violations_of(acme.tenant)) == before
     assert [event["type"] for batch in logged(acme.tenant) for event in batch].count("finding") == 1
     assert_consistent(acme.tenant)
     assert reread(acme.tenant).is_clean
@@ -220,7 +220,7 @@ def test_texts_postgresql_cannot_store_are_replaced(acme: Cast) -> None:
     )
     output = {"status": "ok", "data": {"a\0b": 1, "\ud800": 2}}
     record_request(acme.tenant, make_call(output=output))
-    assert len(found_in(acme.tenant)) == 2
+    assert len(violations_of(acme.tenant)) == 2
     assert reread(acme.tenant).is_clean
 
 
@@ -244,10 +244,10 @@ def test_validation_of_a_small_event_is_bounded_in_time(
     events = make_call(output=output)
     began = time.thread_time()
     record_request(acme.tenant, events)
-    took = time.thread_time() - began
-    found = found_in(acme.tenant)
-    assert took < 1.5  # 0.3 s, and storing
-    assert found
+    elapsed = time.thread_time() - began
+    violations = violations_of(acme.tenant)
+    assert elapsed < 1.5  # 0.3 s, and storing
+    assert violations
 
 
 def test_explanations_stop_at_the_work_limit(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,8 +256,8 @@ def test_explanations_stop_at_the_work_limit(acme: Cast, monkeypatch: pytest.Mon
     record_request(
         acme.tenant, [*make_call(output=VIOLATING_OUTPUT), *make_call(output=VIOLATING_OUTPUT)]
     )
-    found = Counter((each.path, each.received) for each in found_in(acme.tenant))
-    assert found == {
+    counts = Counter((each.path, each.received) for each in violations_of(acme.tenant))
+    assert counts == {
         ("$.celsius", "undefined"): 2,
         ("$.days[1]", "string"): 1,
         ("$.days[3]", "string"): 1,
@@ -271,10 +271,10 @@ def test_explanations_stop_at_the_work_limit(acme: Cast, monkeypatch: pytest.Mon
         acme.tenant, [event for _ in range(3) for event in make_call(output=VIOLATING_OUTPUT)]
     )
     assert read.call_count == 1, "reading an output is work, too"
-    found = Counter((each.path, each.received) for each in found_in(acme.tenant))
+    counts = Counter((each.path, each.received) for each in violations_of(acme.tenant))
     monkeypatch.setattr(arrival, "EVENT_MAX_BYTES", 10)
     record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
-    assert len(found_in(acme.tenant)) == found.total()
+    assert len(violations_of(acme.tenant)) == counts.total()
 
 
 def test_editor_toggles_validation_on_arrival_and_changes_are_recorded(acme: Cast) -> None:
@@ -298,7 +298,7 @@ def test_editor_toggles_validation_on_arrival_and_changes_are_recorded(acme: Cas
     assert "detected by the server" in shown
     _, key = create_key(acme.tenant, "reader", [Scope.READ])
     api = Client(headers={"Authorization": f"Bearer {key}"})
-    call_id = str(found_in(acme.tenant)[0].invocation_id)
+    call_id = str(violations_of(acme.tenant)[0].invocation_id)
     violations = api.get(f"/api/v1/calls/{call_id}").json()["violations"]
     assert {each["found_by"] for each in violations} == {"server"}
 
@@ -322,4 +322,4 @@ def test_schema_that_cannot_be_validated_against_is_reported(
         check_on_arrival(Tool.objects.get(), Publisher(acme.editor), is_on=True)
     assert "Nothing is validated" in client.get(f"/tools/{tool.pk}").content.decode()
     record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
-    assert found_in(acme.tenant) == []
+    assert violations_of(acme.tenant) == []

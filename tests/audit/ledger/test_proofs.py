@@ -119,8 +119,8 @@ def test_proof_file_verifies_without_the_server(acme: Cast) -> None:
     file = ProofFile.parse(answer.content)
     keys = [VerifierKey.parse(key["vkey"]) for key in ask(client, "/keys")["keys"]]
     assert file.extra is not None
-    found = file.verify(leaf_of(file.extra), f"localhost/log/{acme.tenant.id}", keys)
-    assert (file.index, found.size) == (1, 2)
+    checkpoint = file.verify(leaf_of(file.extra), f"localhost/log/{acme.tenant.id}", keys)
+    assert (file.index, checkpoint.size) == (1, 2)
 
 
 def test_key_without_payloads_scope_gets_neither_bytes_nor_salt(acme: Cast) -> None:
@@ -139,11 +139,11 @@ def test_entries_of_events_without_ids_are_recomputed(acme: Cast, row: dict[str,
     post(make_ingest_key(acme.tenant), b"\n".join(body))
     with tenant_scope(acme.tenant.id):
         for index in range(3 * len(lines)):
-            found = entry_at(index)
-            assert found is not None
-            assert found.entry is not None
-            assert (found.raw, found.fault) == (found.raw or None, "")
-            assert leaf_of(found.entry.to_bytes()) == found.leaf
+            proved = entry_at(index)
+            assert proved is not None
+            assert proved.entry is not None
+            assert (proved.raw, proved.fault) == (proved.raw or None, "")
+            assert leaf_of(proved.entry.to_bytes()) == proved.leaf
 
 
 def adk_end(call: str, started_at: datetime, days: int = 0, **more: str) -> bytes:
@@ -188,9 +188,9 @@ def test_recomputation_searches_from_the_last_match(acme: Cast) -> None:
     post(make_ingest_key(acme.tenant), b"\n".join(body))
     with tenant_scope(acme.tenant.id):
         (row,) = Batch.objects.for_tenant(acme.tenant.id)
-    with patch("audit.ledger.recompute.leaf_of", wraps=leaf_of) as made:
+    with patch("audit.ledger.recompute.leaf_of", wraps=leaf_of) as hashing:
         assert all(one.entry is not None for one in remake(stored_batch(row)))
-    assert made.call_count < 2_000
+    assert hashing.call_count < 2_000
 
 
 def test_entries_of_spans_are_recomputed(acme: Cast) -> None:
@@ -200,8 +200,8 @@ def test_entries_of_spans_are_recomputed(acme: Cast) -> None:
     )
     assert answer.status_code == 200
     with tenant_scope(acme.tenant.id):
-        found = [entry_at(index) for index in range(10)]
-    assert all(one is not None and one.entry is not None and one.raw for one in found)
+        entries = [entry_at(index) for index in range(10)]
+    assert all(one is not None and one.entry is not None and one.raw for one in entries)
 
 
 def test_consistency_is_proved_between_any_two_checkpoints(acme: Cast) -> None:
@@ -301,9 +301,9 @@ def test_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
     )
     assert ask(program(acme, Scope.PAYLOADS), "/inclusion?index=0")["entry"] is None
     with tenant_scope(acme.tenant.id):
-        found = entry_at(0)
-    assert found is not None
-    assert found.fault == "the stored bytes do not match the hash computed on arrival"
+        proved = entry_at(0)
+    assert proved is not None
+    assert proved.fault == "the stored bytes do not match the hash computed on arrival"
 
 
 def test_new_epoch_has_its_own_key_and_checkpoints(acme: Cast) -> None:

@@ -54,8 +54,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def notes(tenant: Tenant) -> list[str]:
     """All that is published of a tenant's log, in order."""
     with tenant_scope(tenant.id):
-        found = LedgerCheckpoint.objects.for_tenant(tenant.id).order_by("epoch", "size")
-        return list(found.values_list("note", flat=True))
+        checkpoints = LedgerCheckpoint.objects.for_tenant(tenant.id).order_by("epoch", "size")
+        return list(checkpoints.values_list("note", flat=True))
 
 
 def opened(tenant: Tenant, note: str, epoch: int = 0) -> Checkpoint:
@@ -68,8 +68,8 @@ def opened(tenant: Tenant, note: str, epoch: int = 0) -> Checkpoint:
 def own_entries(tenant: Tenant) -> list[dict[str, Any]]:
     """What the server itself put into the log."""
     with tenant_scope(tenant.id):
-        found = Batch.objects.for_tenant(tenant.id).order_by("first_index")
-        payloads = [bytes(each.payload) for each in found if each.payload and each.is_own]
+        batches = Batch.objects.for_tenant(tenant.id).order_by("first_index")
+        payloads = [bytes(each.payload) for each in batches if each.payload and each.is_own]
     return [json.loads(raw) for payload in payloads for _, raw in unpack(payload)]
 
 

@@ -20,7 +20,7 @@ from tests.support.tampered_ledger import (
     ERASED,
     SEED,
     Case,
-    made_case,
+    new_case,
 )
 
 TIMES = 1_000
@@ -32,7 +32,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
     folder = tmp_path_factory.mktemp("ledger")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "LEDGER_DIR", folder)
-        yield from made_case(folder)
+        yield from new_case(folder)
 
 
 def failed(verdict: Verdict) -> set[str]:
@@ -68,14 +68,14 @@ def test_random_alterations_get_the_expected_verdict(
     for number in range(ALTERATIONS[alter]):
         expected = alter(case, random.Random(f"{SEED} {number}"))
         verdict = case.judge(expected.of or case.of, path)
-        found = failed(verdict)
+        failures = failed(verdict)
         what = "\n".join([f"{alter.__name__} {number}:", *verdict.lines()])
-        assert expected.failed <= found <= expected.failed | expected.may_fail, what
+        assert expected.failed <= failures <= expected.failed | expected.may_fail, what
         if expected.previous:
             assert failed(case.judge(case.of, path, newest)) == {"previous"}, what
         if expected.index_differs:
             assert index_differs(case), what
-        assert found or expected.previous or expected.index_differs, what
+        assert failures or expected.previous or expected.index_differs, what
         case.restore()
     assert case.judge(case.of, path).is_genuine, "restored, it is what it was"
 

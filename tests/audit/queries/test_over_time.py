@@ -72,7 +72,7 @@ def one_call(rng: random.Random, at: datetime) -> list[dict[str, Any]]:
         outcome = {"status": "error", "error": {"type": "FATAL", "message": "no"}, "meta": {}}
         outcome["meta"] = {"took_ms": 1}
     outcome["meta"]["token_usage"] = {"prompt": rng.randrange(99), "completion": rng.randrange(9)}
-    found = [
+    guard_violations = [
         {
             "path": path.format(n),
             "severity": "error",
@@ -93,8 +93,8 @@ def one_call(rng: random.Random, at: datetime) -> list[dict[str, Any]]:
         output=outcome,
         guard={
             "strategy": strategy,
-            "outcome": treated if found else "passed",
-            "violations": found,
+            "outcome": treated if guard_violations else "passed",
+            "violations": guard_violations,
         },
     )
 
@@ -143,26 +143,28 @@ def recounted(calls: list[ExpectedCall]) -> Counts:
     )
 
 
-def as_counts(found: Counts) -> Counts:
-    return Counts(**{name: getattr(found, name) for name in Counts.__dataclass_fields__})
+def as_counts(counts: Counts) -> Counts:
+    return Counts(**{name: getattr(counts, name) for name in Counts.__dataclass_fields__})
 
 
-def assert_equal(found: OverTime, log: Log) -> None:
-    of = found.of
+def assert_equal(figures: OverTime, log: Log) -> None:
+    of = figures.of
     calls = log.within(of.start, of.end)
-    assert as_counts(found.total) == recounted(calls)
-    assert as_counts(found.previous) == recounted(log.within(of.previous.start, of.start))
-    for part, (start, end) in zip(found.parts, of.parts, strict=True):
+    assert as_counts(figures.total) == recounted(calls)
+    assert as_counts(figures.previous) == recounted(log.within(of.previous.start, of.start))
+    for part, (start, end) in zip(figures.parts, of.parts, strict=True):
         assert as_counts(part) == recounted(log.within(start, end)), (start, end)
         assert_percentiles(part.duration_ms, log.within(start, end))
     for tool in TOOLS:
         own = [call for call in calls if call.tool == tool]
         if own:
-            assert as_counts(found.tools[tool].total) == recounted(own)
-            assert_percentiles(found.tools[tool].total.duration_ms, own)
-            for calls_of_part, (start, end) in zip(found.tools[tool].calls, of.parts, strict=True):
+            assert as_counts(figures.tools[tool].total) == recounted(own)
+            assert_percentiles(figures.tools[tool].total.duration_ms, own)
+            for calls_of_part, (start, end) in zip(
+                figures.tools[tool].calls, of.parts, strict=True
+            ):
                 assert calls_of_part == recounted([c for c in own if start <= c.at < end]).calls
-    assert_percentiles(found.total.duration_ms, calls)
+    assert_percentiles(figures.total.duration_ms, calls)
 
 
 @pytest.mark.parametrize("zone", ZONES, ids=lambda zone: str(zone.tzname(NOW)))
@@ -198,9 +200,9 @@ def test_late_events_count_at_their_own_time() -> None:
     for event, expected in ((end, (1, 0)), (start, (1, 0)), (end, (1, 0))):
         send_events(tenant, [event], key=key)
         with tenant_scope(tenant.id):
-            found = over_time(of)
-        assert (found.total.calls, found.total.open) == expected
-        (part,) = [n for n, one in enumerate(found.parts) if one.calls]
+            figures = over_time(of)
+        assert (figures.total.calls, figures.total.open) == expected
+        (part,) = [n for n, one in enumerate(figures.parts) if one.calls]
         assert of.parts[part][0] <= at < of.parts[part][1]
 
 
@@ -208,9 +210,9 @@ def test_api_summary_equals_the_figures(log: Log) -> None:
     start = NOW - timedelta(days=3, minutes=17)
     with tenant_scope(log.tenant.id):
         shown = summary(start, NOW)
-        found = over_time(TimeRange(start, NOW, UTC)).total
-    assert (shown.calls, shown.open, shown.errors) == (found.calls, found.open, found.failed)
-    assert list(shown.latency) == found.latency
+        figures = over_time(TimeRange(start, NOW, UTC)).total
+    assert (shown.calls, shown.open, shown.errors) == (figures.calls, figures.open, figures.failed)
+    assert list(shown.latency) == figures.latency
 
 
 @pytest.mark.parametrize("zone", ZONES[1:3], ids=str)
@@ -218,7 +220,7 @@ def test_api_summary_equals_the_figures(log: Log) -> None:
 def test_violations_equal_a_recount_of_the_log(log: Log, hours: float, zone: tzinfo) -> None:
     of = TimeRange(NOW - timedelta(hours=hours), NOW - timedelta(seconds=1), zone)
     with tenant_scope(log.tenant.id):
-        found = violations(of, ViolationFilter())
+        report = violations(of, ViolationFilter())
     expected: dict[tuple[str, ...], list[tuple[datetime, str]]] = {}
     treated: dict[tuple[str, str], int] = {}
     for call in log.within(of.start, of.end):
@@ -243,7 +245,7 @@ def test_violations_equal_a_recount_of_the_log(log: Log, hours: float, zone: tzi
             one.last_at,
             sum(value or 0 for value in one.course),
         )
-        for one in found.kinds
+        for one in report.kinds
     } == {
         key: (
             len(seen),
@@ -255,8 +257,8 @@ def test_violations_equal_a_recount_of_the_log(log: Log, hours: float, zone: tzi
         )
         for key, seen in expected.items()
     }
-    assert {(one.strategy, one.outcome): one.violations for one in found.treatments} == treated
-    assert found.total == sum(map(len, expected.values()))
+    assert {(one.strategy, one.outcome): one.violations for one in report.treatments} == treated
+    assert report.total == sum(map(len, expected.values()))
 
 
 def test_violations_can_be_filtered(log: Log) -> None:
@@ -284,7 +286,7 @@ def test_violations_can_be_filtered(log: Log) -> None:
 
 def test_new_kind_of_violation_names_the_version_that_introduced_the_kind() -> None:
     tenant = make_tenant("fresh")
-    found = {"severity": "error", "expected": "a", "received": "b"}
+    members = {"severity": "error", "expected": "a", "received": "b"}
 
     def broken(version: str, code: str, **ago: float) -> list[dict[str, Any]]:
         guard = {"strategy": "warn", "outcome": "passed"}
@@ -293,7 +295,7 @@ def test_new_kind_of_violation_names_the_version_that_introduced_the_kind() -> N
             tool_version=version,
             started_at=NOW - timedelta(**ago),
             guard=guard
-            | {"violations": [{"path": "$.a[0]", "code": code, **found}] if code else []},
+            | {"violations": [{"path": "$.a[0]", "code": code, **members}] if code else []},
         )
 
     calls = [

@@ -109,7 +109,7 @@ def recorded() -> Cast:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("args.city:London", {"london", "open"}),
         ("args.city:London state:ok", {"london"}),
@@ -124,21 +124,21 @@ def recorded() -> Cast:
     ],
 )
 def test_calls_are_matched_by_payload_in_list_count_export_api_and_tail(
-    recorded: Cast, query: str, found: set[str]
+    recorded: Cast, query: str, expected: set[str]
 ) -> None:
-    assert set(ask(recorded, query)) == found
+    assert set(ask(recorded, query)) == expected
     count = signed_in(recorded.editor).get("/calls/count", {"q": query}).content.decode()
-    assert text(count) == f"{len(found)}"
+    assert text(count) == f"{len(expected)}"
     file = b"".join(signed_in(recorded.editor).get("/calls/export.ndjson", {"q": query}))
     exported = [json.loads(line) for line in file.splitlines()]
-    assert {call["tool_name"] for call in exported[:-1]} == found
-    assert exported[-1] == {"count": len(found)}
+    assert {call["tool_name"] for call in exported[:-1]} == expected
+    assert exported[-1] == {"count": len(expected)}
     _, key = create_key(recorded.tenant, "reader", [Scope.READ, Scope.PAYLOADS])
     answer = Client().get("/api/v1/calls", {"q": query}, headers={"Authorization": f"Bearer {key}"})
-    assert {call["tool_name"] for call in answer.json()["calls"]} == found
+    assert {call["tool_name"] for call in answer.json()["calls"]} == expected
     tail = {"q": query, "since": (NOW - timedelta(hours=1)).isoformat()}
     live = signed_in(recorded.editor).get("/calls/tail", tail).content.decode()
-    assert set(listed(live)) == found
+    assert set(listed(live)) == expected
 
 
 def test_open_calls_are_matched_by_payload(recorded: Cast) -> None:
@@ -183,13 +183,13 @@ def test_payload_queries_are_logged_once_a_minute_without_values() -> None:
     ask(cast, "tool:x")
     b"".join(signed_in(cast.editor).get("/calls/export.csv", {"q": "args.city:London"}))
     with tenant_scope(cast.tenant.id):
-        found = [
+        logged = [
             (each.verb, each.details["query"])
             for each in Action.objects.filter(tenant_id=cast.tenant.id).order_by("at")
             if each.verb in {"payload.query", "call.export"}
         ]
-    assert ("call.export", "args.city:…") in found
-    queries = [query for verb, query in found if verb == "payload.query"]
+    assert ("call.export", "args.city:…") in logged
+    queries = [query for verb, query in logged if verb == "payload.query"]
     assert 1 <= len(queries) <= 2, "a minute may end in between"
     assert set(queries) <= {"tool:x args.city:…", "args.city:…"}
 
@@ -213,20 +213,20 @@ def test_slow_search_reports_its_progress_and_continues(
         ],
     )
     wanted = parse("args.n:9", ANYBODY).wanted
-    found: list[str] = []
+    matches: list[str] = []
     before, requests = None, 0
     with tenant_scope(acme.tenant.id):
         while True:
             page = call_page(
                 wanted, now=NOW, before=before, size=50, budget=Budget(seconds=0, first=10)
             )
-            found += [call.tool_name for call in page.calls]
+            matches += [call.tool_name for call in page.calls]
             requests += 1
             if page.older is None:
                 break
             assert page.searched_until is not None
             before = page.older
-        assert found == ["t9", "t19", "t29", "t39"]
+        assert matches == ["t9", "t19", "t29", "t39"]
         assert requests > 1
         patient = Budget(seconds=30)
         few = call_page(wanted, now=NOW, size=3, budget=patient)
@@ -273,8 +273,8 @@ def test_calls_are_erased_by_a_payload_term(acme: Cast) -> None:
     while erasure_job.run_slice(acme.tenant.id, one.id):
         pass
     with tenant_scope(acme.tenant.id):
-        found = Erasure.objects.for_tenant(acme.tenant.id).get(id=one.id)
-        assert (found.state, found.call_count) == ("counted", 1)
+        stored = Erasure.objects.for_tenant(acme.tenant.id).get(id=one.id)
+        assert (stored.state, stored.call_count) == ("counted", 1)
     assert ask(acme, "args.customer:*") == ["john", "jane"]
     confirm_erasure(acme, one.id)
     run_erasure(acme, one.id)

@@ -33,9 +33,9 @@ calls = st.lists(
 type Call = tuple[str, str, str, int, int]
 
 
-def in_traces(made: list[Call]) -> list[InTrace]:
+def in_traces(drawn_calls: list[Call]) -> list[InTrace]:
     groups: dict[tuple[str, str, str], list[tuple[int, Call]]] = {}
-    for n, call in enumerate(made):
+    for n, call in enumerate(drawn_calls):
         groups.setdefault(call[:3], []).append((n, call))
     return [
         InTrace(
@@ -55,24 +55,32 @@ def in_traces(made: list[Call]) -> list[InTrace]:
 
 
 @given(calls)
-def test_all_calls_of_a_loop_but_the_first_are_avoidable(made: list[Call]) -> None:
-    found = loops(in_traces(made))
-    for one in found:
-        own = [call for call in made if call[:3] == (one.tool_name, one.call_id, one.trace_id)]
+def test_all_calls_of_a_loop_but_the_first_are_avoidable(drawn_calls: list[Call]) -> None:
+    all_loops = loops(in_traces(drawn_calls))
+    for one in all_loops:
+        own = [
+            call for call in drawn_calls if call[:3] == (one.tool_name, one.call_id, one.trace_id)
+        ]
         assert len(own) == one.calls >= LOOP
         assert one.wasted_us == sum(call[3] for call in own[1:])
         assert one.wasted_tokens == sum(call[4] for call in own[1:])
-    keys = {call[:3] for call in made}
-    assert len(found) == sum(sum(call[:3] == key for call in made) >= LOOP for key in keys)
-    assert [one.wasted_us for one in found] == sorted((o.wasted_us for o in found), reverse=True)
+    keys = {call[:3] for call in drawn_calls}
+    assert len(all_loops) == sum(
+        sum(call[:3] == key for call in drawn_calls) >= LOOP for key in keys
+    )
+    assert [one.wasted_us for one in all_loops] == sorted(
+        (o.wasted_us for o in all_loops), reverse=True
+    )
 
 
 @given(calls)
-def test_repeats_span_all_traces_and_only_the_first_call_is_not_avoidable(made: list[Call]) -> None:
-    found = repeats(in_traces(made))
+def test_repeats_span_all_traces_and_only_the_first_call_is_not_avoidable(
+    drawn_calls: list[Call],
+) -> None:
+    all_repeats = repeats(in_traces(drawn_calls))
     expected = {}
-    for key in {call[:2] for call in made}:
-        own = [call for call in made if call[:2] == key]
+    for key in {call[:2] for call in drawn_calls}:
+        own = [call for call in drawn_calls if call[:2] == key]
         if len(own) > 1:
             expected[key] = (
                 len(own),
@@ -82,9 +90,11 @@ def test_repeats_span_all_traces_and_only_the_first_call_is_not_avoidable(made: 
             )
     assert {
         (one.tool_name, one.call_id): (one.calls, one.traces, one.wasted_us, one.wasted_tokens)
-        for one in found
+        for one in all_repeats
     } == expected
-    assert [one.calls for one in found] == sorted((one.calls for one in found), reverse=True)
+    assert [one.calls for one in all_repeats] == sorted(
+        (one.calls for one in all_repeats), reverse=True
+    )
 
 
 @pytest.mark.parametrize(

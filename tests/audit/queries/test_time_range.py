@@ -123,22 +123,22 @@ def test_invalid_range_is_reported_and_the_default_is_used(
     params: dict[str, str], expected: str
 ) -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    found = read(params, now=now, zone=ZoneInfo("Europe/Berlin"))
-    assert expected in found.problem
-    assert found.range == TimeRange(now - LENGTHS[DEFAULT][1], now, found.range.zone, DEFAULT)
+    result = read(params, now=now, zone=ZoneInfo("Europe/Berlin"))
+    assert expected in result.problem
+    assert result.range == TimeRange(now - LENGTHS[DEFAULT][1], now, result.range.zone, DEFAULT)
 
 
 @given(st.dictionaries(st.sampled_from(["range", "from", "to"]), st.text(max_size=50)), zones)
 def test_arbitrary_parameters_give_a_valid_range(params: dict[str, str], zone: ZoneInfo) -> None:
-    found = read(params, now=datetime(2026, 11, 21, 12, tzinfo=UTC), zone=zone)
-    assert found.range.start < found.range.end
-    assert found.range.bounds
+    result = read(params, now=datetime(2026, 11, 21, 12, tzinfo=UTC), zone=zone)
+    assert result.range.start < result.range.end
+    assert result.range.bounds
 
 
 def test_custom_range_uses_the_clock_of_the_viewer() -> None:
     now, zone = datetime(2026, 11, 21, 12, tzinfo=UTC), ZoneInfo("Europe/Berlin")
-    found = read({"from": "2026-11-20T10:00"}, now=now, zone=zone).range
-    assert (found.start, found.end) == (datetime(2026, 11, 20, 9, tzinfo=UTC), now)
+    custom = read({"from": "2026-11-20T10:00"}, now=now, zone=zone).range
+    assert (custom.start, custom.end) == (datetime(2026, 11, 20, 9, tzinfo=UTC), now)
 
 
 @given(
@@ -159,26 +159,26 @@ def test_rollup_cells_count_every_call_once_in_its_slot(
     for gap in gaps:
         bounds.append(bounds[-1] + gap)
     happened = [start + (bounds[-1] - start) * share for share in calls] + bounds
-    found = cells(bounds)
+    covering = cells(bounds)
     for slot, (begin, end) in enumerate(pairwise(bounds)):
         counted = 0
         for at in happened:
             hour = hour_of(at)
             # As cells of `sql/over_time.sql` has it.
-            is_whole = begin <= hour < end and hour not in found.cut_hours
+            is_whole = begin <= hour < end and hour not in covering.cut_hours
             counted += is_whole + sum(
-                one.at <= at < one.at + QUARTER for one in found.quarters if one.slot == slot
+                one.at <= at < one.at + QUARTER for one in covering.quarters if one.slot == slot
             )
-            for piece in found.pieces:
+            for piece in covering.pieces:
                 if piece.start <= at < piece.end:
                     counted += (piece.slot == slot) - (piece.taken_from == slot)
         assert counted == sum(begin <= at < end for at in happened)
-    assert len({one.at for one in found.quarters}) == len(found.quarters)
+    assert len({one.at for one in covering.quarters}) == len(covering.quarters)
     # And as few single calls as can be: around no cut more than half a quarter's.
-    assert {hour_of(one.at) for one in found.quarters} <= set(found.cut_hours)
-    for one in found.quarters:
+    assert {hour_of(one.at) for one in covering.quarters} <= set(covering.cut_hours)
+    for one in covering.quarters:
         assert one.slot == slot_of(bounds, one.at + QUARTER / 2)
-    for piece in found.pieces:
+    for piece in covering.pieces:
         middle = hour_of(piece.start) + (piece.start - hour_of(piece.start)) // QUARTER * QUARTER
         assert not piece.start <= middle + QUARTER / 2 < piece.end
 

@@ -42,22 +42,22 @@ ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu")
 @pytest.fixture(scope="module")
 def cast() -> Cast:
     """900 calls of ten days, a declared gap, two numbers that never came, a refused line."""
-    made = make_cast("reports")
-    record(made, NOW - timedelta(days=10), NOW - timedelta(minutes=1), 900)
-    key = make_ingest_key(made.tenant)
+    created = make_cast("reports")
+    record(created, NOW - timedelta(days=10), NOW - timedelta(minutes=1), 900)
+    key = make_ingest_key(created.tenant)
     gap = {"type": "gap", "producer_id": "q", "from_seq": 5, "to_seq": 9, "count": 5}
-    send_events(made.tenant, [gap | {"reason": "spool full"}], key=key)
+    send_events(created.tenant, [gap | {"reason": "spool full"}], key=key)
     post(key, b"this is no event")
-    with tenant_scope(made.tenant.id):
+    with tenant_scope(created.tenant.id):
         register_contracts(
-            made.tenant,
+            created.tenant,
             [ToolContract.model_validate(make_contract(name=f"new {n}")) for n in range(3)],
-            Publisher(made.editor),
+            Publisher(created.editor),
         )
         assert Tool.objects.count() >= 3
-    signed_in(made.auditor).get("/calls/export.csv?q=tool:search")
-    signed_in(made.editor).get("/latency/export.ndjson?range=7d")
-    return made
+    signed_in(created.auditor).get("/calls/export.csv?q=tool:search")
+    signed_in(created.editor).get("/latency/export.ndjson?range=7d")
+    return created
 
 
 def range_query(report: Report) -> str:
@@ -69,8 +69,8 @@ def api(cast: Cast, address: str) -> dict[str, Any]:
     key = create_key(cast.tenant, "reader", [Scope.READ])[1]
     answer = Client().get(address, headers={"Authorization": f"Bearer {key}"})
     assert answer.status_code == 200, answer.content
-    found: dict[str, Any] = answer.json()
-    return found
+    document: dict[str, Any] = answer.json()
+    return document
 
 
 def which(one: dict[str, Any]) -> tuple[str, str]:
@@ -92,36 +92,36 @@ REPORTS = [
 @pytest.mark.parametrize(("zone", "params"), REPORTS)
 def test_every_figure_matches_the_api(cast: Cast, zone: str, params: dict[str, str]) -> None:
     report = report_of(cast, zone, **params)
-    found, at = report.figures, range_query(report)
+    figures, at = report.figures, range_query(report)
     latency = api(cast, f"/api/v1/latency?{at}")
     total = latency["total"]
-    assert found["volume"]["calls"] == total["calls"] > 0
-    assert found["reliability"]["failed"] == total["failed"]
-    assert {name: found["latency"][f"{name}_ms"] for name in ("p50", "p90", "p95", "p99")} == {
+    assert figures["volume"]["calls"] == total["calls"] > 0
+    assert figures["reliability"]["failed"] == total["failed"]
+    assert {name: figures["latency"][f"{name}_ms"] for name in ("p50", "p90", "p95", "p99")} == {
         name: total[f"{name}_ms"] for name in ("p50", "p90", "p95", "p99")
     }
-    assert {name: found["tokens"][name] for name in found["tokens"] if name != "previous"} == {
+    assert {name: figures["tokens"][name] for name in figures["tokens"] if name != "previous"} == {
         name: total[name] for name in ("prompt_tokens", "completion_tokens", "cache_hits")
     }
-    assert found["latency"]["version_count"] == len(latency["versions"])
-    assert sorted(found["latency"]["versions"], key=which) == latency["versions"]
+    assert figures["latency"]["version_count"] == len(latency["versions"])
+    assert sorted(figures["latency"]["versions"], key=which) == latency["versions"]
 
     violations = api(cast, f"/api/v1/violations?{at}")["violations"]
-    assert found["violations"]["kinds"] == violations[:50]
-    assert found["violations"]["kind_count"] == len(violations)
-    assert found["violations"]["violations"] == sum(one["violations"] for one in violations)
+    assert figures["violations"]["kinds"] == violations[:50]
+    assert figures["violations"]["kind_count"] == len(violations)
+    assert figures["violations"]["violations"] == sum(one["violations"] for one in violations)
 
     repeats = api(cast, f"/api/v1/repeats?{at}")
-    assert {name: found["repeats"][name] for name in ("loops", "loop_calls", "repeated")} == {
+    assert {name: figures["repeats"][name] for name in ("loops", "loop_calls", "repeated")} == {
         name: repeats[name] for name in ("loops", "loop_calls", "repeated")
     }
     for kind in ("loop", "repeat"):
         listed = [one for one in repeats["listed"] if one["kind"] == kind][:20]
-        assert [one for one in found["repeats"]["listed"] if one["kind"] == kind] == listed
+        assert [one for one in figures["repeats"]["listed"] if one["kind"] == kind] == listed
 
-    assert sum(part["calls"] for part in found["volume"]["parts"]) == found["volume"]["calls"]
-    assert sum(part["failed"] for part in found["volume"]["parts"]) == total["failed"]
-    assert sum(one["calls"] for one in found["reliability"]["errors"]) == total["failed"]
+    assert sum(part["calls"] for part in figures["volume"]["parts"]) == figures["volume"]["calls"]
+    assert sum(part["failed"] for part in figures["volume"]["parts"]) == total["failed"]
+    assert sum(one["calls"] for one in figures["reliability"]["errors"]) == total["failed"]
 
 
 @pytest.mark.parametrize(("zone", "params"), REPORTS)
@@ -130,16 +130,16 @@ def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str,
     client = signed_in(cast.viewer)
     client.cookies["timezone"] = zone
     context = client.get(f"/?{range_query(report)}").context
-    page, found, losses = context["range_figures"].total, report.figures, context["losses"]
+    page, figures, losses = context["range_figures"].total, report.figures, context["losses"]
     assert (
-        found["volume"]["calls"],
-        found["reliability"]["failed"],
-        found["reliability"]["error_rate"],
-        found["violations"]["violations"],
-        found["violations"]["violating"],
-        found["violations"]["violation_rate"],
-        found["open"]["started_in_range"],
-        found["tokens"]["prompt_tokens"],
+        figures["volume"]["calls"],
+        figures["reliability"]["failed"],
+        figures["reliability"]["error_rate"],
+        figures["violations"]["violations"],
+        figures["violations"]["violating"],
+        figures["violations"]["violation_rate"],
+        figures["open"]["started_in_range"],
+        figures["tokens"]["prompt_tokens"],
     ) == (
         page.calls,
         page.failed,
@@ -150,11 +150,11 @@ def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str,
         page.open,
         page.prompt_tokens,
     )
-    assert found["latency"]["p95_ms"] == pytest.approx(page.duration_ms(0.95), abs=0.001)
-    assert [one["tool_name"] for one in found["reliability"]["tools"]][:8] == [
+    assert figures["latency"]["p95_ms"] == pytest.approx(page.duration_ms(0.95), abs=0.001)
+    assert [one["tool_name"] for one in figures["reliability"]["tools"]][:8] == [
         tool.name for tool in context["tools"]
     ]
-    own = found["completeness"]
+    own = figures["completeness"]
     assert (own["lost"], own["missing"], own["inbox"], own["producers"]) == (
         losses.lost,
         losses.missing,
@@ -162,23 +162,25 @@ def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str,
         losses.producer_count,
     )
     # Two calls' numbers never came, nor did the ends of those that are open.
-    assert own["missing"] == 4 + found["open"]["open"]
+    assert own["missing"] == 4 + figures["open"]["open"]
     assert (own["inbox"], own["is_complete"]) == (1, False)
     tally = {
         kind.value or "open": kind.count for kind in client.get("/calls/open").context["kinds"]
     }
-    assert {name: f"{found['open'][name]:,}" for name in tally} == tally
+    assert {name: f"{figures['open'][name]:,}" for name in tally} == tally
     repeats = client.get(f"/repeats/?{range_query(report)}").context["analysis"]
-    assert found["repeats"]["repeated_calls"] == repeats.repeated_calls
+    assert figures["repeats"]["repeated_calls"] == repeats.repeated_calls
 
 
 def test_open_call_figures_match_the_open_page(acme: Cast) -> None:
     """Overdue, crashed and orphan ones, too, which no random call is."""
     send_each_kind(acme)
-    found = report_of(acme, kind="range", **{"from": f"{NOW - timedelta(days=1):%Y-%m-%d}"}).figures
+    figures = report_of(
+        acme, kind="range", **{"from": f"{NOW - timedelta(days=1):%Y-%m-%d}"}
+    ).figures
     own = {
         name: count
-        for name, count in found["open"].items()
+        for name, count in figures["open"].items()
         if name in tools_by_kind(acme) or name == "open"
     }
     listed = {kind or "open": len(tools) for kind, tools in tools_by_kind(acme).items()}
@@ -192,29 +194,29 @@ def test_comparison_with_the_previous_range_matches_the_overview(cast: Cast) -> 
     report = report_of(cast, kind="day", day=days_ago(NOW, 3))
     page = signed_in(cast.viewer).get(f"/?{range_query(report)}").context
     assert page["is_comparable"]
-    found = report.figures
-    assert found["volume"]["previous"] == page["range_figures"].previous.calls
+    figures = report.figures
+    assert figures["volume"]["previous"] == page["range_figures"].previous.calls
     shown = text(signed_in(cast.viewer).get(f"/reports/{report.id}").content.decode())
     assert text(page["tiles"][0].change.text) in shown
 
 
 def test_registry_changes_gaps_and_exports_are_from_the_range(cast: Cast) -> None:
     now = f"{NOW - timedelta(hours=1):%Y-%m-%dT%H:%M:%S}"
-    found = report_of(cast, kind="range", **{"from": now}).figures
-    assert (found["registry"]["published"], found["registry"]["new_tools"]) == (3, 3)
-    assert {one["tool_name"] for one in found["registry"]["versions"]} == {
+    figures = report_of(cast, kind="range", **{"from": now}).figures
+    assert (figures["registry"]["published"], figures["registry"]["new_tools"]) == (3, 3)
+    assert {one["tool_name"] for one in figures["registry"]["versions"]} == {
         "new 0",
         "new 1",
         "new 2",
     }
-    assert all(one["by"] == cast.editor.username for one in found["registry"]["versions"])
-    assert found["completeness"]["gaps"] == [{"reason": "spool full", "lost": 5, "producers": 1}]
-    mine = [one for one in found["exports"]["listed"] if one["what"] == "call"]
+    assert all(one["by"] == cast.editor.username for one in figures["registry"]["versions"])
+    assert figures["completeness"]["gaps"] == [{"reason": "spool full", "lost": 5, "producers": 1}]
+    mine = [one for one in figures["exports"]["listed"] if one["what"] == "call"]
     assert [(one["user"], one["form"], one["query"]) for one in mine] == [
         (cast.auditor.username, "csv", "tool:search")
     ]
     assert ("latency", cast.editor.username) in [
-        (one["what"], one["user"]) for one in found["exports"]["listed"]
+        (one["what"], one["user"]) for one in figures["exports"]["listed"]
     ]
     before = report_of(cast, kind="day", day=days_ago(NOW, 4)).figures
     assert (before["registry"]["published"], before["exports"]["exports"]) == (0, 0)

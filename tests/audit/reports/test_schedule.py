@@ -50,10 +50,10 @@ def reports(cast: Cast) -> list[Report]:
 
 
 def jobs(cast: Cast, status: str = "todo") -> list[str]:
-    found = ProcrastinateJob.objects.filter(
+    waiting = ProcrastinateJob.objects.filter(
         task_name="audit.tasks.make_report", args__tenant_id=str(cast.tenant.id), status=status
     )
-    return sorted(job.args["kind"] for job in found)
+    return sorted(job.args["kind"] for job in waiting)
 
 
 @pytest.fixture
@@ -96,9 +96,9 @@ def test_day_is_due_shortly_after_the_midnight_of_the_tenant(acme: Cast) -> None
     assert due_at(acme, midnight + timedelta(minutes=14, seconds=59)) == {"day": "2026-11-20"}
     now = midnight + timedelta(minutes=15)
     assert due_at(acme, now) == {"day": "2026-11-21"}
-    made = create(acme, "day", now)
-    assert made is not None
-    assert (made.of.start, made.of.end) == (midnight - timedelta(days=1), midnight)
+    report = create(acme, "day", now)
+    assert report is not None
+    assert (report.of.start, report.of.end) == (midnight - timedelta(days=1), midnight)
 
 
 def test_only_the_last_period_is_created_after_downtime(acme: Cast) -> None:
@@ -119,7 +119,7 @@ def test_concurrent_workers_create_one_report(acme: Cast, monkeypatch: pytest.Mo
     decide(acme, "week")
     both = threading.Barrier(2, timeout=20)
     original = create_report
-    made: list[Report | None] = []
+    results: list[Report | None] = []
 
     def together(*given: Any, **more: Any) -> Report | None:
         both.wait()
@@ -129,7 +129,7 @@ def test_concurrent_workers_create_one_report(acme: Cast, monkeypatch: pytest.Mo
 
     def work() -> None:
         try:
-            made.append(create(acme, "week", NOW))
+            results.append(create(acme, "week", NOW))
         finally:
             connections.close_all()
 
@@ -138,7 +138,7 @@ def test_concurrent_workers_create_one_report(acme: Cast, monkeypatch: pytest.Mo
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert sorted(one is None for one in made) == [False, True]
+    assert sorted(one is None for one in results) == [False, True]
     assert len(reports(acme)) == 1
 
 

@@ -109,7 +109,7 @@ def test_erasure_removes_payload_search_matches_of_erased_calls_only(acme: Cast)
     answer = client.post("/calls/search", {"text": SECRET})
     run_search(acme.tenant.id, UUID(answer["Location"].rpartition("/")[2]))
 
-    def found() -> list[tuple[str | None, str]]:
+    def matches() -> list[tuple[str | None, str]]:
         with tenant_scope(acme.tenant.id):
             hits = PayloadHit.objects.for_tenant(acme.tenant.id)
             ids = list(hits.values_list("invocation_id", flat=True))
@@ -117,9 +117,9 @@ def test_erasure_removes_payload_search_matches_of_erased_calls_only(acme: Cast)
             assert len(ids) == 2 * len(calls)
             return sorted((call.case_id, call.trace_id) for call in calls)
 
-    assert found() == [("mine", "free"), ("mine", "held"), ("theirs", "free")]
+    assert matches() == [("mine", "free"), ("mine", "held"), ("theirs", "free")]
     erase(acme)
-    assert found() == [("mine", "held"), ("theirs", "free")]
+    assert matches() == [("mine", "held"), ("theirs", "free")]
 
 
 @pytest.mark.parametrize("stored", ["case:mine nope:1", ""])

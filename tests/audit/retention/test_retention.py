@@ -201,11 +201,11 @@ def test_index_expires_per_tenant(
         send_old_calls(cast, DAY)
     set_retention(acme, index_days=40)
     monkeypatch.setattr(retention, "_ROWS", 2)
-    theirs = rows_until(globex, long_ago)
-    assert all(count for table, count in theirs.items() if table != "otlp_span")
+    rows_of_globex = rows_until(globex, long_ago)
+    assert all(count for table, count in rows_of_globex.items() if table != "otlp_span")
     apply_retention(acme)
     assert set(rows_until(acme, long_ago).values()) == {0}
-    assert rows_until(globex, long_ago) == theirs
+    assert rows_until(globex, long_ago) == rows_of_globex
     assert (calls_of(acme), calls_of(globex)) == (1, 4)
     (action,) = recorded_actions(acme, "retention.index")
     assert action["calls"] == 3

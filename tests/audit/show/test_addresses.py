@@ -29,12 +29,12 @@ TRACES = [
 
 
 def place(trace_id: str) -> Place:
-    made = SimpleNamespace(
+    namespace = SimpleNamespace(
         started_on=datetime(2026, 1, 2, tzinfo=UTC).date(),
         invocation_id=uuid.uuid4(),
         trace_id=trace_id,
     )
-    return cast(Place, made)
+    return cast(Place, namespace)
 
 
 @pytest.mark.parametrize("prefix", ["/", "/tools/"])
@@ -53,5 +53,5 @@ def test_urls_match_the_routes(trace_id: str, prefix: str) -> None:
 
 def test_call_url_resolves_to_the_call() -> None:
     one = place("t")
-    found = resolve(call_address(one))
-    assert found.kwargs == {"started_on": one.started_on, "invocation_id": one.invocation_id}
+    match = resolve(call_address(one))
+    assert match.kwargs == {"started_on": one.started_on, "invocation_id": one.invocation_id}

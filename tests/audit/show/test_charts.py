@@ -118,8 +118,8 @@ def test_tile_sparkline_excludes_partial_slots() -> None:
         datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 22, 12, 1, tzinfo=UTC), UTC
     )
     parts = [Figures(ok=int(end < of.end), failed=int(end == of.end)) for _, end in of.parts]
-    made = tiles(OverTime(of, Figures(), Figures(), parts, {}), is_comparable=False)
-    assert [tile.course for tile in made if tile.name in {"Calls", "Failed"}] == [
+    all_tiles = tiles(OverTime(of, Figures(), Figures(), parts, {}), is_comparable=False)
+    assert [tile.course for tile in all_tiles if tile.name in {"Calls", "Failed"}] == [
         [1] * 24,
         [0] * 24,
     ]

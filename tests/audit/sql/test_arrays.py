@@ -43,10 +43,10 @@ def test_column_round_trips(kind: str, data: st.DataObject) -> None:
     encode, values, as_read = COLUMNS[kind]
     optional = values if kind == "bytea" else values | st.none()
     sent = data.draw(st.lists(optional, min_size=1, max_size=12))
-    came = round_trip(kind, encode(sent))
+    received = round_trip(kind, encode(sent))
     expected = [each if each is None or as_read is None else as_read(each) for each in sent]
     # A column of nothing is NULL itself, which unnest pads with as many NULLs as others have.
-    assert came == ([] if all(each is None for each in sent) else expected)
+    assert received == ([] if all(each is None for each in sent) else expected)
 
 
 def test_empty_column_is_an_empty_array() -> None:

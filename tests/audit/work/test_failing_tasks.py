@@ -175,8 +175,8 @@ def test_stalled_duplicate_task_does_not_block_other_stalled_tasks(acme: Cast) -
         await tasks.retry_stalled_jobs(timestamp=0)
 
     as_worker(run)
-    found = ProcrastinateJob.objects.filter(queue_name=tenant_id).order_by("id")
-    assert list(found.values_list("id", "status")) == [(left[1], "todo"), (waiting, "todo")]
+    jobs = ProcrastinateJob.objects.filter(queue_name=tenant_id).order_by("id")
+    assert list(jobs.values_list("id", "status")) == [(left[1], "todo"), (waiting, "todo")]
 
 
 @pytest.mark.parametrize(("attempts", "minutes"), [(0, 0), (1, 5), (4, 20), (300, 60)])
@@ -195,7 +195,7 @@ def test_stalled_tasks_are_retried_with_growing_delay_up_to_an_hour(
 
     before = datetime.now(UTC)
     as_worker(run)
-    found = ProcrastinateJob.objects.get(id=job)
-    assert (found.status, found.attempts) == ("todo", attempts + 1)
-    waits = (found.scheduled_at or before) - before
+    stored = ProcrastinateJob.objects.get(id=job)
+    assert (stored.status, stored.attempts) == ("todo", attempts + 1)
+    waits = (stored.scheduled_at or before) - before
     assert timedelta() <= waits - timedelta(minutes=minutes) < timedelta(seconds=30)

@@ -25,7 +25,7 @@ NOW = datetime.now(UTC)
 
 
 @pytest.mark.parametrize(
-    ("raw", "needle", "found"),
+    ("raw", "needle", "match"),
     [
         (b'{"city": "London"}', "London", "London"),
         (b'{"city": "London"}', "lonDON", "London"),
@@ -46,10 +46,10 @@ NOW = datetime.now(UTC)
         ('{"a": "ﬃ, ß, x"}'.encode(), "SS, X", "ß, x"),
     ],
 )
-def test_excerpt_quotes_the_match(raw: bytes, needle: str, found: str) -> None:
+def test_excerpt_quotes_the_match(raw: bytes, needle: str, match: str) -> None:
     one = excerpt(raw, needle)
     assert one is not None
-    assert one.found == found
+    assert one.found == match
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_text_is_matched_in_any_json_spelling(
 def start(cast: Cast, needle: str, query: str = "") -> UUID:
     answer = signed_in(cast.editor).post("/calls/search", {"text": needle, "q": query})
     assert answer.status_code == 302
-    found = re.fullmatch(r"/calls/search/([0-9a-f-]{36})", answer.headers["Location"])
-    assert found is not None
-    return UUID(found[1])
+    match = re.fullmatch(r"/calls/search/([0-9a-f-]{36})", answer.headers["Location"])
+    assert match is not None
+    return UUID(match[1])
 
 
 def jobs(pk: UUID) -> list[str]:
-    found = ProcrastinateJob.objects.filter(args__search_id=str(pk)).order_by("id")
-    return [job.status for job in found]
+    rows = ProcrastinateJob.objects.filter(args__search_id=str(pk)).order_by("id")
+    return [job.status for job in rows]
 
 
 def state(cast: Cast, pk: UUID) -> PayloadSearch:
@@ -88,8 +88,8 @@ def state(cast: Cast, pk: UUID) -> PayloadSearch:
 
 def hits(cast: Cast, pk: UUID) -> list[tuple[str, UUID]]:
     with tenant_scope(cast.tenant.id):
-        found = PayloadHit.objects.for_tenant(cast.tenant.id).filter(search_id=pk)
-        return sorted(found.values_list("kind", "invocation_id"))
+        rows = PayloadHit.objects.for_tenant(cast.tenant.id).filter(search_id=pk)
+        return sorted(rows.values_list("kind", "invocation_id"))
 
 
 def send_many(cast: Cast, count: int, **members: Any) -> None:
@@ -120,12 +120,12 @@ def test_search_matches_arguments_outputs_and_errors(acme: Cast) -> None:
     pk = start(acme, "needle")
     assert jobs(pk) == ["todo"]
     assert not run_slice(acme.tenant.id, pk)
-    found = hits(acme, pk)
-    assert [kind for kind, _ in found] == ["end", "end", "start"]
+    matches = hits(acme, pk)
+    assert [kind for kind, _ in matches] == ["end", "end", "start"]
     ids = {UUID(str(call[0]["invocation_id"])) for call in events[:3]}
-    assert {invocation_id for _, invocation_id in found} == ids
-    done = state(acme, pk)
-    assert (done.state, done.searched_count, done.found_count) == ("done", 4, 3)
+    assert {invocation_id for _, invocation_id in matches} == ids
+    search = state(acme, pk)
+    assert (search.state, search.searched_count, search.found_count) == ("done", 4, 3)
     page = signed_in(acme.editor).get(f"/calls/search/{pk}").content.decode()
     assert "the <mark>NEEDLE</mark>" in page.replace("&quot;", '"')
     assert page.count('class="hit mono"') == 3
@@ -152,8 +152,8 @@ def test_unreadable_stored_query_fails_the_search(acme: Cast) -> None:
         stored = PayloadSearch.objects.for_tenant(acme.tenant.id).filter(id=pk)
         assert stored.update(query="tool:a nope:1") == 1
     run_slice(acme.tenant.id, pk)
-    found = state(acme, pk)
-    assert (found.state, found.searched_count, found.found_count) == ("failed", 0, 0)
+    search = state(acme, pk)
+    assert (search.state, search.searched_count, search.found_count) == ("failed", 0, 0)
 
 
 def test_search_resumes_between_two_chunks(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:

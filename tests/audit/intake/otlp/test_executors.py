@@ -168,8 +168,8 @@ def test_further_span_layers_are_the_same_call(
     assert row.violation_count == 1
     with tenant_scope(acme.tenant.id):
         for number in (2, 3):
-            found = call_of_span(row.started_on, span_uuid(TRACE, f"{number:016x}"))
-            assert found == (row.started_on, row.invocation_id)
+            resolved = call_of_span(row.started_on, span_uuid(TRACE, f"{number:016x}"))
+            assert resolved == (row.started_on, row.invocation_id)
     check(acme)
 
 
@@ -254,8 +254,8 @@ def test_span_of_another_tool_is_only_the_parent(acme: Cast, send: Sender, is_fi
 
     calls = shown(acme)
     assert len(calls) == 2
-    (found,) = (call for call in calls.values() if call.tool_name == "look_up")
-    assert found.parent_invocation_id == span_uuid(TRACE, f"{2:016x}")
+    (call_of_sdk,) = (call for call in calls.values() if call.tool_name == "look_up")
+    assert call_of_sdk.parent_invocation_id == span_uuid(TRACE, f"{2:016x}")
     check(acme)
 
 
@@ -263,8 +263,8 @@ def test_span_of_another_tool_is_only_the_parent(acme: Cast, send: Sender, is_fi
 def test_different_tool_call_id_is_a_different_call(
     acme: Cast, send: Sender, is_first: bool
 ) -> None:
-    theirs = spans(2, 1, attributes=GENAI | {"gen_ai.tool.call.id": "call_1"})
-    bodies: list[Sent] = [theirs, called_in(2, tool_call_id="call_2")]
+    other_spans = spans(2, 1, attributes=GENAI | {"gen_ai.tool.call.id": "call_1"})
+    bodies: list[Sent] = [other_spans, called_in(2, tool_call_id="call_2")]
     for body in bodies[:: 1 if is_first else -1]:
         send(body)
 
@@ -287,8 +287,8 @@ def test_span_inside_an_sdk_call_is_not_merged(acme: Cast, send: Sender, is_firs
 def test_span_of_another_tenant_is_never_merged(
     acme: Cast, globex: Cast, send: Sender, is_first: bool
 ) -> None:
-    theirs = Sender(globex, make_ingest_key(globex.tenant))
-    steps: list[Sending] = [lambda: theirs(tool_span()), lambda: send(called_in(2))]
+    send_as_globex = Sender(globex, make_ingest_key(globex.tenant))
+    steps: list[Sending] = [lambda: send_as_globex(tool_span()), lambda: send(called_in(2))]
     for step in steps[:: 1 if is_first else -1]:
         step()
 

@@ -104,17 +104,17 @@ type MakeHost = Callable[[Trail | None], Host]
 
 @pytest.fixture
 def make_host(acme: Cast, live_server: LiveServer, tmp_path: Path) -> Iterator[MakeHost]:
-    made: list[Host] = []
+    hosts: list[Host] = []
 
     def make(trail: Trail | None) -> Host:
         key = make_ingest_key(acme.tenant)
-        made.append(
+        hosts.append(
             Host(live_server.url, key, trail or Trail(live_server.url, key, spool_dir=tmp_path))
         )
-        return made[-1]
+        return hosts[-1]
 
     yield make
-    for host in made:
+    for host in hosts:
         host.close()
 
 
@@ -141,15 +141,17 @@ def test_calls_are_shown_once_with_the_default_exporters(acme: Cast, make_host: 
 
 
 def check(acme: Cast, trace_id: str) -> None:
-    found = [call for call in calls(acme.tenant) if call.row.trace_id == trace_id]
-    assert [(call.row.tool_name, call.row.state, call.row.violation_count) for call in found] == [
+    in_trace = [call for call in calls(acme.tenant) if call.row.trace_id == trace_id]
+    assert [
+        (call.row.tool_name, call.row.state, call.row.violation_count) for call in in_trace
+    ] == [
         ("get_weather", "ok", 0),
         ("get_weather", "failed", 1),
         ("look_up", "ok", 0),
         ("look_up", "ok", 0),
         ("plan", "ok", 0),
     ]
-    assert sum(call.row.tool_version is not None for call in found) == 5, "as the SDK tells them"
+    assert sum(call.row.tool_version is not None for call in in_trace) == 5, "as the SDK tells them"
     with tenant_scope(acme.tenant.id):
         detail = trace_detail(trace_id)
     assert detail is not None

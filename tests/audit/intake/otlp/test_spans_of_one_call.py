@@ -133,8 +133,8 @@ def test_resent_spans_are_not_counted_again(acme: Cast, key: str) -> None:
 
 
 def _spans(body: bytes) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(body)["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    return found
+    spans: list[dict[str, Any]] = json.loads(body)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    return spans
 
 
 def test_middle_span_arriving_last_merges_two_calls(acme: Cast, key: str) -> None:
@@ -171,14 +171,14 @@ def test_url_of_a_merged_call_redirects_to_the_remaining_call(
     (gone,) = shown.keys() - {call.row.invocation_id}
     address = f"/calls/{shown[gone].started_on}/{gone}"
 
-    ours, theirs = Client(), Client()
+    ours, other_client = Client(), Client()
     ours.force_login(acme.viewer)
-    theirs.force_login(globex.viewer)
+    other_client.force_login(globex.viewer)
 
     answer = ours.get(address)
     assert answer.status_code == 302
     assert answer["Location"] == f"/calls/{call.row.started_on}/{call.row.invocation_id}"
-    assert theirs.get(address).status_code == 404
+    assert other_client.get(address).status_code == 404
 
 
 def test_trace_values_of_a_merged_call_are_removed(acme: Cast, key: str) -> None:

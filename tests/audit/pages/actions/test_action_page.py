@@ -22,9 +22,9 @@ from tests.support.pages import signed_in
 HOSTILE = "<b>x</b>\u202e"
 
 
-def act(cast: Cast, *done: tuple[str, str], actor: str = "Ada", **details: Any) -> None:
+def act(cast: Cast, *actions: tuple[str, str], actor: str = "Ada", **details: Any) -> None:
     with tenant_scope(cast.tenant.id):
-        for verb, subject in done:
+        for verb, subject in actions:
             record_action(cast.tenant, actor, verb, subject, **details)
 
 
@@ -38,8 +38,8 @@ def api(cast: Cast, *scopes: Scope, **query: str | int) -> dict[str, Any]:
     text = create_key(cast.tenant, "program", list(scopes))[1]
     answer = Client(headers={"Authorization": f"Bearer {text}"}).get("/api/v1/actions", query)
     assert answer.status_code == 200
-    found: dict[str, Any] = answer.json()
-    return found
+    document: dict[str, Any] = answer.json()
+    return document
 
 
 def test_page_shows_user_verb_subject_details_and_ledger_entry(acme: Cast) -> None:
@@ -54,8 +54,8 @@ def test_page_shows_user_verb_subject_details_and_ledger_entry(acme: Cast) -> No
 def test_filter_matches_a_lone_surrogate_as_stored(acme: Cast) -> None:
     act(acme, ("a.b", "one?"), ("a.b", "two\ud800"))
     with tenant_scope(acme.tenant.id):
-        found = action_page(ActionFilter(subject="\ud800"), size=9).actions
-    assert [each.subject for each in found] == ["two\ufffd"]
+        matches = action_page(ActionFilter(subject="\ud800"), size=9).actions
+    assert [each.subject for each in matches] == ["two\ufffd"]
 
 
 def test_audit_log_is_visible_to_auditors_and_admins(acme: Cast) -> None:
@@ -75,7 +75,7 @@ def test_empty_audit_log_is_explained(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("?actor=Ada", ["one", "two"]),
         ("?actor=ada", []),
@@ -93,11 +93,11 @@ def test_empty_audit_log_is_explained(acme: Cast) -> None:
         ("?before=1971-01-01T00:00:00%2B00:00,00000000-0000-0000-0000-000000000000", []),
     ],
 )
-def test_filters_select_actions(acme: Cast, query: str, found: list[str]) -> None:
+def test_filters_select_actions(acme: Cast, query: str, expected: list[str]) -> None:
     act(acme, ("key.create", "one"), ("keyed", "two"))
     act(acme, ("key.revoke", "three"), actor="Bob")
     shown = page(acme, query)
-    assert [name for name in ("one", "two", "three") if f">{name}<" in shown] == found
+    assert [name for name in ("one", "two", "three") if f">{name}<" in shown] == expected
 
 
 def test_invalid_filter_is_reported_and_nothing_is_searched(acme: Cast) -> None:
@@ -169,10 +169,10 @@ def test_exports_contain_the_listed_actions_and_are_logged(acme: Cast) -> None:
 
 def test_key_without_payloads_scope_gets_no_quoted_payloads(acme: Cast) -> None:
     act(acme, ("payload.search", "secret"), ("key.create", "wallboard"), query="secret")
-    found = api(acme, Scope.READ)
-    assert found["withheld"] is True
-    assert "secret" not in json.dumps(found)
-    assert [one["subject"] for one in found["actions"]] == ["wallboard", None]
+    document = api(acme, Scope.READ)
+    assert document["withheld"] is True
+    assert "secret" not in json.dumps(document)
+    assert [one["subject"] for one in document["actions"]] == ["wallboard", None]
     whole = api(acme, Scope.READ, Scope.PAYLOADS, verb="payload.search")
     assert whole["actions"][0]["details"] == {"query": "secret"}
     assert api(acme, Scope.READ, range="1h", actor="Ada")["actions"]

@@ -48,7 +48,7 @@ pytestmark = pytest.mark.skipif(_UV is None, reason="the generator is fetched wi
 
 def _run(*command: str, stdin: str = "", **environment: str) -> str:
     assert _UV is not None
-    done = subprocess.run(
+    completed = subprocess.run(
         [_UV, "run", "--quiet", "--isolated", "--only-group", "client", *command],
         cwd=BASE_DIR,
         env=clean_environment(**environment),
@@ -57,8 +57,8 @@ def _run(*command: str, stdin: str = "", **environment: str) -> str:
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout
 
 
 @pytest.fixture(scope="module")

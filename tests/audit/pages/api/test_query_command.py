@@ -58,22 +58,22 @@ def query(
     )
 
 
-def documents(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+def documents(completed: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     """The lines of `--json`."""
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    assert completed.returncode == 0, completed.stderr
+    return [json.loads(line) for line in completed.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("view", SHOWN)
 def test_each_view_prints_a_fitting_table_and_json(
     live_server: LiveServer, record: Record, view: str
 ) -> None:
-    done = query(live_server, record.auditor, view, columns="80")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert all(len(line) <= 80 for line in done.stdout.splitlines())
-    assert SHOWN[view] in done.stdout
-    found = documents(query(live_server, record.auditor, view, "--json"))
-    assert len(found) == ROWS.get(view, 1)
+    completed = query(live_server, record.auditor, view, columns="80")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert all(len(line) <= 80 for line in completed.stdout.splitlines())
+    assert SHOWN[view] in completed.stdout
+    rows = documents(query(live_server, record.auditor, view, "--json"))
+    assert len(rows) == ROWS.get(view, 1)
 
 
 def test_call_and_trace_are_printed(live_server: LiveServer, record: Record) -> None:
@@ -91,10 +91,10 @@ def test_call_and_trace_are_printed(live_server: LiveServer, record: Record) -> 
 
 
 def test_filters_are_applied_by_the_server(live_server: LiveServer, record: Record) -> None:
-    found = documents(
+    calls = documents(
         query(live_server, record.auditor, "calls", "tool:search", "state:error", "--json")
     )
-    assert [call["invocation_id"] for call in found] == [str(record.failed)]
+    assert [call["invocation_id"] for call in calls] == [str(record.failed)]
     rows = documents(query(live_server, record.auditor, "violations", "--rows", "--json"))
     assert [row["received"] for row in rows] == [PAYLOAD]
     none = query(live_server, record.auditor, "violations", "--tool", "nobody's")
@@ -102,8 +102,10 @@ def test_filters_are_applied_by_the_server(live_server: LiveServer, record: Reco
 
 
 def test_actions_of_users_and_programs_are_printed(live_server: LiveServer, record: Record) -> None:
-    (made,) = documents(query(live_server, record.reader, "actions", "--verb", "report.", "--json"))
-    assert (made["verb"], made["details"]) == ("report.create", None)
+    (action,) = documents(
+        query(live_server, record.reader, "actions", "--verb", "report.", "--json")
+    )
+    assert (action["verb"], action["details"]) == ("report.create", None)
     shown = query(live_server, record.auditor, "actions", "--subject", "get_weather", columns="80")
     assert "tool.publish" in shown.stdout
 
@@ -136,10 +138,10 @@ def test_limit_and_all_options_page_through_calls(live_server: LiveServer, acme:
 def test_query_errors_are_reported(
     live_server: LiveServer, record: Record, words: tuple[str, ...], code: int, expected: str
 ) -> None:
-    done = query(live_server, record.auditor, *words)
-    assert done.returncode == code
-    assert expected in done.stderr
-    assert "Traceback" not in done.stderr
+    completed = query(live_server, record.auditor, *words)
+    assert completed.returncode == code
+    assert expected in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 def test_wrong_key_and_unreachable_server_are_reported(live_server: LiveServer, acme: Cast) -> None:
@@ -178,13 +180,13 @@ def test_control_characters_of_agents_are_escaped(live_server: LiveServer, acme:
         ("calls", "--json"),
         ("calls", f"tool:tool{hostile}", "nope:1"),
     ):
-        done = query(live_server, key, *words)
-        for text in (done.stdout, done.stderr):
+        completed = query(live_server, key, *words)
+        for text in (completed.stdout, completed.stderr):
             assert not set(text) & {"\x1b", "\x07", "\u202e"}, words
 
 
 def test_help_shows_examples_and_exit_codes(live_server: LiveServer) -> None:
-    done = query(live_server, "", "--help")
-    assert done.returncode == 0
-    assert "tooltrail query calls tool:search state:error" in done.stdout
-    assert "Exit codes" in done.stdout
+    completed = query(live_server, "", "--help")
+    assert completed.returncode == 0
+    assert "tooltrail query calls tool:search state:error" in completed.stdout
+    assert "Exit codes" in completed.stdout

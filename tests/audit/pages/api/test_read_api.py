@@ -101,18 +101,18 @@ def test_paging_is_stable_while_rows_arrive(
     client = reader(acme)
     whole = [row[name] for row in client.get(f"/api/v1/{path}").json()[rows]]
     assert len(whole) == len(set(whole)) == 5
-    found: list[str] = []
+    listed: list[str] = []
     address: str | None = f"/api/v1/{path}?limit=2"
     while address:
         answer = client.get(address)
         page = answer.json()
-        found += [row[name] for row in page[rows]]
-        if len(found) == 2:
+        listed += [row[name] for row in page[rows]]
+        if len(listed) == 2:
             grow(acme, 7)
         link = re.fullmatch(r'<(.+)>; rel="next"', answer.headers.get("Link", ""))
         assert (link is not None) == (page["next"] is not None)
         address = link[1] if link else None
-    assert found == whole
+    assert listed == whole
 
 
 def _sealed(text: str) -> str:

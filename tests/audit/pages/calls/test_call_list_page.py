@@ -109,7 +109,7 @@ def recorded(request: pytest.FixtureRequest) -> Cast:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("tool:plain", {"plain"}),
         ("tool:pl*", {"plain"}),
@@ -170,9 +170,9 @@ def recorded(request: pytest.FixtureRequest) -> Cast:
         ("%", set()),
     ],
 )
-def test_each_filter_matches_its_calls(recorded: Cast, query: str, found: set[str]) -> None:
+def test_each_filter_matches_its_calls(recorded: Cast, query: str, expected: set[str]) -> None:
     assert parse(query).problems == ()
-    assert set(ask(recorded, query)) == found
+    assert set(ask(recorded, query)) == expected
 
 
 def test_not_matches_all_other_calls(recorded: Cast) -> None:
@@ -183,29 +183,29 @@ def test_not_matches_all_other_calls(recorded: Cast) -> None:
         *("run:graph*", "duration:>2s", "tokens:>10k", "is:running", "upstream:502", "plain"),
         *("tool:plain OR tool:failed", "case:case-7 run:graph_run_1", "producer:web*"),
     ):
-        found = set(ask(recorded, query))
-        assert found, query
-        assert set(ask(recorded, f"NOT ({query})")) == everything - found, query
+        matches = set(ask(recorded, query))
+        assert matches, query
+        assert set(ask(recorded, f"NOT ({query})")) == everything - matches, query
         assert set(ask(recorded, f"NOT ({query}) OR {query}")) == everything, query
 
 
 def test_message_search_requires_payload_access(recorded: Cast) -> None:
     """A message quotes payloads: who is not shown it cannot search it either."""
-    for user, found in (
+    for user, expected in (
         (recorded.editor, ["failed"]),
         (recorded.admin, ["failed"]),
         (recorded.viewer, []),
     ):
         page = signed_in(user).get("/calls/", {"q": '"bad GATE"'}).content.decode()
-        assert listed_tools(page) == found
+        assert listed_tools(page) == expected
     for user in (recorded.viewer, recorded.auditor):
         page = signed_in(user).get("/calls/", {"q": "NOT gateway"}).content.decode()
         assert "failed" in listed_tools(page)
     scopes = {Scope.READ: [], Scope.PAYLOADS: ["failed"]}
-    for scope, found in scopes.items():
+    for scope, expected in scopes.items():
         _, secret = create_key(recorded.tenant, f"reader {scope}", [Scope.READ, scope])
         answer = read(recorded, secret, q="gateway").json()
-        assert [call["tool_name"] for call in answer["calls"]] == found
+        assert [call["tool_name"] for call in answer["calls"]] == expected
 
 
 def test_empty_query_lists_all_calls_newest_first(recorded: Cast) -> None:
@@ -424,9 +424,9 @@ def test_failed_calls_are_matched_despite_many_later_successes(acme: Cast) -> No
             *("state:failed", "error:UPSTREAM", "code:RATE_LIMITED", "error:UP* code:*"),
             *("violation:*", "violation:WRONG_TYPE tool:rare", "path:data.*"),
         ):
-            found = call_page(parse(query).wanted, now=NOW, budget=Budget(rows=3))
-            assert [call.tool_name for call in found.calls] == ["rare"], query
-            assert found.searched_until is None, query
+            page = call_page(parse(query).wanted, now=NOW, budget=Budget(rows=3))
+            assert [call.tool_name for call in page.calls] == ["rare"], query
+            assert page.searched_until is None, query
 
 
 def test_exhausted_search_offers_to_continue(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -650,15 +650,15 @@ def read(cast: Cast, key: str | None = None, **query: str) -> Any:
 
 def test_api_lists_the_same_calls_in_pages(acme: Cast) -> None:
     send_numbered(acme, 25)
-    found: list[str] = []
+    listed: list[str] = []
     query = {"q": "state:ok", "limit": "10"}
     while True:
         answer = read(acme, **query).json()
-        found += [call["tool_name"] for call in answer["calls"]]
+        listed += [call["tool_name"] for call in answer["calls"]]
         if answer["next"] is None:
             break
         query["cursor"] = answer["next"]
-    assert found == [f"tool-{n:03}" for n in reversed(range(25))]
+    assert listed == [f"tool-{n:03}" for n in reversed(range(25))]
 
 
 def test_api_call_contains_every_member(acme: Cast) -> None:
@@ -670,9 +670,9 @@ def test_api_call_contains_every_member(acme: Cast) -> None:
         run_id="graph_run_1",
     )
     send_events(acme.tenant, call)
-    (found,) = read(acme).json()["calls"]
-    assert found["invocation_id"] == call[0]["invocation_id"]
-    assert found["started_at"].endswith("Z")
+    (document,) = read(acme).json()["calls"]
+    assert document["invocation_id"] == call[0]["invocation_id"]
+    assert document["started_at"].endswith("Z")
     expected = {
         "state": "failed",
         "duration_ms": 20.0,
@@ -687,7 +687,7 @@ def test_api_call_contains_every_member(acme: Cast) -> None:
         "run_id": "graph_run_1",
         "case_id": None,
     }
-    assert {name: found[name] for name in expected} == expected
+    assert {name: document[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(

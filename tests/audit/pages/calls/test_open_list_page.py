@@ -59,15 +59,15 @@ def test_python_and_sql_classify_open_calls_alike(acme: Cast) -> None:
             Producer.objects.for_tenant(acme.tenant.id).values_list("producer_id", "last_heard_at")
         )
 
-        def found(wanted: CallFilter) -> list[ListedCall]:
+        def matches(wanted: CallFilter) -> list[ListedCall]:
             return call_page(wanted, now=now).calls
 
         by_rule = {
             call.tool_name: condition_of(call, heard.get(call.producer_id or ""), now)
-            for call in found(CallFilter(state="open"))
+            for call in matches(CallFilter(state="open"))
         }
         listed = {
-            kind: {call.tool_name for call in found(CallFilter(condition=kind))}
+            kind: {call.tool_name for call in matches(CallFilter(condition=kind))}
             for kind in ("running", "overdue", "crashed")
         }
     for tool, condition in by_rule.items():

@@ -23,8 +23,8 @@ from tests.support.pages import signed_in
 def views(cast: Cast) -> list[tuple[str, str, str]]:
     """Who looked at what, in order."""
     with tenant_scope(cast.tenant.id):
-        found = Action.objects.filter(tenant=cast.tenant).order_by("at")
-        return list(found.values_list("user_name", "verb", "subject"))
+        actions = Action.objects.filter(tenant=cast.tenant).order_by("at")
+        return list(actions.values_list("user_name", "verb", "subject"))
 
 
 def sent(cast: Cast) -> tuple[str, str]:
@@ -93,13 +93,13 @@ def test_payload_reads_by_api_key_are_recorded_by_operation(acme: Cast) -> None:
         assert client.get(f"/api/v1/calls/{pk}").status_code == 200
     client.get("/api/v1/calls?limit=7")
     client.get("/api/v1/summary")
-    found = views(acme)
-    assert {(verb, subject) for _, verb, subject in found} == {
+    recorded = views(acme)
+    assert {(verb, subject) for _, verb, subject in recorded} == {
         ("payload.read", "read_call"),
         ("payload.read", "list_calls"),
     }
-    assert len(found) <= 4
-    assert all(name.startswith("API key wallboard (") for name, _, _ in found)
+    assert len(recorded) <= 4
+    assert all(name.startswith("API key wallboard (") for name, _, _ in recorded)
     with tenant_scope(acme.tenant.id):
         first = Action.objects.filter(tenant=acme.tenant, subject="read_call").order_by("at")[0]
     assert first.details == {"address": f"/api/v1/calls/{pk}"}

@@ -50,8 +50,8 @@ def refuse(cast: Cast, *raw: bytes, code: str | None = None) -> list[RejectedEve
     assert len(rejected) == len(raw)
     assert code is None or {each["code"] for each in rejected} == {code}
     with tenant_scope(cast.tenant.id):
-        found = RejectedEvent.objects.for_tenant(cast.tenant.id)
-        return list(found.filter(batch_id=answer.json()["batch_id"]).order_by("line"))
+        rows = RejectedEvent.objects.for_tenant(cast.tenant.id)
+        return list(rows.filter(batch_id=answer.json()["batch_id"]).order_by("line"))
 
 
 def conflict(cast: Cast, **members: Any) -> tuple[list[dict[str, Any]], RejectedEvent]:
@@ -123,18 +123,18 @@ def test_events_are_filtered_by_code_time_and_resolution(acme: Cast) -> None:
     broken, discarded = refuse(acme, b"{", b"[1")
     act(acme.editor, discarded, "discard", reason="a test")
 
-    def found(query: str) -> set[str]:
+    def listed(query: str) -> set[str]:
         return set(re.findall(r'href="/inbox/([0-9a-f-]{36})"', shown(acme.viewer, query)))
 
     with tenant_scope(acme.tenant.id):
         every = RejectedEvent.objects.for_tenant(acme.tenant.id)
         codes = {str(row.id): row.code for row in every}
     conflicts = {pk for pk, code in codes.items() if code == "conflict"}
-    assert found("/inbox/") == {*conflicts, str(broken.id)}
-    assert found("/inbox/?code=conflict") == conflicts
-    assert found("/inbox/?code=not_json&state=all") == {str(broken.id), str(discarded.id)}
-    assert found("/inbox/?state=discarded") == {str(discarded.id)}
-    assert found("/inbox/?range=1h&state=all") == set(codes)
+    assert listed("/inbox/") == {*conflicts, str(broken.id)}
+    assert listed("/inbox/?code=conflict") == conflicts
+    assert listed("/inbox/?code=not_json&state=all") == {str(broken.id), str(discarded.id)}
+    assert listed("/inbox/?state=discarded") == {str(discarded.id)}
+    assert listed("/inbox/?range=1h&state=all") == set(codes)
     assert "No matching events" in shown(acme.viewer, "/inbox/?code=in_future")
 
 
@@ -156,8 +156,8 @@ def test_pages_are_contiguous_in_both_directions(acme: Cast) -> None:
         return re.findall(r'href="/inbox/([0-9a-f-]{36})"', page)
 
     def lead(page: str, way: str) -> str | None:
-        found = re.search(rf'rel="{way}" href="([^"]+)"', page)
-        return None if found is None else "/inbox/" + found[1].replace("&amp;", "&")
+        match = re.search(rf'rel="{way}" href="([^"]+)"', page)
+        return None if match is None else "/inbox/" + match[1].replace("&amp;", "&")
 
     path: str | None = "/inbox/"
     pages: list[str] = []
@@ -545,8 +545,8 @@ def test_each_different_export_of_rejected_events_is_logged(acme: Cast) -> None:
             export(acme.auditor, f"/inbox/export.csv{query}")
     signed_in(acme.auditor).head("/inbox/export.csv?state=discarded")
     with tenant_scope(acme.tenant.id):
-        made = Action.objects.filter(tenant=acme.tenant, verb="inbox.export").count()
-    assert 2 <= made <= 4  # a minute may have ended meanwhile
+        logged = Action.objects.filter(tenant=acme.tenant, verb="inbox.export").count()
+    assert 2 <= logged <= 4  # a minute may have ended meanwhile
 
 
 def test_export_requires_the_auditor_role(acme: Cast) -> None:

@@ -35,20 +35,21 @@ durations = st.integers(0, 3_600_000_000)
 
 @given(st.lists(durations, min_size=1, max_size=50), st.sampled_from([None, 1, DOUBLING]))
 def test_bands_cover_each_call_once_and_match_their_query(
-    took: list[int], buckets: int | None
+    durations_us: list[int], buckets: int | None
 ) -> None:
-    latency = histogram(took)
-    found = bands(latency, buckets)
-    assert sum(band.count(latency) for band in found) == len(took)
-    assert all(one.high_us == other.low_us for one, other in pairwise(found))
-    assert buckets is not None or len(found) <= 50
-    for band in found:
+    latency = histogram(durations_us)
+    all_bands = bands(latency, buckets)
+    assert sum(band.count(latency) for band in all_bands) == len(durations_us)
+    assert all(one.high_us == other.low_us for one, other in pairwise(all_bands))
+    assert buckets is not None or len(all_bands) <= 50
+    for band in all_bands:
         query = parse(band.term)
         assert query.problems == ()
         limits = query.wanted.duration
         assert limits is not None
         assert band.count(latency) == sum(
-            (limits.low or 0) <= us <= (us if limits.high is None else limits.high) for us in took
+            (limits.low or 0) <= us <= (us if limits.high is None else limits.high)
+            for us in durations_us
         )
 
 
@@ -97,8 +98,8 @@ def attempt(after_ms: float = 600, **members: Any) -> Attempt:
     ],
 )
 def test_next_attempt_decides_the_verdict(later: list[Attempt], verdict: str) -> None:
-    (found,) = waits([refusal()], later)
-    assert found.verdict == verdict
+    (wait,) = waits([refusal()], later)
+    assert wait.verdict == verdict
 
 
 attempts = st.builds(
@@ -116,7 +117,7 @@ attempts = st.builds(
 def test_verdict_uses_the_first_possible_attempt(later: list[Attempt], retry_after_ms: int) -> None:
     later.sort(key=lambda one: one.started_at)
     one = refusal(retry_after_ms=retry_after_ms)
-    (found,) = waits([one], later)
+    (wait,) = waits([one], later)
     could_be = [
         each
         for each in later
@@ -124,19 +125,19 @@ def test_verdict_uses_the_first_possible_attempt(later: list[Attempt], retry_aft
         and each.started_at >= one.ended_at
         and (each.call_id == "c" or each.attempt == 2)
     ]
-    assert found == Wait(one, could_be[0] if could_be else None)
+    assert wait == Wait(one, could_be[0] if could_be else None)
     if could_be:
         passed = (could_be[0].started_at - AT) // timedelta(milliseconds=1)
-        assert found.verdict == ("waited" if passed >= retry_after_ms else "early")
+        assert wait.verdict == ("waited" if passed >= retry_after_ms else "early")
     else:
-        assert found.verdict == "none"
+        assert wait.verdict == "none"
 
 
 def test_each_retry_after_is_judged_separately() -> None:
     again = refusal(invocation_id=UUID(int=2), attempt=2, ended_at=AT + timedelta(seconds=1))
     third = attempt(1100, attempt=3, invocation_id=UUID(int=3))
-    found = waits([refusal(), again], [attempt(600), third])
-    assert [one.verdict for one in found] == ["waited", "early"]
+    judged = waits([refusal(), again], [attempt(600), third])
+    assert [one.verdict for one in judged] == ["waited", "early"]
 
 
 # what ends say of themselves
@@ -149,7 +150,7 @@ def ended(meta: object, **members: Any) -> Ended:
 
 
 def test_routing_and_sources_are_summed() -> None:
-    found = summarize(
+    summary = summarize(
         [
             ended({"routing": {"profile": "fast", "space": "s", "index": 3, "b": [1], "c": None}}),
             ended({"routing": {"profile": "fast", "space": "s", "index": 3, "b": [2], "c": None}}),
@@ -158,16 +159,16 @@ def test_routing_and_sources_are_summed() -> None:
             ended({}, raw=None),
         ]
     )
-    assert (found.calls, found.erased) == (5, 1)
-    assert found.routes == {
+    assert (summary.calls, summary.erased) == (5, 1)
+    assert summary.routes == {
         Route("t", "fast", "s", "b …, index 3"): Routed([1000, 1000], 10),
         Route("t", "true", "", ""): Routed([1000], 5),
     }
-    assert {key: (one.calls, one.results) for key, one in found.sources.items()} == {
+    assert {key: (one.calls, one.results) for key, one in summary.sources.items()} == {
         ("t", "laws"): (2, 7),
         ("t", "pages"): (1, 0),
     }
-    assert found.sources["t", "laws"].mean == 3.5
+    assert summary.sources["t", "laws"].mean == 3.5
 
 
 @given(
@@ -188,7 +189,7 @@ def test_arbitrary_end_values_are_accepted_or_ignored(value: Any) -> None:
 
 
 @given(st.lists(durations, min_size=1, max_size=40), st.sampled_from([0.5, 0.95, 1.0]))
-def test_percentiles_of_few_calls_are_exact(took: list[int], share: float) -> None:
-    ms = Routed(took).duration_ms(share)
-    assert sum(us / 1000 <= ms for us in took) >= share * len(took)
-    assert sum(us / 1000 < ms for us in took) < share * len(took)
+def test_percentiles_of_few_calls_are_exact(durations_us: list[int], share: float) -> None:
+    ms = Routed(durations_us).duration_ms(share)
+    assert sum(us / 1000 <= ms for us in durations_us) >= share * len(durations_us)
+    assert sum(us / 1000 < ms for us in durations_us) < share * len(durations_us)

@@ -64,8 +64,8 @@ class CompletedCall(ExpectedCall):
 
     @property
     def meta(self) -> Event:
-        found: Event = self.end["output"]["meta"]
-        return found
+        metadata: Event = self.end["output"]["meta"]
+        return metadata
 
     @property
     def tokens(self) -> int:
@@ -180,11 +180,11 @@ def assert_spent(spent: Spent, calls: Sequence[CompletedCall]) -> None:
     assert_percentiles(spent.duration_ms, list(calls))
 
 
-def assert_equal(found: Latency, log: Log, matches: Callable[[CompletedCall], bool]) -> None:
-    calls = [call for call in log.within(found.of) if matches(call)]
-    assert_spent(found.total, calls)
-    assert_spent(found.previous, [one for one in log.within(found.of.previous) if matches(one)])
-    for part, (start, end) in zip(found.parts, found.of.parts, strict=True):
+def assert_equal(report: Latency, log: Log, matches: Callable[[CompletedCall], bool]) -> None:
+    calls = [call for call in log.within(report.of) if matches(call)]
+    assert_spent(report.total, calls)
+    assert_spent(report.previous, [one for one in log.within(report.of.previous) if matches(one)])
+    for part, (start, end) in zip(report.parts, report.of.parts, strict=True):
         assert_spent(part, [call for call in calls if start <= call.at < end])
     by_version: dict[tuple[str, str], list[CompletedCall]] = {}
     errors: dict[tuple[str, str], int] = {}
@@ -192,10 +192,10 @@ def assert_equal(found: Latency, log: Log, matches: Callable[[CompletedCall], bo
         by_version.setdefault((call.tool, call.version), []).append(call)
         if error := call.end["output"].get("error"):
             errors[call.tool, error["type"]] = errors.get((call.tool, error["type"]), 0) + 1
-    assert found.versions.keys() == by_version.keys()
+    assert report.versions.keys() == by_version.keys()
     for key, own in by_version.items():
-        assert_spent(found.versions[key], own)
-    assert found.errors == errors
+        assert_spent(report.versions[key], own)
+    assert report.errors == errors
 
 
 @pytest.mark.parametrize("zone", ZONES, ids=lambda zone: str(zone.tzname(NOW)))
@@ -214,8 +214,8 @@ def test_figures_for_a_tool_and_version_equal_a_recount_of_the_log(log: Log, see
     of = TimeRange(start, start + length, rng.choice(ZONES))
     tool, version = rng.choice(["search", "fetch"]), rng.choice(["", "1", None])
     with tenant_scope(log.tenant.id):
-        found = latency(of, ToolFilter(tool, version))
-    assert_equal(found, log, lambda call: call.tool == tool and version in {None, call.version})
+        report = latency(of, ToolFilter(tool, version))
+    assert_equal(report, log, lambda call: call.tool == tool and version in {None, call.version})
 
 
 def listed(query: str) -> int:
@@ -231,9 +231,9 @@ def test_every_chart_mark_links_to_the_calls_counted(log: Log) -> None:
     of = TimeRange(NOW - timedelta(hours=7, minutes=10), NOW, ZONES[2])
     with tenant_scope(log.tenant.id):
         for wanted in (ToolFilter(), ToolFilter("sum up", "1")):
-            found = latency(of, wanted)
-            assert found.total.calls
-            drawn = charts(found)
+            report = latency(of, wanted)
+            assert report.total.calls
+            drawn = charts(report)
             for chart in (drawn["over_time"], drawn["histogram"]):
                 total = 0.0
                 for n, slot in enumerate(chart.slots):
@@ -242,8 +242,8 @@ def test_every_chart_mark_links_to_the_calls_counted(log: Log) -> None:
                             # Of histograms the tool is in the slot's query, not in the series'.
                             assert listed(f"{slot.query} {one.query} ".strip()) >= value
                             total += value
-                assert total == found.total.calls
-            for row in version_rows(found, "calls"):
+                assert total == report.total.calls
+            for row in version_rows(report, "calls"):
                 if row.version:  # calls without one cannot be asked for
                     opened = listed(f"{row.query} state:open")
                     assert listed(row.query) == row.spent.calls + opened
@@ -259,10 +259,10 @@ def test_figures_of_newest_calls_equal_a_recount_of_the_log(
         monkeypatch.setattr(newest_module, "ENDS", most)
         newest_calls = calls[:most]
         with tenant_scope(log.tenant.id):
-            found = newest(of, ToolFilter())
-        assert (found.calls, found.since) == (len(newest_calls), newest_calls[-1].at)
-        assert found.is_all == (most > len(calls))
-        for tool, spent in found.tools.items():
+            report = newest(of, ToolFilter())
+        assert (report.calls, report.since) == (len(newest_calls), newest_calls[-1].at)
+        assert report.is_all == (most > len(calls))
+        for tool, spent in report.tools.items():
             own = [call for call in newest_calls if call.tool == tool]
             timed = [
                 one.end["duration_ms"] / one.end["timeouts_ms"]
@@ -281,7 +281,7 @@ def test_figures_of_newest_calls_equal_a_recount_of_the_log(
                     key = error["type"], error["upstream_status"]
                     answered[key] = answered.get(key, 0) + 1
             assert spent.upstream == answered
-        end_metadata = found.end_metadata
+        end_metadata = report.end_metadata
         assert (end_metadata.calls, end_metadata.erased) == (len(newest_calls), 0)
         routed = [one for one in newest_calls if "routing" in one.meta]
         assert sum(one.calls for one in end_metadata.routes.values()) == len(routed)
@@ -316,13 +316,13 @@ def test_runs_come_from_traces_started_in_the_range(acme: Cast) -> None:
     send_events(acme.tenant, events)
     of = TimeRange(NOW - timedelta(minutes=20, seconds=30), NOW, UTC)
     with tenant_scope(acme.tenant.id):
-        found = newest(of, ToolFilter())
-        assert {one.run_id: (one.calls, one.prompt_tokens, one.tokens) for one in found.runs} == {
+        report = newest(of, ToolFilter())
+        assert {one.run_id: (one.calls, one.prompt_tokens, one.tokens) for one in report.runs} == {
             f"r{run}": (count, 7 * count, 9 * count)
             for run in range(4)
             if (count := sum(n % 4 == run and n % 5 > 0 for n in range(20)))
         }
-        assert (found.traces, found.traces_since) == (20, NOW - timedelta(minutes=20))
+        assert (report.traces, report.traces_since) == (20, NOW - timedelta(minutes=20))
 
 
 def test_compliance_with_retry_after_is_reported(acme: Cast) -> None:
@@ -344,16 +344,16 @@ def test_compliance_with_retry_after_is_reported(acme: Cast) -> None:
     send_events(acme.tenant, events)
     of = TimeRange(NOW - timedelta(hours=1), NOW, UTC)
     with tenant_scope(acme.tenant.id):
-        found = newest(of, ToolFilter())
+        report = newest(of, ToolFilter())
         assert listed("is:retry") == 2
-    verdicts = {(one.refusal.trace_id, one.refusal.call_id): one.verdict for one in found.waits}
+    verdicts = {(one.refusal.trace_id, one.refusal.call_id): one.verdict for one in report.waits}
     assert verdicts == {
         ("good", "a"): "waited",
         ("good", "b"): "early",
         ("good", "c"): "none",
         ("other", "a"): "none",
     }
-    assert found.tools["get_weather"].retries == 2
+    assert report.tools["get_weather"].retries == 2
     page = text(signed_in(acme.viewer).get("/latency/newest").content.decode())
     assert "Retried too early 1" in page
     assert "retried after 800 ms (requested 2.00 s)" in page
@@ -375,15 +375,15 @@ def test_exceeded_limits_and_upstream_status_can_be_queried(acme: Cast) -> None:
             ),
         ],
     )
-    found: dict[str, list[str]] = {}
+    matches: dict[str, list[str]] = {}
     with tenant_scope(acme.tenant.id):
         for query in ("is:over-time", "is:over-budget", "upstream:503", "upstream:>=504"):
             assert parse(query).problems == ()
             now = timezone.now() + timedelta(minutes=1)
             page = call_page(parse(query).wanted, now=now)
-            found[query] = sorted(call.call_id for call in page.calls)
+            matches[query] = sorted(call.call_id for call in page.calls)
         spent = newest(TimeRange(NOW - timedelta(hours=1), now, UTC), ToolFilter())
-    assert found == {
+    assert matches == {
         "is:over-time": ["late"],
         "is:over-budget": ["costly"],
         "upstream:503": ["cheap", "costly", "largest"],
@@ -439,8 +439,8 @@ def test_table_is_sorted_by_the_requested_column(log: Log, order: str) -> None:
         | row.percentiles
         for row in rows
     ]
-    found = [one[shown] or 0 for one in sizes]
-    assert found == sorted(found, reverse=True)
+    column = [one[shown] or 0 for one in sizes]
+    assert column == sorted(column, reverse=True)
 
 
 def test_export_and_api_match_the_page(log: Log) -> None:
@@ -453,11 +453,11 @@ def test_export_and_api_match_the_page(log: Log) -> None:
     key = {"Authorization": f"Bearer {make_ingest_key(log.tenant)}"}
     document = Client(headers=key).get("/api/v1/latency", of).json()
     with tenant_scope(log.tenant.id):
-        found = latency(TimeRange(NOW - timedelta(days=9), NOW, UTC), ToolFilter())
+        report = latency(TimeRange(NOW - timedelta(days=9), NOW, UTC), ToolFilter())
     assert document["versions"] == lines[:-1]
-    assert lines[-1] == {"count": len(found.versions)}
+    assert lines[-1] == {"count": len(report.versions)}
     assert sum(one["calls"] for one in document["versions"]) == document["total"]["calls"]
-    assert document["total"]["calls"] == found.total.calls
+    assert document["total"]["calls"] == report.total.calls
     assert [row["calls"] for row in rows[:-1]] == [str(one["calls"]) for one in lines[:-1]]
     assert Client(headers=key).get("/api/v1/latency?range=2y").status_code == 422
     assert client.get("/latency/export.csv?range=2y").status_code == 400

@@ -79,10 +79,10 @@ def test_checkpoints_are_paged_and_downloadable(acme: Cast) -> None:
         append(acme.tenant, leaves(7))
         keep(acme.tenant, NOW + minute * LATER)
     page = shown(acme)
-    found = re.search(r'rel="next" href="(\?before=0-\d+)"', page)
-    assert found is not None
+    match = re.search(r'rel="next" href="(\?before=0-\d+)"', page)
+    assert match is not None
     assert page.count(">+7<") == 25
-    older = shown(acme, f"/ledger/{found[1]}")
+    older = shown(acme, f"/ledger/{match[1]}")
     assert older.count(">consistency<") == 5
     assert "No older checkpoint" in shown(acme, "/ledger/?before=0-1")
     for wrong in ("x", "1", "-", "99999999999999999999-1", "0-x"):
@@ -109,8 +109,8 @@ def test_call_panel_links_to_the_proof_of_each_event(acme: Cast) -> None:
     vkeys = member.get("/ledger/keys").content.decode().split()
     assert file.extra is not None
     origin = f"localhost/log/{acme.tenant.id}"
-    found = file.verify(leaf_of(file.extra), origin, map(VerifierKey.parse, vkeys))
-    assert found.size == 2
+    checkpoint = file.verify(leaf_of(file.extra), origin, map(VerifierKey.parse, vkeys))
+    assert checkpoint.size == 2
 
 
 def test_unprovable_entries_are_explained(acme: Cast) -> None:

@@ -26,9 +26,9 @@ def busy(acme: Cast) -> Cast:
     now = datetime.now(UTC)
     failed = {"status": "error", "error": {"type": "FATAL", "message": "no"}, "meta": {}}
     failed["meta"] = {"took_ms": 1}
-    found = {"path": "$.items[2].name", "severity": "error", "code": "WRONG_TYPE"}
-    found |= {"expected": "string", "received": "number"}
-    guard = {"strategy": "coerce-and-warn", "outcome": "coerced", "violations": [found]}
+    violation = {"path": "$.items[2].name", "severity": "error", "code": "WRONG_TYPE"}
+    violation |= {"expected": "string", "received": "number"}
+    guard = {"strategy": "coerce-and-warn", "outcome": "coerced", "violations": [violation]}
     events = []
     for n in range(60):
         more: dict[str, Any] = {"output": failed} if n % 6 == 0 else {}
@@ -159,9 +159,9 @@ def test_tables_replace_charts_without_javascript(
 
 def test_hostile_agent_text_does_not_run(page: Page, acme: Cast) -> None:
     send_hostile_calls(acme)
-    found = {"severity": "error", "code": "WRONG_TYPE"}
+    violation = {"severity": "error", "code": "WRONG_TYPE"}
     for text in XSS:
-        hostile = [{**found, "path": f"$.{text}", "expected": text, "received": text}]
+        hostile = [{**violation, "path": f"$.{text}", "expected": text, "received": text}]
         guard = {"strategy": text[:32], "outcome": "passed", "violations": hostile}
         send_events(acme.tenant, make_call(tool_name=text, tool_version=text, guard=guard))
     sign_in(page, acme.admin)
@@ -199,9 +199,9 @@ def test_violations_are_narrowed_down_to_one_call(page: Page, busy: Cast) -> Non
 
 def test_pages_fit_a_phone_screen(page: Page, acme: Cast) -> None:
     long = "x" * 250
-    found = {"path": f"$.{long}", "severity": "error", "code": "WRONG_TYPE"}
-    found |= {"expected": long, "received": long}
-    guard = {"strategy": "warn", "outcome": "passed", "violations": [found]}
+    violation = {"path": f"$.{long}", "severity": "error", "code": "WRONG_TYPE"}
+    violation |= {"expected": long, "received": long}
+    guard = {"strategy": "warn", "outcome": "passed", "violations": [violation]}
     send_events(acme.tenant, make_call(tool_name=long, tool_version=long, guard=guard))
     page.set_viewport_size({"width": 390, "height": 844})
     sign_in(page, acme.viewer)

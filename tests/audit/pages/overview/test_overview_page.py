@@ -42,11 +42,11 @@ PAGES = ("/", "/violations/")
 
 
 def broken(path: str = "$.unit", **more: str) -> dict[str, Any]:
-    found = {"path": path, "severity": "error", "code": "WRONG_TYPE", "expected": "C"}
+    violation = {"path": path, "severity": "error", "code": "WRONG_TYPE", "expected": "C"}
     return {
         "strategy": "warn",
         "outcome": "passed",
-        "violations": [found | {"received": "K"} | more],
+        "violations": [violation | {"received": "K"} | more],
     }
 
 

@@ -21,10 +21,10 @@ from tests.support.sign_in import sign_in
 
 def send_loop(cast: Cast, calls: int = 4, **members: Any) -> None:
     now = datetime.now(UTC)
-    made = [
+    sent = [
         make_call(started_at=now - timedelta(seconds=10 * n + 1), **members) for n in range(calls)
     ]
-    send_events(cast.tenant, [event for call in made for event in call])
+    send_events(cast.tenant, [event for call in sent for event in call])
 
 
 @pytest.fixture

@@ -77,8 +77,8 @@ def one_call(rng: random.Random, at: datetime) -> list[Event]:
 def cast() -> Cast:
     """300 calls of two days, in any order, some sent twice."""
     rng = random.Random(3)
-    made = make_cast("repeats")
-    key = make_ingest_key(made.tenant)
+    created = make_cast("repeats")
+    key = make_ingest_key(created.tenant)
     events = [
         event
         for _ in range(300)
@@ -87,8 +87,8 @@ def cast() -> Cast:
     events += rng.sample(events, 30)
     rng.shuffle(events)
     for some in batched(events, 200):
-        assert send_events(made.tenant, some, key=key)["rejected"] == []
-    return made
+        assert send_events(created.tenant, some, key=key)["rejected"] == []
+    return created
 
 
 def recorded_calls(cast: Cast) -> list[Event]:
@@ -117,12 +117,12 @@ def wasted(own: list[Event]) -> tuple[int, int]:
     )
 
 
-def assert_equal(found: Repeats, calls: list[Event]) -> None:
+def assert_equal(report: Repeats, calls: list[Event]) -> None:
     def groups(key: Callable[[Event], Any]) -> dict[Any, list[Event]]:
-        made: dict[Any, list[Event]] = {}
+        by_key: dict[Any, list[Event]] = {}
         for call in calls:
-            made.setdefault(key(call), []).append(call)
-        return made
+            by_key.setdefault(key(call), []).append(call)
+        return by_key
 
     looping = {
         key: own
@@ -130,15 +130,15 @@ def assert_equal(found: Repeats, calls: list[Event]) -> None:
         if len(own) >= LOOP
     }
     assert looping
-    assert (found.loop_count, found.loop_calls) == (
+    assert (report.loop_count, report.loop_calls) == (
         len(looping),
         sum(map(len, looping.values())),
     )
     assert {
         (one.tool_name, one.call_id, one.trace_id): (one.calls, one.wasted_tokens)
-        for one in found.loops
+        for one in report.loops
     } == {key: (len(own), wasted(own)[1]) for key, own in looping.items()}
-    for one in found.loops:
+    for one in report.loops:
         expected_us = wasted(looping[one.tool_name, one.call_id, one.trace_id])[0]
         assert abs(one.wasted_us - expected_us) <= one.calls
     again = {
@@ -146,7 +146,7 @@ def assert_equal(found: Repeats, calls: list[Event]) -> None:
         for key, own in groups(lambda c: (c["tool_name"], c["call_id"])).items()
         if len(own) > 1
     }
-    assert (found.repeated, found.repeated_calls) == (len(again), sum(map(len, again.values())))
+    assert (report.repeated, report.repeated_calls) == (len(again), sum(map(len, again.values())))
     assert {
         (one.tool_name, one.call_id): (
             one.calls,
@@ -156,7 +156,7 @@ def assert_equal(found: Repeats, calls: list[Event]) -> None:
             one.first_at,
             one.last_at,
         )
-        for one in found.repeats
+        for one in report.repeats
     } == {
         key: (
             len(own),
@@ -175,14 +175,14 @@ def assert_equal(found: Repeats, calls: list[Event]) -> None:
 def test_repeats_equal_a_recount_of_the_log(cast: Cast, hours: float, left_out: list[str]) -> None:
     of = TimeRange(NOW - timedelta(hours=hours), NOW, UTC)
     with tenant_scope(cast.tenant.id):
-        found = find_repeats(of, None, left_out)
-    assert found.is_all
+        report = find_repeats(of, None, left_out)
+    assert report.is_all
     calls = [
         call
         for call in recorded_calls(cast)
         if of.start <= call["at"] < of.end and call["tool_name"] not in left_out
     ]
-    assert_equal(found, calls)
+    assert_equal(report, calls)
 
 
 def test_loops_are_the_same_with_too_many_candidates_for_the_index(
@@ -192,10 +192,10 @@ def test_loops_are_the_same_with_too_many_candidates_for_the_index(
     with tenant_scope(cast.tenant.id):
         by_index = find_repeats(of, None, [])
         monkeypatch.setattr(repeats_module, "CANDIDATES", 2)
-        found = find_repeats(of, None, [])
-    assert found.loops == by_index.loops
-    assert (found.loop_count, found.loop_calls) == (by_index.loop_count, by_index.loop_calls)
-    assert (found.repeated, len(found.repeats)) == (by_index.repeated, 2)
+        report = find_repeats(of, None, [])
+    assert report.loops == by_index.loops
+    assert (report.loop_count, report.loop_calls) == (by_index.loop_count, by_index.loop_calls)
+    assert (report.repeated, len(report.repeats)) == (by_index.repeated, 2)
 
 
 def test_only_the_newest_whole_hours_are_examined_over_the_limit(
@@ -204,12 +204,12 @@ def test_only_the_newest_whole_hours_are_examined_over_the_limit(
     monkeypatch.setattr(repeats_module, "CALLS", 120)
     of = TimeRange(NOW - timedelta(hours=49), NOW, UTC)
     with tenant_scope(cast.tenant.id):
-        found = find_repeats(of, None, [])
-    assert not found.is_all
-    assert (found.since.minute, found.since.second) == (0, 0)
-    calls = [call for call in recorded_calls(cast) if found.since <= call["at"] < of.end]
+        report = find_repeats(of, None, [])
+    assert not report.is_all
+    assert (report.since.minute, report.since.second) == (0, 0)
+    calls = [call for call in recorded_calls(cast) if report.since <= call["at"] < of.end]
     assert 60 < len(calls) <= 120
-    assert_equal(found, calls)
+    assert_equal(report, calls)
     page = signed_in(cast.viewer).get("/repeats/?range=7d").content.decode()
     assert "too many calls to analyze" in page
 
@@ -217,8 +217,8 @@ def test_only_the_newest_whole_hours_are_examined_over_the_limit(
 def test_results_are_classified_as_same_or_different_by_tool(cast: Cast) -> None:
     of = TimeRange(NOW - timedelta(hours=49), NOW, UTC)
     with tenant_scope(cast.tenant.id):
-        found = find_repeats(of, None, [])
-        compared = compare_results(of, found, None, [])
+        report = find_repeats(of, None, [])
+        compared = compare_results(of, report, None, [])
     assert len(compared) > 10
     verdicts = Counter((one.repeat.tool_name, one.verdict) for one in compared)
     assert {name for name, verdict in verdicts if verdict == "different"} == {"roll_dice"}
@@ -263,8 +263,8 @@ def test_links_lead_to_the_counted_calls(cast: Cast) -> None:
         for link, count in links:
             parsed = parse(parse_qs(urlsplit(unescape(link)).query)["q"][0])
             assert parsed.problems == ()
-            found = count_calls(parsed.wanted, now=timezone.now(), budget=Budget(seconds=30))
-            assert (found.count, found.until) == (int(count), None)
+            counted = count_calls(parsed.wanted, now=timezone.now(), budget=Budget(seconds=30))
+            assert (counted.count, counted.until) == (int(count), None)
 
 
 def test_editors_manage_polling_tools_and_changes_are_logged(acme: Cast) -> None:

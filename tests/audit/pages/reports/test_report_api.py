@@ -38,15 +38,15 @@ def test_report_is_created_and_read(acme: Cast) -> None:
     params = {"kind": "day", "day": days_ago(NOW, 1), "time_zone": "Asia/Kathmandu"}
     answer = post(client, params)
     assert answer.status_code == 201
-    made = answer.json()
-    assert (made["made_by"], made["made_as"], made["kind"]) == ("wallboard", "key", "day")
-    assert made["from"].endswith("T18:15:00.000Z")
-    assert client.get(f"/api/v1/reports/{made['id']}").json() == made
-    report = stored(acme, UUID(made["id"]))
-    assert report.figures == made["figures"]
-    file = signed_in(acme.viewer).get(f"/reports/{made['id']}/export.json").json()
-    assert {name: value for name, value in file.items() if name != "tenant"} == made
-    page = signed_in(acme.viewer).get(f"/reports/{made['id']}").content.decode()
+    created = answer.json()
+    assert (created["made_by"], created["made_as"], created["kind"]) == ("wallboard", "key", "day")
+    assert created["from"].endswith("T18:15:00.000Z")
+    assert client.get(f"/api/v1/reports/{created['id']}").json() == created
+    report = stored(acme, UUID(created["id"]))
+    assert report.figures == created["figures"]
+    file = signed_in(acme.viewer).get(f"/reports/{created['id']}/export.json").json()
+    assert {name: value for name, value in file.items() if name != "tenant"} == created
+    page = signed_in(acme.viewer).get(f"/reports/{created['id']}").content.decode()
     assert "the API key wallboard" in page
 
 
@@ -68,7 +68,7 @@ def test_report_created_again_lists_later_arrivals(acme: Cast) -> None:
 def test_list_is_paged_and_contains_reports_from_page_and_api(acme: Cast) -> None:
     client = key(acme)
     on_page = make(signed_in(acme.editor), kind="day", day=days_ago(NOW, 1))
-    made = [str(on_page), *(post(client, {"range": "1h"}).json()["id"] for _ in range(4))]
+    ids = [str(on_page), *(post(client, {"range": "1h"}).json()["id"] for _ in range(4))]
     seen, cursor = [], ""
     while True:
         page = client.get(f"/api/v1/reports?limit=2&cursor={cursor}").json()
@@ -77,15 +77,15 @@ def test_list_is_paged_and_contains_reports_from_page_and_api(acme: Cast) -> Non
             break
         cursor = page["next"]
         post(client, {"range": "1h"})  # what comes meanwhile shifts nothing
-    assert seen == made[::-1]
+    assert seen == ids[::-1]
 
 
 def test_reports_of_another_tenant_are_not_found(acme: Cast, globex: Cast) -> None:
     pk = post(key(acme), {"range": "1h"}).json()["id"]
-    theirs = key(globex)
-    assert theirs.get(f"/api/v1/reports/{pk}").status_code == 404
-    assert theirs.get("/api/v1/reports").json()["reports"] == []
-    assert post(theirs, {"again_of": pk}).status_code == 404
+    other_client = key(globex)
+    assert other_client.get(f"/api/v1/reports/{pk}").status_code == 404
+    assert other_client.get("/api/v1/reports").json()["reports"] == []
+    assert post(other_client, {"again_of": pk}).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -165,10 +165,10 @@ def test_exports_are_logged(acme: Cast) -> None:
         file(acme, pk, kind)
     with tenant_scope(acme.tenant.id):
         actions = Action.objects.filter(tenant=acme.tenant).order_by("id")
-        found = [(one.verb, one.user_name, one.subject) for one in actions]
+        logged = [(one.verb, one.user_name, one.subject) for one in actions]
     viewer = acme.viewer.username
-    assert [verb for verb, *_ in found] == ["report.create", *["report.export"] * 3]
-    assert [one[1:] for one in found[1:]] == [(viewer, "pdf"), (viewer, "csv"), (viewer, "json")]
+    assert [verb for verb, *_ in logged] == ["report.create", *["report.export"] * 3]
+    assert [one[1:] for one in logged[1:]] == [(viewer, "pdf"), (viewer, "csv"), (viewer, "json")]
     exported = stored(acme, make(signed_in(acme.editor), kind="day", day=days_ago(NOW, 0)))
     listed = exported.figures["exports"]["listed"]
     assert {(one["user"], one["what"], one["form"]) for one in listed} == {
@@ -245,11 +245,11 @@ def test_long_report_spans_several_pages(acme: Cast) -> None:
 
 
 def _fonts(reader: PdfReader) -> list[Any]:
-    found: list[Any] = []
+    fonts: list[Any] = []
     for page in reader.pages:
         resources: Any = page["/Resources"]
-        found += [font.get_object() for font in resources["/Font"].get_object().values()]
-    return found
+        fonts += [font.get_object() for font in resources["/Font"].get_object().values()]
+    return fonts
 
 
 def test_list_is_paged_by_key(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +257,7 @@ def test_list_is_paged_by_key(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(views, "PAGE_SIZE", 3)
     client = signed_in(acme.editor)
-    made = [make(client, kind="day", day=days_ago(NOW, n)) for n in range(7)]
+    ids = [make(client, kind="day", day=days_ago(NOW, n)) for n in range(7)]
     seen: list[UUID] = []
     address = "/reports/"
     while True:
@@ -267,4 +267,4 @@ def test_list_is_paged_by_key(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> No
             break
         make(client, kind="day", day=days_ago(NOW, 0))  # what comes meanwhile shifts nothing
         address = f"/reports/?before={context['older']}"
-    assert seen == made[::-1]
+    assert seen == ids[::-1]

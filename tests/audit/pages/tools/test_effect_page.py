@@ -55,12 +55,12 @@ def test_calls_of_both_versions_are_separated_by_the_second(acme: Cast, at: date
     send_calls(acme, at - timedelta(hours=1), 6)  # say nothing
     send_calls(acme, at - timedelta(hours=1), 8, tool_name="another", tool_version="1")
 
-    found = effect_context(acme, tool, range="24h")
-    assert (found["before"], found["after"]) == (
+    context = effect_context(acme, tool, range="24h")
+    assert (context["before"], context["after"]) == (
         {"calls": 40, "failed": 3, "violating": 5, "p95_ms": pytest.approx(20, rel=0.05)},
         {"calls": 50, "failed": 20, "violating": 6, "p95_ms": pytest.approx(900, rel=0.05)},
     )
-    assert [one["verdict"] for one in found["measures"]] == [
+    assert [one["verdict"] for one in context["measures"]] == [
         "higher",
         "no_significant_difference",
         "not_enough_data",
@@ -69,7 +69,7 @@ def test_calls_of_both_versions_are_separated_by_the_second(acme: Cast, at: date
     everything = effect_context(acme, tool, range="24h", calls="all")
     assert everything["before"]["calls"] == 40 + 5 + 6
     assert everything["after"]["calls"] == 50 + 4
-    assert (found["version"], found["before_version"]) == (2, 1)
+    assert (context["version"], context["before_version"]) == (2, 1)
 
 
 def test_version_is_recognised_by_its_digest(acme: Cast, at: datetime) -> None:
@@ -78,8 +78,8 @@ def test_version_is_recognised_by_its_digest(acme: Cast, at: datetime) -> None:
         digests = [version.digest for version in tool.versions.order_by("number")]
     send_calls(acme, at - timedelta(hours=1), 3, tool_version=digests[0])
     send_calls(acme, at + timedelta(hours=1), 4, tool_version=digests[1])
-    found = effect_context(acme, tool)
-    assert (found["before"]["calls"], found["after"]["calls"]) == (3, 4)
+    context = effect_context(acme, tool)
+    assert (context["before"]["calls"], context["after"]["calls"]) == (3, 4)
 
 
 def test_page_claims_only_significant_differences(acme: Cast, at: datetime) -> None:

@@ -46,9 +46,9 @@ def tool(acme: Cast) -> Tool:
 
 def start(cast: Cast, tool: Tool, **params: str) -> UUID:
     answer = signed_in(cast.editor).post(f"/tools/{tool.pk}/replays", PARAMS | params)
-    found = re.fullmatch(rf"/tools/{tool.pk}/replays/([0-9a-f-]{{36}})", answer.headers["Location"])
-    assert found is not None, answer.headers["Location"]
-    return UUID(found[1])
+    match = re.fullmatch(rf"/tools/{tool.pk}/replays/([0-9a-f-]{{36}})", answer.headers["Location"])
+    assert match is not None, answer.headers["Location"]
+    return UUID(match[1])
 
 
 def test_replay_is_started_watched_and_read(acme: Cast, tool: Tool) -> None:

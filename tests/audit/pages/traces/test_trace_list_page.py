@@ -228,8 +228,8 @@ def test_admin_is_offered_the_first_key(acme: Cast) -> None:
     fields: dict[str, list[str]] = {}
     for name, value in re.findall(r'name="(name|scopes)" value="([^"]*)"', form[0]):
         fields.setdefault(name, []).append(value)
-    made = client.post(form[1], fields).content.decode()
-    key = re.search(r"TOOLTRAIL_API_KEY=(tt_\S+)", text(made))
+    key_page = client.post(form[1], fields).content.decode()
+    key = re.search(r"TOOLTRAIL_API_KEY=(tt_\S+)", text(key_page))
     assert key is not None
     send_events(acme.tenant, make_call(trace_id="the-first"), key=key[1])
     assert "the-first" in client.get("/traces/").content.decode()

@@ -88,13 +88,13 @@ def test_shape_is_consistent_for_arbitrary_times(
     tops = [at for at, node in enumerate(nodes) if node.depth == 0]
     last = max(ends[at] for at in tops)
     assert any(nodes[at].span.id in critical for at in tops if ends[at] == last)
-    found = gaps(nodes, window)
-    assert all(window.start_us <= one < other <= window.end_us for one, other in found)
-    assert all(one[1] <= other[0] for one, other in pairwise(found))
+    all_gaps = gaps(nodes, window)
+    assert all(window.start_us <= one < other <= window.end_us for one, other in all_gaps)
+    assert all(one[1] <= other[0] for one, other in pairwise(all_gaps))
     leaves = [node.span for node in nodes if not node.child_count]
     assert not any(
         start < (window.end_us if leaf.end_us is None else leaf.end_us) and leaf.start_us < end
-        for start, end in found
+        for start, end in all_gaps
         for leaf in leaves
     )
     assert sum(sizes(nodes)) == sum(min(node.depth, len(nodes)) for node in nodes)

@@ -43,9 +43,9 @@ def analyze(cast: Cast, tool: Tool, **params: str) -> DriftAnalysis:
     answer = signed_in(cast.editor).post(f"/tools/{tool.pk}/drift/look", PARAMS | params)
     assert answer.status_code == 302
     with tenant_scope(cast.tenant.id):
-        found = job.last_analysis(tool)
-        assert found is not None
-        return found
+        analysis = job.last_analysis(tool)
+        assert analysis is not None
+        return analysis
 
 
 def page(user: User, tool: Tool) -> str:
@@ -65,8 +65,8 @@ def test_few_calls_are_analyzed_immediately(acme: Cast, tool: Tool) -> None:
     good = {"celsius": 3.5, "sky": "clear"}
     send_outputs(acme, [good] * 6 + [{"celsius": "warm", "sky": "rain", "wind": 3}] * 2)
     send_outputs(acme, [{"other": 1}], tool_name="another")
-    found = analyze(acme, tool)
-    assert (found.state, found.read_count, found.call_count) == ("done", 8, 8)
+    analysis = analyze(acme, tool)
+    assert (analysis.state, analysis.read_count, analysis.call_count) == ("done", 8, 8)
     differences = {
         (one["side"], one["kind"], one["path"]): one for one in api(acme, tool)["differences"]
     }
@@ -84,7 +84,7 @@ def test_few_calls_are_analyzed_immediately(acme: Cast, tool: Tool) -> None:
 
 def test_values_are_hidden_from_roles_without_payload_access(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{"sky": "tropical storm"}, {"sky": "clear"}])
-    found = analyze(acme, tool)
+    analysis = analyze(acme, tool)
     assert '"tropical storm"' in page(acme.editor, tool).replace("&quot;", '"')
     seen = page(acme.viewer, tool)
     with tenant_scope(acme.tenant.id):
@@ -94,7 +94,7 @@ def test_values_are_hidden_from_roles_without_payload_access(acme: Cast, tool: T
     assert "Your role can't view payloads" in seen
     assert "Wrong value" in seen
     assert "tropical" not in str(api(acme, tool))
-    assert "tropical" not in found.found, "nor is any kept"
+    assert "tropical" not in analysis.found, "nor is any kept"
 
 
 def test_many_calls_are_analyzed_by_the_worker(
@@ -104,9 +104,9 @@ def test_many_calls_are_analyzed_by_the_worker(
     monkeypatch.setattr(job, "CHUNK", 4)
     monkeypatch.setattr(job.run_slice, "__kwdefaults__", {"seconds": 0.0})
     send_outputs(acme, [{"celsius": n} for n in range(10)])
-    found = analyze(acme, tool)
-    assert (found.state, found.read_count, found.call_count) == ("waiting", 0, 10)
-    ids = {"tenant_id": str(acme.tenant.id), "analysis_id": str(found.id)}
+    analysis = analyze(acme, tool)
+    assert (analysis.state, analysis.read_count, analysis.call_count) == ("waiting", 0, 10)
+    ids = {"tenant_id": str(acme.tenant.id), "analysis_id": str(analysis.id)}
     counts = []
     while True:
         analyze_drift(**ids)
@@ -119,7 +119,7 @@ def test_many_calls_are_analyzed_by_the_worker(
         assert "Refresh" in page(acme.viewer, tool)
     assert counts == [4, 8, 10]
     assert loads(now.found)["output"].shape.members["celsius"].seen.calls == 10
-    assert ProcrastinateJob.objects.filter(args__analysis_id=str(found.id)).exists()
+    assert ProcrastinateJob.objects.filter(args__analysis_id=str(analysis.id)).exists()
 
 
 def test_analysis_can_be_cancelled_and_is_replaced_by_a_new_one(
@@ -154,8 +154,8 @@ def test_erased_payloads_are_counted(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{}] * 3)
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = NULL WHERE tenant_id = %s", [acme.tenant.id])
-    found = loads(analyze(acme, tool).found)
-    assert (found["output"].skipped, found["args"].skipped) == ({"erased": 3}, {"erased": 3})
+    shapes = loads(analyze(acme, tool).found)
+    assert (shapes["output"].skipped, shapes["args"].skipped) == ({"erased": 3}, {"erased": 3})
     assert "3 calls not read: payload no longer in the log" in page(acme.viewer, tool)
 
 
@@ -163,8 +163,8 @@ def test_damaged_log_fails_the_analysis_with_a_reason(acme: Cast, tool: Tool) ->
     send_outputs(acme, [{}])
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = 'x' WHERE tenant_id = %s", [acme.tenant.id])
-    found = analyze(acme, tool)
-    assert (found.state, "cannot be decompressed" in found.problem) == ("failed", True)
+    analysis = analyze(acme, tool)
+    assert (analysis.state, "cannot be decompressed" in analysis.problem) == ("failed", True)
     assert "cannot be decompressed" in page(acme.viewer, tool)
 
 
@@ -297,8 +297,8 @@ def test_list_filters_tools_that_were_never_called(acme: Cast, tool: Tool) -> No
 
 
 def test_analysis_is_not_found_for_another_tenant(acme: Cast, globex: Cast, tool: Tool) -> None:
-    found = analyze(acme, tool)
-    for path in ("/drift", f"/drift/looks/{found.id}/cancel", "/drift/look", "/drift/draft"):
+    analysis = analyze(acme, tool)
+    for path in ("/drift", f"/drift/looks/{analysis.id}/cancel", "/drift/look", "/drift/draft"):
         client = signed_in(globex.admin)
         address = f"/tools/{tool.pk}{path}"
         answer = client.get(address) if path == "/drift" else client.post(address, PARAMS)

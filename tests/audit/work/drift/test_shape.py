@@ -58,8 +58,8 @@ def folded(values: Iterable[Any], schema: dict[str, Any] | None = None) -> Shape
 
 
 def differences(values: Iterable[Any], schema: dict[str, Any]) -> dict[tuple[str, str], Finding]:
-    found = compare(folded(values, schema), Declared(schema))
-    return {(one.kind, one.path): one for one in found}
+    compared = compare(folded(values, schema), Declared(schema))
+    return {(one.kind, one.path): one for one in compared}
 
 
 def some_value(rng: random.Random, depth: int = 0) -> Any:
@@ -84,13 +84,13 @@ def plain(schema: Any) -> Any:
             merged["type"] += [named] if isinstance(named, str) else named
             merged |= {name: value for name, value in one.items() if name != "type"}
         schema = merged
-    found = {name: plain(value) for name, value in schema.items() if name != "$schema"}
-    if isinstance(found.get("type"), str | list) and "type" in found:
-        named = found["type"]
-        found["type"] = sorted([named] if isinstance(named, str) else named)
-    if "required" in found and isinstance(found["required"], list):
-        found["required"] = sorted(found["required"])
-    return {name: value for name, value in found.items() if value != {} or name == "items"}
+    simplified = {name: plain(value) for name, value in schema.items() if name != "$schema"}
+    if isinstance(simplified.get("type"), str | list) and "type" in simplified:
+        named = simplified["type"]
+        simplified["type"] = sorted([named] if isinstance(named, str) else named)
+    if "required" in simplified and isinstance(simplified["required"], list):
+        simplified["required"] = sorted(simplified["required"])
+    return {name: value for name, value in simplified.items() if value != {} or name == "items"}
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -110,8 +110,8 @@ def test_each_kind_of_difference_is_counted() -> None:
         {"city": None, "sky": "rain", "gust": {"deep": 1}, "hours": [{"to": 1}], "wind": None},
         {"city": "Hull", "by_day": {"mon": 1, "tue": "two"}, "wind": {"speed": 1, "from": "N"}},
     ]
-    found = differences(values, WEATHER)
-    assert {key: (one.calls, one.of) for key, one in found.items()} == {
+    by_key = differences(values, WEATHER)
+    assert {key: (one.calls, one.of) for key, one in by_key.items()} == {
         ("type", "$.city"): (1, 4),
         ("type", "$.hours[*].at"): (1, 2),
         ("type", "$.by_day.*"): (1, 1),
@@ -122,11 +122,11 @@ def test_each_kind_of_difference_is_counted() -> None:
         ("unseen", "$.station"): (0, 4),
         ("unseen", "$.hours[*].next"): (0, 3),
     }
-    assert found["type", "$.city"].declared == "string"
-    assert found["type", "$.city"].seen == "null"
-    assert found["undeclared", "$.gust"].is_refused
-    assert not found["undeclared", "$.hours[*].to"].is_refused
-    assert len(found["value", "$.sky"].samples) == 2
+    assert by_key["type", "$.city"].declared == "string"
+    assert by_key["type", "$.city"].seen == "null"
+    assert by_key["undeclared", "$.gust"].is_refused
+    assert not by_key["undeclared", "$.hours[*].to"].is_refused
+    assert len(by_key["value", "$.sky"].samples) == 2
 
 
 def test_declared_values_are_no_difference() -> None:
@@ -139,8 +139,8 @@ def test_declared_values_are_no_difference() -> None:
         "hours": [{"at": 1, "next": {"at": 2, "next": {"at": 3}}}],
         "wind": {"speed": 1},
     }
-    found = differences([whole], WEATHER)
-    assert list(found) == [("unseen", "$.hours[*].next.next.next")]
+    by_key = differences([whole], WEATHER)
+    assert list(by_key) == [("unseen", "$.hours[*].next.next.next")]
 
 
 def test_redacted_values_are_no_difference() -> None:
@@ -153,8 +153,8 @@ def test_masked_names_are_merged_into_one_path() -> None:
         {"city": "Bath", "ada@example.com": {"paid": 1}, "Ada Lovelace": 2, "4711": 3, "note": 4},
         {"city": "Bath", "by_day": {"ada@example.com": "x"}, "wind": {"ada@example.com": 1}},
     ]
-    found = differences(hidden, WEATHER)
-    assert {key: one.calls for key, one in found.items() if key[0] != "unseen"} == {
+    by_key = differences(hidden, WEATHER)
+    assert {key: one.calls for key, one in by_key.items() if key[0] != "unseen"} == {
         ("type", "$.by_day.*"): 1,
         ("undeclared", "$.*"): 1,
         ("undeclared", "$.note"): 1,
@@ -171,8 +171,8 @@ def test_masked_names_are_merged_into_one_path() -> None:
 
 
 def test_declared_name_is_shown_even_if_unusual() -> None:
-    found = differences([{"wind speed": "x"}], {"properties": {"wind speed": {"type": "number"}}})
-    assert set(found) == {("type", "$.wind speed")}
+    by_key = differences([{"wind speed": "x"}], {"properties": {"wind speed": {"type": "number"}}})
+    assert set(by_key) == {("type", "$.wind speed")}
 
 
 @pytest.mark.parametrize("word", ["additionalProperties", "unevaluatedProperties"])

@@ -49,21 +49,21 @@ def start(
 
 
 def sides(cast: Cast, pk: UUID) -> tuple[SideTally, SideTally]:
-    found = Tally.load(read_replay(cast, pk).findings).sides
-    return found["output"], found["args"]
+    by_member = Tally.load(read_replay(cast, pk).findings).sides
+    return by_member["output"], by_member["args"]
 
 
 def some_output(rng: random.Random) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    output: dict[str, Any] = {}
     if rng.random() < 0.8:
-        found["celsius"] = rng.choice([1, 2.5, "warm", None])
+        output["celsius"] = rng.choice([1, 2.5, "warm", None])
     if rng.random() < 0.6:
-        found["sky"] = rng.choice(["clear", "grey", "rain", 7])
+        output["sky"] = rng.choice(["clear", "grey", "rain", 7])
     if rng.random() < 0.5:
-        found["hours"] = [rng.choice([{"at": 1}, {}, 3]) for _ in range(rng.randrange(4))]
+        output["hours"] = [rng.choice([{"at": 1}, {}, 3]) for _ in range(rng.randrange(4))]
     if rng.random() < 0.2:
-        found["wind"] = 3
-    return found
+        output["wind"] = 3
+    return output
 
 
 def test_figures_equal_an_independent_recount(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_figures_equal_an_independent_recount(acme: Cast, monkeypatch: pytest.Mo
     send_events(acme.tenant, another)
     pk = start(acme, tool, limit=1000)
     run_replay(acme, pk)
-    replay, (found, _) = read_replay(acme, pk), sides(acme, pk)
+    replay, (side, _) = read_replay(acme, pk), sides(acme, pk)
     assert (replay.state, replay.read_count, replay.call_count) == ("done", 300, 300)
 
     changes: Counter[str] = Counter()
@@ -96,15 +96,15 @@ def test_figures_equal_an_independent_recount(acme: Cast, monkeypatch: pytest.Mo
             which = "still" if kind in now & then else "new" if kind in then else "gone"
             by_kind.setdefault(kind, Counter())[which] += 1
     assert {
-        "True to True": found.passing,
-        "True to False": found.newly_violating,
-        "False to True": found.newly_passing,
-        "False to False": found.still_violating,
+        "True to True": side.passing,
+        "True to False": side.newly_violating,
+        "False to True": side.newly_passing,
+        "False to False": side.still_violating,
     } == changes
     assert min(changes.values()) > 3, "each of the four occurs"
     assert {
         (kind.path, kind.code): Counter(new=kind.new, gone=kind.gone, still=kind.still)
-        for kind in found.kinds
+        for kind in side.kinds
     } == by_kind
     assert replay.newly_violating_count == changes["True to False"]
 
@@ -133,9 +133,9 @@ def test_known_violations_are_counted_as_cured_or_remaining(acme: Cast) -> None:
         send_events(acme.tenant, events)
     pk = start(acme, tool)
     run_replay(acme, pk)
-    found, _ = sides(acme, pk)
-    assert (found.known, found.cured, found.newly_passing, found.still_violating) == (2, 1, 1, 1)
-    (kind,) = found.kinds
+    side, _ = sides(acme, pk)
+    assert (side.known, side.cured, side.newly_passing, side.still_violating) == (2, 1, 1, 1)
+    (kind,) = side.kinds
     assert (kind.known, kind.cured, kind.gone, kind.still) == (2, 1, 1, 1)
 
 
@@ -148,8 +148,8 @@ def test_only_the_newest_calls_of_the_range_are_read(acme: Cast) -> None:
     for limit, hours, expected in ((10, 24, (10, 0)), (100, 24, (10, 10)), (100, 48, (10, 11))):
         pk = start(acme, tool, limit=limit, hours=hours)
         run_replay(acme, pk)
-        found, _ = sides(acme, pk)
-        assert (found.passing, found.newly_violating) == expected
+        side, _ = sides(acme, pk)
+        assert (side.passing, side.newly_violating) == expected
         assert read_replay(acme, pk).call_count == sum(expected)
 
 
@@ -307,8 +307,8 @@ def test_tool_without_a_version_is_replayed_only_against_the_draft(acme: Cast) -
     send_outputs(acme, [{}, {"celsius": 1}])
     pk = start(acme, tool)
     run_replay(acme, pk)
-    found, _ = sides(acme, pk)
-    assert (found.newly_violating, found.passing) == (1, 1)
+    side, _ = sides(acme, pk)
+    assert (side.newly_violating, side.passing) == (1, 1)
     assert json.loads(read_replay(acme, pk).input_schema) == ARGS
 
 
