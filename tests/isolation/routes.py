@@ -624,7 +624,7 @@ def _call(world: World) -> str:
 
 def all_routes(site_map: str | None = None) -> dict[str, URLPattern]:
     """Every pattern of the site map by its whole route, as Django writes it."""
-    found: dict[str, URLPattern] = {}
+    routes: dict[str, URLPattern] = {}
 
     def walk(patterns: list[URLPattern | URLResolver], prefix: str) -> None:
         for one in patterns:
@@ -632,10 +632,10 @@ def all_routes(site_map: str | None = None) -> dict[str, URLPattern]:
             if isinstance(one, URLResolver):
                 walk(one.url_patterns, route)
             else:
-                found[route] = one
+                routes[route] = one
 
     walk(get_resolver(site_map).url_patterns, "")
-    return found
+    return routes
 
 
 def imagined(world: World) -> World:
@@ -663,19 +663,19 @@ def imagined(world: World) -> World:
 
 
 ASKING: tuple[Callable[[World, World], str], ...] = (
-    lambda own, theirs: f"/traces/?trace={theirs.canary}",
-    lambda own, theirs: f"/traces/?before={quote(theirs.at.isoformat())},{theirs.canary}",
-    lambda own, theirs: f"/traces/{own.canary}?call={theirs.call_id}",
-    lambda own, theirs: f"/calls/?q=tool:{theirs.canary}",
-    lambda own, theirs: f"/calls/?q=violation:{theirs.canary}",
-    lambda own, theirs: f"/calls/complete?q=error:{theirs.canary[:-1]}",
-    lambda own, theirs: f"/calls/?before={quote(theirs.at.isoformat())},{theirs.call_id}",
-    lambda own, theirs: (
-        f"/violations/?from={own.at:%Y-%m-%d}&to={own.at:%Y-%m-%d}&tool={theirs.canary}"
+    lambda own, foreign: f"/traces/?trace={foreign.canary}",
+    lambda own, foreign: f"/traces/?before={quote(foreign.at.isoformat())},{foreign.canary}",
+    lambda own, foreign: f"/traces/{own.canary}?call={foreign.call_id}",
+    lambda own, foreign: f"/calls/?q=tool:{foreign.canary}",
+    lambda own, foreign: f"/calls/?q=violation:{foreign.canary}",
+    lambda own, foreign: f"/calls/complete?q=error:{foreign.canary[:-1]}",
+    lambda own, foreign: f"/calls/?before={quote(foreign.at.isoformat())},{foreign.call_id}",
+    lambda own, foreign: (
+        f"/violations/?from={own.at:%Y-%m-%d}&to={own.at:%Y-%m-%d}&tool={foreign.canary}"
     ),
-    lambda own, theirs: f"/violations/export.csv?code={theirs.canary}",
-    lambda own, theirs: f"/inbox/?state=all&code={theirs.canary}",
-    lambda own, theirs: f"/traces/{own.canary}?find={theirs.canary}",
-    lambda own, theirs: f"/admin/tools_registry/tool/?q={theirs.canary}",
+    lambda own, foreign: f"/violations/export.csv?code={foreign.canary}",
+    lambda own, foreign: f"/inbox/?state=all&code={foreign.canary}",
+    lambda own, foreign: f"/traces/{own.canary}?find={foreign.canary}",
+    lambda own, foreign: f"/admin/tools_registry/tool/?q={foreign.canary}",
 )
 """Addresses of the visitor's own pages that ask, in their query, for something of the other."""

@@ -40,16 +40,16 @@ HEADERS = {
 class Visitor:
     """Who knocks: of which tenant, with which role; a member of none has neither."""
 
-    whose: str
+    relation: str
     role: Role | None
     client: Client
 
     def __str__(self) -> str:
-        return f"{self.whose} {self.role or ''}".strip()
+        return f"{self.relation} {self.role or ''}".strip()
 
 
 @pytest.fixture(scope="module")
-def theirs() -> World:
+def foreign() -> World:
     """The tenant whose things are named by members of another."""
     return make_world("acme")
 
@@ -58,17 +58,17 @@ def theirs() -> World:
 def others() -> dict[Role, User]:
     """A member of each role of that other tenant, which has everything, too."""
     world = make_world("globex")
-    found = {role: make_user(role.value) for role in Role}
+    users = {role: make_user(role.value) for role in Role}
     with tenant_scope(world.tenant.id):
-        for role, user in found.items():
+        for role, user in users.items():
             add_member(world.tenant, user, role)
-    return found
+    return users
 
 
 def expected(visit: Visit, method: str, visitor: Visitor) -> int:
     """What the declaration says a visitor is answered."""
     answers = visit.answers
-    if isinstance(visit, Open) and visitor.whose != "anonymous":
+    if isinstance(visit, Open) and visitor.relation != "anonymous":
         answers = {**answers, **visit.signed_in}
     is_api = not isinstance(visit, Open) and visit.scope is not None
     if method == "HEAD" and "HEAD" not in answers and not is_api:
@@ -79,17 +79,17 @@ def expected(visit: Visit, method: str, visitor: Visitor) -> int:
         return answers[method]
     if is_api:
         return 401
-    if visitor.whose == "anonymous":
+    if visitor.relation == "anonymous":
         return 302
     if visitor.role is None and isinstance(visit, Listing) and not visit.needs_tenant:
         return answers[method]
     if visitor.role is None or not opens_to(visit, visitor.role):
         return 403
-    if isinstance(visit, Object) and visitor.whose == "other":
+    if isinstance(visit, Object) and visitor.relation == "other":
         return 404
     if isinstance(visit, Object) and visit.needs_reveal and visitor.role is Role.AUDITOR:
         return 403
-    if isinstance(visit, Listing) and visitor.whose == "other":
+    if isinstance(visit, Listing) and visitor.relation == "other":
         return visit.of_others.get(method, answers[method])
     return answers[method]
 
@@ -105,12 +105,12 @@ def knock(visit: Visit, method: str, named: World, client: Client, **headers: st
     return client.post(address, data, content_type=kind, headers=headers)
 
 
-def visitors(theirs: World, others: dict[Role, User]) -> Iterator[tuple[Visitor, World]]:
+def visitors(foreign: World, others: dict[Role, User]) -> Iterator[tuple[Visitor, World]]:
     """Everybody, each with the world whose things they name."""
-    yield Visitor("anonymous", None, Client()), theirs
-    yield Visitor("none", None, signed_in(make_user("nobody"))), theirs
+    yield Visitor("anonymous", None, Client()), foreign
+    yield Visitor("none", None, signed_in(make_user("nobody"))), foreign
     for role, user in others.items():
-        yield Visitor("other", role, signed_in(user)), theirs
+        yield Visitor("other", role, signed_in(user)), foreign
     for role in Role:
         # A world of its own, because a POST changes it; the one whose things they are, because
         # some are one member's alone.
@@ -123,17 +123,17 @@ def visitors(theirs: World, others: dict[Role, User]) -> Iterator[tuple[Visitor,
 
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_each_route_answers_as_declared(
-    route: str, theirs: World, others: dict[Role, User]
+    route: str, foreign: World, others: dict[Role, User]
 ) -> None:
     visit = ROUTES[route]
     wrong = []
-    for visitor, named in visitors(theirs, others):
+    for visitor, named in visitors(foreign, others):
         for method in METHODS:
             answer = knock(visit, method, named, visitor.client)
             want = expected(visit, method, visitor)
             if answer.status_code != want:
                 wrong.append(f"{visitor}: {method} is {answer.status_code}, declared {want}")
-            elif want == 302 and visitor.whose == "anonymous" and not isinstance(visit, Open):
+            elif want == 302 and visitor.relation == "anonymous" and not isinstance(visit, Open):
                 assert answer.get("Location", "").startswith("/login?next=")
             elif want in {401, 403, 404}:
                 assert named.canary not in answer.content.decode()
@@ -144,26 +144,26 @@ def test_each_route_answers_as_declared(
 
 @pytest.mark.parametrize("route", ["settings/keys", "inbox/<uuid:pk>/discard"])
 def test_missing_role_check_would_be_detected(
-    route: str, theirs: World, others: dict[Role, User], monkeypatch: pytest.MonkeyPatch
+    route: str, foreign: World, others: dict[Role, User], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "has_role", lambda membership, role: True)
     with pytest.raises(AssertionError, match=r"viewer: POST is .*, declared 403"):
-        test_each_route_answers_as_declared(route, theirs, others)
+        test_each_route_answers_as_declared(route, foreign, others)
 
 
 def _user(visitor: Visitor, others: dict[Role, User], named: World) -> User:
     assert visitor.role is not None
-    return others[visitor.role] if visitor.whose == "other" else named.admin
+    return others[visitor.role] if visitor.relation == "other" else named.admin
 
 
 @pytest.mark.parametrize("route", API)
-def test_each_api_route_answers_each_scope_as_declared(route: str, theirs: World) -> None:
+def test_each_api_route_answers_each_scope_as_declared(route: str, foreign: World) -> None:
     visit = ROUTES[route]
     assert not isinstance(visit, Open)
     for scope in Scope:
         for method in METHODS:
-            headers = {"Authorization": f"Bearer {theirs.key(scope)}"}
-            answer = knock(visit, method, theirs, Client(enforce_csrf_checks=True), **headers)
+            headers = {"Authorization": f"Bearer {foreign.key(scope)}"}
+            answer = knock(visit, method, foreign, Client(enforce_csrf_checks=True), **headers)
             want = visit.answers.get(method, 405)
             opens = visit.scope
             if isinstance(visit, Listing):
@@ -174,12 +174,12 @@ def test_each_api_route_answers_each_scope_as_declared(route: str, theirs: World
 
 
 @pytest.mark.parametrize("route", PAGES)
-def test_cross_site_form_is_rejected(route: str, theirs: World) -> None:
+def test_cross_site_form_is_rejected(route: str, foreign: World) -> None:
     client = Client(enforce_csrf_checks=True)
-    client.force_login(theirs.admin)
+    client.force_login(foreign.admin)
     visit = ROUTES[route]
     for method in UNSAFE:
-        answer = knock(visit, method, theirs, client)
+        answer = knock(visit, method, foreign, client)
         if route in {"api/v1/docs", "api/v1/openapi.json"}:  # take no form, and say so as the API
             assert answer.status_code == 405, method
             continue
@@ -188,12 +188,12 @@ def test_cross_site_form_is_rejected(route: str, theirs: World) -> None:
 
 
 @pytest.mark.parametrize("route", sorted(ROUTES))
-def test_every_answer_has_security_headers(route: str, theirs: World) -> None:
+def test_every_answer_has_security_headers(route: str, foreign: World) -> None:
     """Pages and files, refusals and redirects alike."""
     visit = ROUTES[route]
-    for client in (theirs.client(), Client()):
+    for client in (foreign.client(), Client()):
         for method in ("GET", "PUT"):
-            answer = knock(visit, method, theirs, client)
+            answer = knock(visit, method, foreign, client)
             assert {name: answer.get(name) for name in HEADERS} == HEADERS
             policy = answer["Content-Security-Policy"]
             assert "default-src 'none'" in policy

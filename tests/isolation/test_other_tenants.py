@@ -63,7 +63,7 @@ LEAKY = [
 
 
 @pytest.fixture(scope="module")
-def theirs() -> World:
+def foreign() -> World:
     """The tenant that must not be seen."""
     return make_world("acme")
 
@@ -75,11 +75,11 @@ def own() -> World:
 
 
 @pytest.fixture(scope="module")
-def double(theirs: World) -> World:
+def double(foreign: World) -> World:
     """A tenant whose admin is a member of the other one, too, and has chosen this one."""
     world = make_world("initech")
-    with tenant_scope(theirs.tenant.id):
-        add_member(theirs.tenant, world.admin, Role.ADMIN)
+    with tenant_scope(foreign.tenant.id):
+        add_member(foreign.tenant, world.admin, Role.ADMIN)
     return world
 
 
@@ -157,12 +157,12 @@ def test_forgotten_route_would_be_reported(monkeypatch: pytest.MonkeyPatch) -> N
         _complain_of_routes({})
 
 
-def test_every_tenant_table_contains_the_canary(theirs: World) -> None:
-    with tenant_scope(theirs.tenant.id):
+def test_every_tenant_table_contains_the_canary(foreign: World) -> None:
+    with tenant_scope(foreign.tenant.id):
         bare = [
             table
             for table in tenant_tables()
-            if table not in WITHOUT_TEXT and count_rows(table, theirs.canary) == 0
+            if table not in WITHOUT_TEXT and count_rows(table, foreign.canary) == 0
         ]
     assert not bare, (
         f"No canary in {bare}: the walk proves nothing for them. Plant one in"
@@ -170,10 +170,10 @@ def test_every_tenant_table_contains_the_canary(theirs: World) -> None:
     )
 
 
-def _find_nothing(visit: Visit, theirs: World, own: World) -> None:
+def _find_nothing(visit: Visit, foreign: World, own: World) -> None:
     statuses = set()
-    for method, response in _knock(visit, own, theirs, own.client()):
-        assert theirs.canary not in _text(response), f"{method} shows another tenant's text"
+    for method, response in _knock(visit, own, foreign, own.client()):
+        assert foreign.canary not in _text(response), f"{method} shows another tenant's text"
         statuses.add(response.status_code)
     if isinstance(visit, Object):
         assert statuses <= {404, 405}, "neither absent nor the wrong method: something was found"
@@ -181,8 +181,8 @@ def _find_nothing(visit: Visit, theirs: World, own: World) -> None:
 
 
 @pytest.mark.parametrize("route", sorted(CLOSED))
-def test_member_of_another_tenant_sees_nothing(route: str, theirs: World, own: World) -> None:
-    _find_nothing(CLOSED[route], theirs, own)
+def test_member_of_another_tenant_sees_nothing(route: str, foreign: World, own: World) -> None:
+    _find_nothing(CLOSED[route], foreign, own)
 
 
 @pytest.mark.parametrize("route", LEAKY)
@@ -190,76 +190,76 @@ def test_page_with_the_wrong_tenant_would_be_detected(
     route: str, own: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Let the stranger into the other tenant: the walk must fail, or it proves nothing."""
-    theirs = make_world("hooli")
+    foreign = make_world("hooli")
 
     enter_tenant = access.enter_tenant
 
     def enter_wrong_tenant(request: HttpRequest) -> access.TenantRequest | None:
         entered = enter_tenant(request)
         assert entered is not None
-        entered.tenant = theirs.tenant
+        entered.tenant = foreign.tenant
         return entered
 
     monkeypatch.setattr(access, "enter_tenant", enter_wrong_tenant)
     with pytest.raises(AssertionError, match=r"another tenant's text|something was found"):
-        _find_nothing(CLOSED[route], theirs, own)
+        _find_nothing(CLOSED[route], foreign, own)
 
 
 @pytest.mark.parametrize("route", sorted(r for r, v in CLOSED.items() if isinstance(v, Object)))
 def test_foreign_object_is_indistinguishable_from_a_missing_one(
-    route: str, theirs: World, own: World
+    route: str, foreign: World, own: World
 ) -> None:
-    visit, client, nowhere = CLOSED[route], own.client(), imagined(theirs)
-    of_theirs = _knock(visit, own, theirs, client)
+    visit, client, nowhere = CLOSED[route], own.client(), imagined(foreign)
+    of_foreign = _knock(visit, own, foreign, client)
     of_nothing = _knock(visit, own, nowhere, client)
-    for (method, found), (_, missing) in zip(of_theirs, of_nothing, strict=True):
-        assert found.status_code == missing.status_code, method
-        assert _blurred(found, theirs) == _blurred(missing, nowhere), method
+    for (method, existing), (_, missing) in zip(of_foreign, of_nothing, strict=True):
+        assert existing.status_code == missing.status_code, method
+        assert _blurred(existing, foreign) == _blurred(missing, nowhere), method
 
 
 @pytest.mark.parametrize("ask", ASKING)
 def test_own_page_with_a_foreign_id_is_indistinguishable_from_a_missing_id(
-    ask: Callable[[World, World], str], theirs: World, own: World
+    ask: Callable[[World, World], str], foreign: World, own: World
 ) -> None:
-    client, nowhere = own.client(), imagined(theirs)
-    found, missing = client.get(ask(own, theirs)), client.get(ask(own, nowhere))
-    assert found.status_code == missing.status_code == 200
-    assert _blurred(found, theirs) == _blurred(missing, nowhere)
+    client, nowhere = own.client(), imagined(foreign)
+    existing, missing = client.get(ask(own, foreign)), client.get(ask(own, nowhere))
+    assert existing.status_code == missing.status_code == 200
+    assert _blurred(existing, foreign) == _blurred(missing, nowhere)
 
 
 @pytest.mark.parametrize("route", [route for route in PAGES if route != "switch-tenant"])
 def test_member_of_two_tenants_sees_only_the_selected_one(
-    route: str, theirs: World, double: World
+    route: str, foreign: World, double: World
 ) -> None:
     visit, client = CLOSED[route], double.client()
     client.post(reverse("tenant_switch"), {"tenant": str(double.tenant.id)})
-    for method, response in _knock(visit, double, theirs, client):
+    for method, response in _knock(visit, double, foreign, client):
         # The switcher names the other tenant, and that is all of it there is to be seen.
-        shown = _text(response).replace(theirs.tenant.name, "")
-        assert theirs.canary not in shown, f"{method} shows the other tenant's text"
+        shown = _text(response).replace(foreign.tenant.name, "")
+        assert foreign.canary not in shown, f"{method} shows the other tenant's text"
         if isinstance(visit, Object):
             assert response.status_code in {404, 405}
 
 
 @pytest.mark.parametrize("route", SHOWN)
-def test_own_admin_sees_the_canary(route: str, theirs: World) -> None:
-    _, response = next(_knock(CLOSED[route], theirs, theirs, theirs.client()))
+def test_own_admin_sees_the_canary(route: str, foreign: World) -> None:
+    _, response = next(_knock(CLOSED[route], foreign, foreign, foreign.client()))
     assert response.status_code == 200
-    assert theirs.canary in _text(response), "the walk as a stranger would prove nothing"
+    assert foreign.canary in _text(response), "the walk as a stranger would prove nothing"
 
 
 @pytest.mark.parametrize("route", sorted(ROUTES))
-def test_anonymous_user_sees_nothing(route: str, theirs: World) -> None:
+def test_anonymous_user_sees_nothing(route: str, foreign: World) -> None:
     visit = ROUTES[route]
-    address = _path(visit, theirs)
+    address = _path(visit, foreign)
     for response in (Client().get(address), Client().post(address)):
         if response.status_code == 302:
             if not isinstance(visit, Open):
                 assert response["Location"].startswith("/login?next="), "not sent to sign in"
             # The way back, after signing in, is what the stranger asked for.
-            assert theirs.canary not in response.content.decode()
+            assert foreign.canary not in response.content.decode()
         else:
-            assert theirs.canary not in _text(response)
+            assert foreign.canary not in _text(response)
             assert isinstance(visit, Open) or response.status_code in {401, 405}
 
 
@@ -277,33 +277,33 @@ def test_session_opens_no_api(route: str, own: World) -> None:
 
 
 def test_event_of_another_tenant_with_the_same_call_id_is_a_separate_call(
-    theirs: World, own: World
+    foreign: World, own: World
 ) -> None:
     def calls(world: World) -> list[str]:
         with tenant_scope(world.tenant.id):
-            found = Invocation.objects.filter(
-                tenant_id=world.tenant.id, invocation_id=theirs.call_id
+            rows = Invocation.objects.filter(
+                tenant_id=world.tenant.id, invocation_id=foreign.call_id
             )
-            return [call.tool_name for call in found]
+            return [call.tool_name for call in rows]
 
     headers = {
         "Authorization": f"Bearer {own.key(Scope.INGEST)}",
-        "Idempotency-Key": str(theirs.batch_id),
+        "Idempotency-Key": str(foreign.batch_id),
     }
     answer = Client(headers=headers).post(
-        "/api/v1/events", make_event(theirs), content_type="application/x-ndjson"
+        "/api/v1/events", make_event(foreign), content_type="application/x-ndjson"
     )
     assert (answer.status_code, answer.json()["rejected"]) == (200, [])
-    assert calls(theirs) == [theirs.canary]
+    assert calls(foreign) == [foreign.canary]
     assert calls(own) == ["stranger"]
 
 
-def test_figures_cover_only_the_tenant_of_the_key(theirs: World) -> None:
+def test_figures_cover_only_the_tenant_of_the_key(foreign: World) -> None:
     def figures(tenant: Tenant) -> dict[str, Any]:
         key = create_key(tenant, "reader", [Scope.READ])[1]
         answer = Client().get("/api/v1/summary", headers={"Authorization": f"Bearer {key}"})
-        found: dict[str, Any] = answer.json()
-        return {name: found[name] for name in ("calls", "open", "errors", "violations")}
+        summary: dict[str, Any] = answer.json()
+        return {name: summary[name] for name in ("calls", "open", "errors", "violations")}
 
-    assert any(figures(theirs.tenant).values())
+    assert any(figures(foreign.tenant).values())
     assert not any(figures(make_tenant("empty")).values())

@@ -112,11 +112,11 @@ def world() -> World:
 @pytest.fixture(scope="module")
 def members(world: World) -> dict[Role, User]:
     """A member of each role."""
-    found = {role: make_user(role.value) for role in Role}
+    users = {role: make_user(role.value) for role in Role}
     with tenant_scope(world.tenant.id):
-        for role, user in found.items():
+        for role, user in users.items():
             add_member(world.tenant, user, role)
-    return found
+    return users
 
 
 @pytest.fixture
@@ -308,9 +308,9 @@ def test_auditor_reveals_one_call_with_a_reason(world: World, members: dict[Role
     assert "Case 4711" not in viewer
     assert PAYLOAD not in client.get("/calls/").content.decode(), "one call, and no other"
     with tenant_scope(world.tenant.id):
-        found = Action.objects.filter(tenant=world.tenant, user_id=auditor.pk).order_by("at")
-        assert [one.verb for one in found][:2] == ["call.reveal", "call.view"]
-        revealed = found[0]
+        actions = Action.objects.filter(tenant=world.tenant, user_id=auditor.pk).order_by("at")
+        assert [one.verb for one in actions][:2] == ["call.reveal", "call.view"]
+        revealed = actions[0]
     assert revealed.details["reason"] == "Case 4711"
     as_owner(
         "UPDATE action SET at = at - interval '61 minutes' WHERE tenant_id = %s AND id = %s",
