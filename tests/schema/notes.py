@@ -30,21 +30,21 @@ class Note:
 
 def notes() -> dict[str, Note]:
     """The block of each table that our migrations make."""
-    found = {}
+    by_table = {}
     for app in APPS:
         folder = Path(apps.get_app_config(app).path) / "migrations"
         for file in sorted(folder.rglob("*.sql")):
-            found.update(notes_in(file))
-    return found
+            by_table.update(notes_in(file))
+    return by_table
 
 
 def notes_in(file: Path) -> dict[str, Note]:
     """The blocks of one file."""
-    found = {}
+    by_table = {}
     for comment, table in _TABLE.findall(file.read_text()):
         lines = [line.removeprefix("--").removeprefix(" ") for line in comment.splitlines()]
         text = "\n".join(lines)
         begin, purpose = text.partition(": ")[::2]
         facts = {name: " ".join(fact.split()) for name, fact in _FACT.findall(text)}
-        found[table] = Note(file, purpose.split("\n\n")[0] if begin == table else "", facts)
-    return found
+        by_table[table] = Note(file, purpose.split("\n\n")[0] if begin == table else "", facts)
+    return by_table

@@ -82,9 +82,9 @@ def odd_policies(connection: psycopg.Connection[Any]) -> list[str]:
             (table, name),
             ("ALL", ISOLATION, ISOLATION, "PERMISSIVE") if name == "tenant_isolation" else None,
         )
-        found = (command, using, check, permissive)
-        if expected != found or roles != ["public"]:
-            odd.append(f"{table}.{name}: {roles} {found}")
+        actual = (command, using, check, permissive)
+        if expected != actual or roles != ["public"]:
+            odd.append(f"{table}.{name}: {roles} {actual}")
     return odd
 
 

@@ -38,9 +38,9 @@ def database() -> Iterator[str]:
 def applied(alias: str) -> set[tuple[str, str]]:
     with connections[alias].cursor() as cursor:
         cursor.execute("SELECT app, name FROM django_migrations")
-        found = cursor.fetchall()
-    assert len(found) == len(set(found))
-    return set(found)
+        rows = cursor.fetchall()
+    assert len(rows) == len(set(rows))
+    return set(rows)
 
 
 def forget(alias: str, which: str, values: list[str] | None = None) -> None:
@@ -60,14 +60,14 @@ def test_installation_on_the_last_replaced_migrations_continues(
     """`migrate` notes that it has the first ones, and changes nothing."""
     before = schema_of(database)
     SCHEMA.check(database)
-    done = run(database, tmp_path, "migrate", "--database", "owner")
-    assert done.returncode == 0, done.stderr
-    assert "No migrations to apply" in done.stdout
+    completed = run(database, tmp_path, "migrate", "--database", "owner")
+    assert completed.returncode == 0, completed.stderr
+    assert "No migrations to apply" in completed.stdout
     assert {(app, "0001_schema") for app in APPS} < applied(database)
     assert schema_of(database) == before
     SCHEMA.check(database)
-    done = run(database, tmp_path, "migrate", "--database", "owner", "--check")
-    assert done.returncode == 0, done.stdout
+    completed = run(database, tmp_path, "migrate", "--database", "owner", "--check")
+    assert completed.returncode == 0, completed.stdout
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_older_installation_is_rejected_in_one_line(
     before, known = schema_of(database), applied(database)
     commands = [("migrate", "--database", "owner"), ("showmigrations",), ("tenant", "list")]
     for command in [*commands, ("up", "--port", "0")] if at == "audit 0019" else commands[:1]:
-        done = run(database, tmp_path, *command)
-        assert done.returncode != 0, command
+        completed = run(database, tmp_path, *command)
+        assert completed.returncode != 0, command
         # "tooltrail: …", of `up` "CommandError: …".
-        assert done.stderr.partition(": ")[2] == (
+        assert completed.stderr.partition(": ")[2] == (
             f"this database is at {at}, too old for this version: upgrade it with"
             f" Tooltrail at commit {LAST_WITH_STEPS} first, then start this version again\n"
         )
@@ -133,8 +133,8 @@ def test_missing_last_grants_are_added(database: str, tmp_path: Path) -> None:
             " TO tooltrail_app; GRANT UPDATE ON tenant TO tooltrail_app"
         )
     assert schema_of(database) != complete
-    done = run(database, tmp_path, "migrate", "--database", "owner")
-    assert done.returncode == 0, done.stderr
+    completed = run(database, tmp_path, "migrate", "--database", "owner")
+    assert completed.returncode == 0, completed.stderr
     assert schema_of(database) == complete
 
 

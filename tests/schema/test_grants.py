@@ -155,7 +155,7 @@ def owner() -> Iterator[psycopg.Connection[Any]]:
 
 def grants(owner: psycopg.Connection[Any], role: str) -> dict[str, set[str]]:
     """What a role may do with each table and its columns, through whatever grant."""
-    found: dict[str, set[str]] = {}
+    privileges: dict[str, set[str]] = {}
     for table, privilege in owner.execute(
         """
         SELECT c.relname, privilege FROM pg_class c, unnest(array[
@@ -171,8 +171,8 @@ def grants(owner: psycopg.Connection[Any], role: str) -> dict[str, set[str]]:
         """,
         {"role": role},
     ):
-        found.setdefault(table, set()).add(privilege)
-    return found
+        privileges.setdefault(table, set()).add(privilege)
+    return privileges
 
 
 def test_application_role_has_exactly_the_expected_grants(owner: psycopg.Connection[Any]) -> None:

@@ -107,9 +107,9 @@ BAD = [
 def test_each_rule_detects_a_violation(owner: Connection, name: str, statements: str) -> None:
     rule = broken(name)
     owner.execute(statements)
-    found = rule.offenders(owner)
-    assert len(found) == 1
-    assert found[0].startswith("bad")
+    offenders = rule.offenders(owner)
+    assert len(offenders) == 1
+    assert offenders[0].startswith("bad")
 
 
 def test_each_rule_has_a_violating_example() -> None:
@@ -141,17 +141,17 @@ def test_future_partitions_follow_the_rules(owner: Connection) -> None:
     """What the worker will make: `apply` on days that nobody has made yet."""
     from audit.index import partitions
 
-    made = [Partition(FAR, table) for table in PARTITIONED_TABLES]
-    partitions.apply(made)
+    created = [Partition(FAR, table) for table in PARTITIONED_TABLES]
+    partitions.apply(created)
     try:
         assert all(rule.offenders(owner) == [] for rule in RULES)
-        names = [partition.name for partition in made]
+        names = [partition.name for partition in created]
         rows = owner.execute(
             "SELECT relname FROM pg_class WHERE relname = ANY(%s) AND relforcerowsecurity", [names]
         )
         assert {name for (name,) in rows} == set(names)
     finally:
         owner.rollback()
-        for partition in made:
+        for partition in created:
             owner.execute(f"DROP TABLE {partition.name}")
         owner.commit()

@@ -79,7 +79,7 @@ type Rows = dict[str, dict[str, dict[str, Any]]]
 
 def rows(world: World) -> Rows:
     """All rows of the world's tenant, and of tables that are nobody's."""
-    found: Rows = {}
+    by_table: Rows = {}
     tenants = with_tenant_id()
     with connections["owner"].cursor() as cursor:
         for table in ours():
@@ -93,13 +93,13 @@ def rows(world: World) -> Rows:
             where = f"WHERE tenant_id = '{world.tenant.id}'" if table in tenants else ""
             cursor.execute(f'SELECT to_jsonb(t)::text FROM "{table}" t {where}')
             documents = [json.loads(text) for (text,) in cursor.fetchall()]
-            found[table] = {str([each[name] for name in key]): each for each in documents}
-    return found
+            by_table[table] = {str([each[name] for name in key]): each for each in documents}
+    return by_table
 
 
 def changes(before: Rows, after: Rows) -> dict[str, Change]:
     """By table, of those of which something changed."""
-    found = {}
+    by_table = {}
     for table, earlier in before.items():
         later = after[table]
         altered = {
@@ -110,8 +110,8 @@ def changes(before: Rows, after: Rows) -> dict[str, Change]:
         }
         change = Change(bool(earlier.keys() - later), bool(later.keys() - earlier), altered)
         if change != Change():
-            found[table] = change
-    return found
+            by_table[table] = change
+    return by_table
 
 
 def differing(fact: str, changed: dict[str, Change], calm: tuple[str, ...]) -> list[str]:
@@ -134,9 +134,9 @@ def differing(fact: str, changed: dict[str, Change], calm: tuple[str, ...]) -> l
 
 
 def test_every_table_has_a_complete_block() -> None:
-    found = notes()
-    assert set(ours()) == set(found), "say in its migration what the table is for"
-    for table, note in found.items():
+    by_table = notes()
+    assert set(ours()) == set(by_table), "say in its migration what the table is for"
+    for table, note in by_table.items():
         assert note.purpose, f"{note.file}: the block of {table} does not begin with its name"
         assert list(note.facts) == list(FACTS), table
 
@@ -144,9 +144,9 @@ def test_every_table_has_a_complete_block() -> None:
 def test_missing_block_is_detected(tmp_path: Path) -> None:
     file = tmp_path / "0009_later.sql"
     file.write_text("-- another: not this one\nCREATE TABLE later (\n);\nCREATE TABLE bare (\n);\n")
-    found = notes_in(file)
-    assert [found["later"].purpose, found["bare"].purpose] == ["", ""]
-    assert found["later"].facts == found["bare"].facts == {}
+    by_table = notes_in(file)
+    assert [by_table["later"].purpose, by_table["bare"].purpose] == ["", ""]
+    assert by_table["later"].facts == by_table["bare"].facts == {}
 
 
 def test_citus_fact_matches_the_table() -> None:

@@ -10,11 +10,11 @@ from tenants.sign_in import FAILURES_ALLOWED
 from tests.support.factories import PASSWORD, Cast
 
 
-def done(tenant: Tenant) -> list[tuple[str, str]]:
+def actions_of(tenant: Tenant) -> list[tuple[str, str]]:
     """Who did what, in order."""
     with tenant_scope(tenant.id):
-        found = Action.objects.filter(tenant=tenant).order_by("at")
-        return list(found.values_list("verb", "user_name"))
+        actions = Action.objects.filter(tenant=tenant).order_by("at")
+        return list(actions.values_list("verb", "user_name"))
 
 
 def test_session_actions_are_logged_only_in_the_tenant_of_the_session(
@@ -33,8 +33,8 @@ def test_session_actions_are_logged_only_in_the_tenant_of_the_session(
     assert answer.status_code == 302
     client.post(reverse("logout"))
     verbs = ["session.refuse", "session.start", "password.change", "session.end"]
-    assert done(acme.tenant) == [(verb, name) for verb in verbs]
-    assert done(globex.tenant) == []
+    assert actions_of(acme.tenant) == [(verb, name) for verb in verbs]
+    assert actions_of(globex.tenant) == []
 
 
 def test_tenant_switch_is_logged_in_the_entered_tenant(acme: Cast, globex: Cast) -> None:
@@ -45,8 +45,8 @@ def test_tenant_switch_is_logged_in_the_entered_tenant(acme: Cast, globex: Cast)
     for tenant in (globex.tenant, globex.tenant, acme.tenant):
         client.post(reverse("tenant_switch"), {"tenant": str(tenant.id)})
     client.post(reverse("logout"))
-    assert done(globex.tenant) == [("session.switch", name)]
-    assert [verb for verb, _ in done(acme.tenant)] == [
+    assert actions_of(globex.tenant) == [("session.switch", name)]
+    assert [verb for verb, _ in actions_of(acme.tenant)] == [
         "session.start",
         "session.switch",
         "session.end",
@@ -65,7 +65,7 @@ def test_next_session_opens_in_the_last_selected_tenant(acme: Cast, globex: Cast
     again = Client()
     again.post(reverse("login"), pair)
     assert _shown(again) == globex.tenant
-    assert ("session.start", acme.viewer.username) in done(globex.tenant)
+    assert ("session.start", acme.viewer.username) in actions_of(globex.tenant)
 
 
 def test_tenant_name_does_not_affect_the_tenant_of_a_session(acme: Cast, globex: Cast) -> None:
@@ -87,7 +87,7 @@ def test_repeated_failed_sign_ins_are_logged_once_a_minute(acme: Cast) -> None:
     client, name = Client(), acme.viewer.username
     for _ in range(FAILURES_ALLOWED + 5):
         client.post(reverse("login"), {"username": name, "password": "wrong"})
-    refused = done(acme.tenant)
+    refused = actions_of(acme.tenant)
     assert set(refused) == {("session.refuse", name)}
     assert len(refused) <= 3, "once a minute"
 
@@ -95,7 +95,7 @@ def test_repeated_failed_sign_ins_are_logged_once_a_minute(acme: Cast) -> None:
 def test_failed_sign_in_with_an_unknown_name_is_not_logged(acme: Cast) -> None:
     Client().post(reverse("login"), {"username": "correct horse", "password": ""})
     Client().post(reverse("login"), {"username": "correct horse", "password": "x"})
-    assert done(acme.tenant) == []
+    assert actions_of(acme.tenant) == []
 
 
 def test_failed_password_change_is_not_logged(acme: Cast) -> None:
@@ -103,4 +103,4 @@ def test_failed_password_change_is_not_logged(acme: Cast) -> None:
     client.force_login(acme.viewer)
     data = {"old_password": "wrong", "new_password1": "a", "new_password2": "b"}
     assert client.post(reverse("password_change"), data).status_code == 200
-    assert done(acme.tenant) == []
+    assert actions_of(acme.tenant) == []

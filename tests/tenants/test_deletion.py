@@ -38,12 +38,12 @@ def run(*arguments: str) -> Any:
 
 
 def rows_of(tenant_id: UUID) -> dict[str, int]:
-    found = {}
+    counts = {}
     with connections["owner"].cursor() as cursor:
         for table in tenant_tables():
             cursor.execute(f'SELECT count(*) FROM "{table}" WHERE tenant_id = %s', [tenant_id])
-            found[table] = cursor.fetchone()[0]
-    return {table: count for table, count in found.items() if count}
+            counts[table] = cursor.fetchone()[0]
+    return {table: count for table, count in counts.items() if count}
 
 
 def long_suspended(tenant: Tenant) -> Tenant:
@@ -68,9 +68,9 @@ def test_suspended_tenant_rejects_events_and_pages_until_resumed(acme: Cast) -> 
     assert client.get("/").status_code == 200
     assert post(key, lines(make_call())).status_code == 200
     with tenant_scope(acme.tenant.id):
-        done = Action.objects.filter(verb__startswith="tenant.").order_by("at")
-        assert [each.verb for each in done] == ["tenant.suspend", "tenant.resume"]
-        assert all(each.user_name.startswith("operator") for each in done)
+        actions = Action.objects.filter(verb__startswith="tenant.").order_by("at")
+        assert [each.verb for each in actions] == ["tenant.suspend", "tenant.resume"]
+        assert all(each.user_name.startswith("operator") for each in actions)
 
 
 def test_deletion_removes_all_rows_of_the_tenant_only() -> None:
@@ -79,13 +79,13 @@ def test_deletion_removes_all_rows_of_the_tenant_only() -> None:
     with tenant_scope(world.tenant.id):
         batches = Batch.objects.for_tenant(world.tenant.id).order_by("first_index", "event_count")
         leaves = b"".join(bytes(each.leaves) for each in batches)
-    theirs = rows_of(other.tenant.pk)
+    other_rows = rows_of(other.tenant.pk)
     assert set(rows_of(world.tenant.pk)) == set(tenant_tables())
     long_suspended(world.tenant)
     stone = run("delete", world.tenant.slug, "--yes", world.tenant.name)
     assert stone["state"] == "deleted"
     assert rows_of(world.tenant.pk) == {}
-    assert rows_of(other.tenant.pk) == theirs
+    assert rows_of(other.tenant.pk) == other_rows
     assert not Tenant.objects.filter(pk=world.tenant.pk).exists()
     assert stone["ledger_size"] * 32 <= len(leaves)
     assert stone in run("list", "--deleted")

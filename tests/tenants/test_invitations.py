@@ -41,14 +41,14 @@ def _join(link: str, name: str, password: str = NEW, client: Client | None = Non
 
 def _role(tenant: Tenant, user: User) -> str | None:
     with tenant_scope(tenant.id):
-        found = Membership.objects.filter(tenant=tenant, user=user).first()
-        return found.role if found else None
+        membership = Membership.objects.filter(tenant=tenant, user=user).first()
+        return membership.role if membership else None
 
 
 def _acts(tenant: Tenant) -> list[tuple[str, str]]:
     with tenant_scope(tenant.id):
-        found = Action.objects.filter(tenant=tenant, verb__startswith="member.").order_by("at")
-        return list(found.values_list("verb", "user_name"))
+        actions = Action.objects.filter(tenant=tenant, verb__startswith="member.").order_by("at")
+        return list(actions.values_list("verb", "user_name"))
 
 
 def test_new_person_joins_with_a_private_password(acme: Cast) -> None:

@@ -22,7 +22,7 @@ def _key(*arguments: str) -> str:
     return out.getvalue()
 
 
-def _done(tenant: Tenant) -> list[tuple[str, Any]]:
+def _actions_of(tenant: Tenant) -> list[tuple[str, Any]]:
     with tenant_scope(tenant.pk):
         actions = Action.objects.filter(tenant=tenant, verb__startswith="key.")
         return [(one.verb, one.details) for one in actions.order_by("at")]
@@ -46,7 +46,7 @@ def test_key_is_created_listed_and_revoked_and_changes_are_logged(acme: Cast) ->
     with pytest.raises(KeyRefused) as refused:
         authenticate(text, Scope.READ)
     assert refused.value.code == "revoked_key"
-    assert _done(acme.tenant) == [
+    assert _actions_of(acme.tenant) == [
         ("key.create", {"scopes": ["ingest", "read"]}),
         ("key.revoke", {}),
     ]
@@ -54,14 +54,14 @@ def test_key_is_created_listed_and_revoked_and_changes_are_logged(acme: Cast) ->
 
 def test_key_gets_the_requested_expiry(acme: Cast) -> None:
     soon = (timezone.now() + timedelta(days=3)).isoformat()
-    made = json.loads(
+    document = json.loads(
         _key(
             *("create", acme.tenant.slug, "--name", "x", "--scope", "ingest"),
             *("--expires", soon, "--json"),
         )
     )
-    assert made["expires_at"] == soon
-    assert authenticate(made["key"], Scope.INGEST).key_id == made["key_id"]
+    assert document["expires_at"] == soon
+    assert authenticate(document["key"], Scope.INGEST).key_id == document["key_id"]
 
 
 @pytest.mark.parametrize(
@@ -77,16 +77,16 @@ def test_key_gets_the_requested_expiry(acme: Cast) -> None:
 def test_invalid_options_create_no_key(acme: Cast, more: list[str], reason: str) -> None:
     with pytest.raises(CommandError, match=reason):
         _key("create", acme.tenant.slug, *more)
-    assert _done(acme.tenant) == []
+    assert _actions_of(acme.tenant) == []
 
 
 def test_key_of_another_tenant_cannot_be_revoked(acme: Cast, globex: Cast) -> None:
-    made = json.loads(
+    document = json.loads(
         _key("create", globex.tenant.slug, "--name", "x", "--scope", "read", "--json")
     )
     with pytest.raises(CommandError, match="has no key"):
-        _key("revoke", acme.tenant.slug, made["key_id"])
-    assert authenticate(made["key"], Scope.READ).tenant_id == globex.tenant.id
+        _key("revoke", acme.tenant.slug, document["key_id"])
+    assert authenticate(document["key"], Scope.READ).tenant_id == globex.tenant.id
     with pytest.raises(CommandError, match="unknown tenant"):
         _key("list", "nobody-at-all")
 

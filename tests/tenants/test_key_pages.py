@@ -119,9 +119,9 @@ def test_key_changes_by_an_admin_are_logged(acme: Cast, client: Client) -> None:
         key = ApiKey.objects.get()
     client.post(reverse("key_revoke", args=[key.pk]))
     with tenant_scope(acme.tenant.id):
-        done = list(Action.objects.order_by("at").values_list("verb", "user_name", "subject"))
+        actions = list(Action.objects.order_by("at").values_list("verb", "user_name", "subject"))
     name = acme.admin.username
-    assert done == [("key.create", name, str(key)), ("key.revoke", name, str(key))]
+    assert actions == [("key.create", name, str(key)), ("key.revoke", name, str(key))]
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])

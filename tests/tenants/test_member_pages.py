@@ -87,9 +87,9 @@ def test_member_changes_by_an_admin_are_logged(acme: Cast, client: Client) -> No
     client.post(reverse("member_remove", args=[member.pk]))
     client.post(reverse("member_list"), {"label": "Nina", "role": "viewer"})
     with tenant_scope(acme.tenant.id):
-        done = list(Action.objects.order_by("at").values_list("verb", "subject"))
+        actions = list(Action.objects.order_by("at").values_list("verb", "subject"))
     name = acme.viewer.username
-    assert done == [("member.role", name), ("member.remove", name), ("member.invite", "Nina")]
+    assert actions == [("member.role", name), ("member.remove", name), ("member.invite", "Nina")]
 
 
 def test_member_of_another_tenant_is_not_found(acme: Cast, globex: Cast, client: Client) -> None:

@@ -70,7 +70,7 @@ def test_cookies_and_answers_are_secure_behind_tls(
         "TOOLTRAIL_SECRET_KEY": secrets.token_urlsafe(48),
         **chosen,
     }
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "manage.py", "shell", "--no-imports", "-c", _DEPLOYED],
         cwd=settings.BASE_DIR,
         env=environment,
@@ -78,8 +78,8 @@ def test_cookies_and_answers_are_secure_behind_tls(
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
+    assert completed.returncode == 0, completed.stderr
+    facts = json.loads(completed.stdout)
     assert facts["flags"] == {"SESSION": [True, "Lax"], "CSRF": [True, "Lax"]}
     assert {"Secure", "HttpOnly", "SameSite=Lax"} <= set(facts["theme"].split("; "))
     assert facts["hsts"] == sent

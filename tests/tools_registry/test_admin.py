@@ -234,9 +234,9 @@ def test_anonymous_user_is_redirected_to_the_own_sign_in() -> None:
 
 
 def test_tool_of_another_tenant_is_not_found(acme: Cast, globex: Cast, client: Client) -> None:
-    theirs = _register(globex, name="their secret tool")
-    assert client.get(_change(theirs)).status_code == 404
-    assert client.post(_change(theirs), _typed(notes="x")).status_code == 404
+    foreign = _register(globex, name="their secret tool")
+    assert client.get(_change(foreign)).status_code == 404
+    assert client.post(_change(foreign), _typed(notes="x")).status_code == 404
     missing = reverse("admin:tools_registry_tool_change", args=[uuid.uuid4()])
     assert client.get(missing).status_code == 404
     listed = client.get(reverse("admin:tools_registry_tool_changelist")).content.decode()
@@ -246,14 +246,14 @@ def test_tool_of_another_tenant_is_not_found(acme: Cast, globex: Cast, client: C
 
 
 def test_switcher_decides_which_tools_can_be_edited(acme: Cast, globex: Cast) -> None:
-    theirs = _register(globex)
+    foreign = _register(globex)
     with tenant_scope(globex.tenant.id):
         Membership.objects.create(tenant=globex.tenant, user=acme.editor, role=Role.EDITOR)
     client = _staff(acme.editor)
-    assert client.get(_change(theirs)).status_code == 404
+    assert client.get(_change(foreign)).status_code == 404
     client.post(reverse("tenant_switch"), {"tenant": str(globex.tenant.id)})
     assert client.session[SESSION_TENANT] == str(globex.tenant.id)
-    assert client.get(_change(theirs)).status_code == 200
+    assert client.get(_change(foreign)).status_code == 200
 
 
 def test_tools_cannot_be_deleted(acme: Cast, client: Client) -> None:

@@ -115,11 +115,11 @@ def test_editor_creates_a_tool_and_cannot_delete(page: Page, acme: Cast) -> None
 def test_tool_of_another_tenant_is_invisible_until_switching(
     page: Page, acme: Cast, globex: Cast
 ) -> None:
-    theirs = _register(globex, "their_tool")
+    foreign = _register(globex, "their_tool")
     acme.admin.is_staff = True
     acme.admin.save()
     sign_in(page, acme.admin)
-    response = page.goto(f"/admin/tools_registry/tool/{theirs.pk}/change/")
+    response = page.goto(f"/admin/tools_registry/tool/{foreign.pk}/change/")
     assert response is not None
     assert response.status == 404
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
@@ -133,7 +133,7 @@ def test_tool_of_another_tenant_is_invisible_until_switching(
     page.get_by_title("Switch tenant").click()
     page.get_by_role("button", name=globex.tenant.name).click()
     expect(page.get_by_title("Switch tenant")).to_contain_text(globex.tenant.name)
-    page.goto(f"/admin/tools_registry/tool/{theirs.pk}/change/")
+    page.goto(f"/admin/tools_registry/tool/{foreign.pk}/change/")
     page.get_by_label("Notes").fill("Ask Bob.")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("listitem").filter(has_text="changed successfully")).to_be_visible()

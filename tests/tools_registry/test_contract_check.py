@@ -26,10 +26,10 @@ def check(examples: dict[str, str] | None = None, known: Any = (), **typed: Any)
 
 
 def test_valid_input_becomes_a_contract() -> None:
-    found = check(output_schema="  ", meta='{"team": "sky"}')
-    assert found.problems == []
-    assert found.contract is not None
-    assert (found.contract.output_schema, found.contract.meta) == (None, {"team": "sky"})
+    result = check(output_schema="  ", meta='{"team": "sky"}')
+    assert result.problems == []
+    assert result.contract is not None
+    assert (result.contract.output_schema, result.contract.meta) == (None, {"team": "sky"})
 
 
 @pytest.mark.parametrize(
@@ -51,17 +51,17 @@ def test_valid_input_becomes_a_contract() -> None:
 def test_invalid_input_is_reported_for_its_member(
     typed: dict[str, Any], member: str, expected: str
 ) -> None:
-    found = check(**typed)
-    assert found.contract is None
-    (problem,) = found.problems
+    result = check(**typed)
+    assert result.contract is None
+    (problem,) = result.problems
     assert (problem.member, problem.is_warning) == (member, False)
     assert expected in problem.message
 
 
 def test_metaschema_errors_have_pointers_and_are_limited() -> None:
     schema = {"type": "objekt", "properties": {"a/b": {"minimum": "1"}}, "required": "x"}
-    found = check(output_schema=json.dumps(schema))
-    assert {(each.member, each.pointer) for each in found.problems} == {
+    result = check(output_schema=json.dumps(schema))
+    assert {(each.member, each.pointer) for each in result.problems} == {
         ("output_schema", "/type"),
         ("output_schema", "/properties/a~1b/minimum"),
         ("output_schema", "/required"),
@@ -87,9 +87,9 @@ def test_metaschema_errors_have_pointers_and_are_limited() -> None:
     ],
 )
 def test_unusable_schema_is_rejected_with_one_line(schema: dict[str, Any], expected: str) -> None:
-    found = check(output_schema=json.dumps(schema))
-    assert found.contract is None
-    (problem,) = found.problems
+    result = check(output_schema=json.dumps(schema))
+    assert result.contract is None
+    (problem,) = result.problems
     assert expected in problem.message
     assert 0 < len(problem.message) < 500
     assert "\n" not in problem.message
@@ -99,23 +99,23 @@ def test_existing_schema_unusable_for_guards_is_only_a_warning() -> None:
     lookahead = {"type": "object", "properties": {"mail": {"pattern": "^(?!\\.)"}}}
     text = json.dumps(lookahead)
     assert check(input_schema=text).contract is None
-    found = check(input_schema=text, known=[lookahead])
-    assert found.contract is not None
-    assert [each.is_warning for each in found.problems] == [True]
+    result = check(input_schema=text, known=[lookahead])
+    assert result.contract is not None
+    assert [each.is_warning for each in result.problems] == [True]
 
 
 def test_examples_are_validated_like_by_the_guard() -> None:
     texts = '{"celsius": 1}\n---\n{"kelvin": 1}\n ---- \n{oops\n---\n\n---\n'
-    found = check({"output_schema": texts, "input_schema": "[]"})
-    by_number = {each.number: each for each in found.examples if each.member == "output_schema"}
+    result = check({"output_schema": texts, "input_schema": "[]"})
+    by_number = {each.number: each for each in result.examples if each.member == "output_schema"}
     assert list(by_number) == [1, 2, 3]
     assert by_number[1].fits
     schema = json.loads(TYPED["output_schema"])
     assert list(by_number[2].violations) == validate({"kelvin": 1}, schema).violations
     assert "not valid JSON" in by_number[3].problem
-    (args,) = [each for each in found.examples if each.member == "input_schema"]
+    (args,) = [each for each in result.examples if each.member == "input_schema"]
     assert [each.code for each in args.violations] == ["WRONG_TYPE"]
-    assert found.contract is not None, "examples are no part of the contract"
+    assert result.contract is not None, "examples are no part of the contract"
 
 
 def test_example_without_a_usable_schema_is_not_validated() -> None:
@@ -130,12 +130,12 @@ def test_validation_of_examples_is_bounded_in_work() -> None:
     schema = {"type": "array", "items": {"anyOf": options}}
     dear = json.dumps([{"r299": 1}] * 2_000)
     began = time.thread_time()
-    found = check(
+    result = check(
         {"output_schema": "\n---\n".join([dear] * 20 + ["[1]"])}, output_schema=json.dumps(schema)
     )
     assert time.thread_time() - began < 3  # 0.4 s, of which most is reading
-    assert len(found.examples) == 20
-    expected = {example.problem for example in found.examples if not example.fits}
+    assert len(result.examples) == 20
+    expected = {example.problem for example in result.examples if not example.fits}
     assert expected <= {"too expensive to validate", ""}
     fair = check({"output_schema": '[{"r1": 1}]\n---\n[1]'}, output_schema=json.dumps(schema))
     assert [example.fits for example in fair.examples] == [True, False]

@@ -38,11 +38,11 @@ def test_callers_and_consumers_are_broken_by_opposite_changes(
         ("input_schema", Side.INPUT, for_callers),
         ("output_schema", Side.OUTPUT, for_consumers),
     ):
-        found = diff({member: old}, {member: new})
-        [one] = found.changes
+        compared = diff({member: old}, {member: new})
+        [one] = compared.changes
         assert (one.side, one.verdict) == (side, verdict)
         assert one.reason.endswith(".")
-        assert found.verdict(side) == verdict
+        assert compared.verdict(side) == verdict
 
 
 def test_removing_the_output_schema_breaks_consumers() -> None:
@@ -53,22 +53,22 @@ def test_removing_the_output_schema_breaks_consumers() -> None:
 
 
 def test_flags_and_labels_are_listed_as_compatible() -> None:
-    found = diff({}, {"trusted": True, "description": "Better.", "meta": {"a": 1}})
-    assert [one.change.keyword for one in found.changes] == ["description", "trusted", "meta"]
-    assert {one.verdict for one in found.changes} == {COMPATIBLE}
+    compared = diff({}, {"trusted": True, "description": "Better.", "meta": {"a": 1}})
+    assert [one.change.keyword for one in compared.changes] == ["description", "trusted", "meta"]
+    assert {one.verdict for one in compared.changes} == {COMPATIBLE}
 
 
 def test_breaking_changes_come_first() -> None:
-    found = diff(
+    compared = diff(
         {"input_schema": {"minimum": 1, "maximum": 1}},
         {"input_schema": {"minimum": 0, "maximum": 0}},
     )
-    assert [one.verdict for one in found.changes] == [BREAKING, COMPATIBLE]
+    assert [one.verdict for one in compared.changes] == [BREAKING, COMPATIBLE]
 
 
 def test_raw_diff_covers_the_whole_contract() -> None:
-    found = diff({}, {"trusted": True, "input_schema": {"type": "object"}})
-    assert [(one.pointer, one.kind) for one in found.raw] == [
+    compared = diff({}, {"trusted": True, "input_schema": {"type": "object"}})
+    assert [(one.pointer, one.kind) for one in compared.raw] == [
         ("/input_schema/properties", "remove"),
         ("/trusted", "replace"),
     ]
@@ -89,8 +89,8 @@ def test_raw_diff_covers_the_whole_contract() -> None:
 def test_json_diff_lists_added_removed_and_replaced_values(
     old: Any, new: Any, expected: list[Any]
 ) -> None:
-    found = [(one.pointer, one.kind, one.before, one.after) for one in json_diff(old, new)]
-    assert found == expected
+    entries = [(one.pointer, one.kind, one.before, one.after) for one in json_diff(old, new)]
+    assert entries == expected
 
 
 def test_long_lists_are_compared_item_by_item() -> None:

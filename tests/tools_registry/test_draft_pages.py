@@ -63,9 +63,9 @@ def draft_of(cast: Cast, tool: Tool) -> ToolDraft | None:
 
 
 def field(page: str, name: str) -> str:
-    found = re.search(rf'<textarea[^>]*name="{name}"[^>]*>\n?(.*?)</textarea>', page, re.DOTALL)
-    assert found is not None
-    return unescape(found[1])
+    match = re.search(rf'<textarea[^>]*name="{name}"[^>]*>\n?(.*?)</textarea>', page, re.DOTALL)
+    assert match is not None
+    return unescape(match[1])
 
 
 def test_draft_begins_as_a_copy_of_the_current_version(acme: Cast, tool: Tool) -> None:
@@ -136,8 +136,8 @@ def test_second_save_shows_both_texts_and_overwrites_nothing(acme: Cast, drafted
     page = answer.content.decode()
     assert answer.status_code == 409
     assert field(page, "description") == "The editor's words."
-    theirs = re.findall(r"readonly[^>]*>\n(.*?)</textarea>", page, re.DOTALL)
-    assert [unescape(text) for text in theirs] == ["The admin's <i>words</i>.", "yes"]
+    other_texts = re.findall(r"readonly[^>]*>\n(.*?)</textarea>", page, re.DOTALL)
+    assert [unescape(text) for text in other_texts] == ["The admin's <i>words</i>.", "yes"]
     assert acme.admin.username in page
     draft = draft_of(acme, drafted)
     assert draft is not None

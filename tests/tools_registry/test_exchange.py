@@ -184,8 +184,8 @@ def test_outdated_plan_is_not_applied(acme: Cast) -> None:
     tool = register_tool(acme)
     way = Way(False, Publisher(acme.editor), "Because.")
     with tenant_scope(acme.tenant.id):
-        done = import_tool(acme.tenant, entry.read(), way, expected=preview.fingerprint)
-        assert (done.status, done.problems) == ("refused", [HAS_CHANGED])
+        imported = import_tool(acme.tenant, entry.read(), way, expected=preview.fingerprint)
+        assert (imported.status, imported.problems) == ("refused", [HAS_CHANGED])
         assert ToolVersion.objects.filter(tool=tool).count() == 1
 
 
@@ -360,8 +360,8 @@ def test_api_exports_and_imports(acme: Cast, globex: Cast) -> None:
     preview = post("?as=published&dry_run=true")
     assert (preview["added"], preview["is_dry_run"]) == (3, True)
     assert exported_registry(globex.tenant)["count"] == 0
-    done = post("?as=published&reason=Moved")
-    assert done["tools"] == preview["tools"]
+    imported = post("?as=published&reason=Moved")
+    assert imported["tools"] == preview["tools"]
     assert post("?as=published&reason=Moved")["unchanged"] == 3
     with tenant_scope(globex.tenant.id):
         assert {change.key_id == "" for change in ToolChange.objects.all()} == {False}

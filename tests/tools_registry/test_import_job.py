@@ -112,8 +112,8 @@ def test_statements_per_tool_do_not_grow_with_the_number_of_versions(
     confirm(globex, address)
     with CaptureQueriesContext(connection) as statements:
         run(globex, address)
-    (theirs,) = exported_registry(globex.tenant)["tools"]
-    assert [each["state"] for each in theirs["versions"]] == [
+    (imported_tool,) = exported_registry(globex.tenant)["tools"]
+    assert [each["state"] for each in imported_tool["versions"]] == [
         each["state"] for each in tool["versions"]
     ]
     assert len(statements) < 60
@@ -156,8 +156,8 @@ def test_import_killed_at_any_statement_has_the_same_result(acme: Cast, globex: 
     run_with_kills()
     assert kills > 40
     assert "Added 2" in page(globex, address)
-    theirs = exported_registry(globex.tenant)["tools"]
-    assert [len(one["versions"]) for one in theirs] == [4, 1, 0]
+    imported_tools = exported_registry(globex.tenant)["tools"]
+    assert [len(one["versions"]) for one in imported_tools] == [4, 1, 0]
     with tenant_scope(globex.tenant.id):
         for tool in Tool.objects.all():
             ordinals = ToolChange.objects.filter(tool=tool).values_list("ordinal", flat=True)
@@ -254,9 +254,9 @@ def test_api_answers_a_large_import_with_a_status_url(acme: Cast, globex: Cast) 
     assert (under_way["state"], under_way["progress"], under_way["of"]) == ("importing", 1, 3)
     assert [one["name"] for one in under_way["tools"]] == ["get_weather"]
     run(globex, address)
-    done = api.get(address).json()
-    assert (done["state"], done["added"]) == ("done", 3)
-    assert done["tools"] == preview["tools"]
+    imported = api.get(address).json()
+    assert (imported["state"], imported["added"]) == ("done", 3)
+    assert imported["tools"] == preview["tools"]
     assert without_history(exported_registry(globex.tenant)) == without_history(document)
     answer = api.post("/api/v1/registry", TOOLS, json_type)
     assert api.delete(answer["Location"]).json()["state"] == "cancelled"

@@ -66,8 +66,8 @@ def test_draft_is_saved_published_and_removed(tool: Tool, by: Publisher) -> None
 def test_changes_by_users_keys_and_the_server_are_logged(tool: Tool, by: Publisher) -> None:
     version = publish_version(tool, contract(description="b"), Publisher(key_id="key"))
     states.retire(version, Publisher(), reason="Nobody called it.")
-    done = [(action.verb, action.user_name) for action in Action.objects.order_by("id")]
-    assert done == [
+    actions = [(action.verb, action.user_name) for action in Action.objects.order_by("id")]
+    assert actions == [
         ("tool.create", by.user_name),
         ("tool.publish", by.user_name),
         ("tool.publish", "API key key"),
@@ -80,10 +80,10 @@ def test_changes_saved_by_another_user_are_not_overwritten(
     tool: Tool, by: Publisher, acme: Cast
 ) -> None:
     mine = drafts.create_draft(tool, contract(description="a"), by)
-    theirs = drafts.find_draft(tool)
-    assert theirs is not None
+    draft = drafts.find_draft(tool)
+    assert draft is not None
     admin = Publisher(acme.admin)
-    drafts.save_draft(theirs, contract(description="theirs"), admin, expected_revision=1)
+    drafts.save_draft(draft, contract(description="theirs"), admin, expected_revision=1)
     for transition in (
         lambda: drafts.save_draft(mine, contract(description="mine"), by, expected_revision=1),
         lambda: drafts.publish(mine, by, expected_revision=1, newly_violating=0),
@@ -240,7 +240,7 @@ def test_concurrent_saves_leave_one_stale(acme: Cast, by: Publisher) -> None:
         tool = create_tool(acme.tenant, "get_weather", by)
         drafts.create_draft(tool, contract(), by)
     both_read = threading.Barrier(2)
-    came: list[str] = []
+    outcomes: list[str] = []
 
     def save(text: str) -> None:
         try:
@@ -248,9 +248,9 @@ def test_concurrent_saves_leave_one_stale(acme: Cast, by: Publisher) -> None:
                 draft = ToolDraft.objects.select_related("tool").get()
                 both_read.wait(10)
                 drafts.save_draft(draft, contract(description=text), by, expected_revision=1)
-            came.append(text)
+            outcomes.append(text)
         except drafts.StaleDraftError:
-            came.append("stale")
+            outcomes.append("stale")
         finally:
             connection.close()
 
@@ -259,6 +259,6 @@ def test_concurrent_saves_leave_one_stale(acme: Cast, by: Publisher) -> None:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert sorted(came)[1] == "stale"
+    assert sorted(outcomes)[1] == "stale"
     with tenant_scope(acme.tenant.id):
-        assert ToolDraft.objects.get().description in came
+        assert ToolDraft.objects.get().description in outcomes

@@ -153,11 +153,11 @@ def test_call_version_resolves_by_number_or_digest(acme: Cast, client: Client) -
 
 
 def test_missing_tool_or_version_gets_404(acme: Cast, globex: Cast, client: Client) -> None:
-    theirs = _register(globex)
+    foreign = _register(globex)
     ours = _register(acme, name="ours")
     for path in (
-        reverse("tool_detail", args=[theirs.pk]),
-        reverse("tool_version", args=[theirs.pk, 1]),
+        reverse("tool_detail", args=[foreign.pk]),
+        reverse("tool_version", args=[foreign.pk, 1]),
         reverse("tool_detail", args=[uuid.uuid4()]),
         reverse("tool_version", args=[ours.pk, 2]),
         reverse("tool_version", args=[ours.pk, 10**30]),

@@ -55,8 +55,8 @@ def tools_in(document: Any) -> list[ReadTool]:
     ],
 )
 def test_provider_format_is_detected(document: Any, form: str) -> None:
-    [found] = open_document(json.dumps(document)).forms
-    assert form in found
+    [detected] = open_document(json.dumps(document)).forms
+    assert form in detected
     [tool] = tools_in(document)
     assert (tool.name, tool.problems) == ("f", [])
     assert tool.members is not None

@@ -44,8 +44,8 @@ def test_compatible_change_never_invalidates_a_valid_sample(part: int) -> None:
             was, now = jsonschema_rs.validator_for(old), jsonschema_rs.validator_for(new)
         except ValueError:
             continue
-        done = joined(change.effect for change in compare_schemas(old, new))
-        if done & OTHER == OTHER:
+        combined = joined(change.effect for change in compare_schemas(old, new))
+        if combined & OTHER == OTHER:
             continue
         decided += 1
         for _ in range(SAMPLES):
@@ -56,8 +56,8 @@ def test_compatible_change_never_invalidates_a_valid_sample(part: int) -> None:
             before, after = was.is_valid(value), now.is_valid(value)
             distinguished += before != after
             case = f"seed {seed}: {json.dumps(old)} → {json.dumps(new)}: {json.dumps(value)}"
-            assert not before or after or done & NARROWER, case
-            assert before or not after or done & WIDER, case
+            assert not before or after or combined & NARROWER, case
+            assert before or not after or combined & WIDER, case
     assert decided > CASES / SLICES / 2, "most must be decided, or nothing is tested"
     assert distinguished > 100, "samples must tell schemas apart"
 

@@ -80,12 +80,12 @@ def test_invalid_state_change_does_nothing(acme: Cast) -> None:
 
 
 def test_missing_or_foreign_versions_cannot_be_changed(acme: Cast, globex: Cast) -> None:
-    tool, theirs = register_tool(acme), register_tool(globex)
-    assert change_state(acme.editor, theirs, 1, "retire").status_code == 404
+    tool, foreign = register_tool(acme), register_tool(globex)
+    assert change_state(acme.editor, foreign, 1, "retire").status_code == 404
     assert change_state(acme.editor, tool, 9, "retire").status_code == 404
     assert change_state(acme.editor, tool, 1, "explode").status_code == 404
     assert change_state(acme.viewer, tool, 1, "retire").status_code == 403
-    assert state_of(globex, theirs, 1) == State.PUBLISHED
+    assert state_of(globex, foreign, 1) == State.PUBLISHED
 
 
 def test_edit_buttons_are_hidden_from_viewers_and_auditors(acme: Cast) -> None:
@@ -158,10 +158,12 @@ def test_editor_describes_a_tool_and_invalid_input_changes_nothing(acme: Cast) -
 
 def test_tool_is_created_without_a_version(acme: Cast) -> None:
     client = signed_in(acme.editor)
-    made = client.post(reverse("tool_create"), {"name": "new_one"})
-    page = client.get(made["Location"]).content.decode()
+    created = client.post(reverse("tool_create"), {"name": "new_one"})
+    page = client.get(created["Location"]).content.decode()
     assert "No published version" in page
-    assert client.post(reverse("tool_create"), {"name": "new_one"})["Location"] == made["Location"]
+    assert (
+        client.post(reverse("tool_create"), {"name": "new_one"})["Location"] == created["Location"]
+    )
     for wrong in ("", " ", "a\nb", "x" * 300):
         answer = client.post(reverse("tool_create"), {"name": wrong})
         assert answer["Location"] == reverse("tool_list")
@@ -194,12 +196,12 @@ def test_draft_is_compared_like_a_version(acme: Cast) -> None:
 
 
 def test_missing_or_foreign_versions_are_not_compared(acme: Cast, globex: Cast) -> None:
-    tool, theirs = register_tool(acme), register_tool(globex)
+    tool, foreign = register_tool(acme), register_tool(globex)
     client = signed_in(acme.viewer)
     for wrong in ("9", "9" * 30, "draft", "x", "¹", str(uuid.uuid4())):
         answer = client.get(reverse("tool_diff", args=[tool.pk]), {"from": "1", "to": wrong})
         assert answer.status_code == 404, wrong
-    assert client.get(reverse("tool_diff", args=[theirs.pk])).status_code == 404
+    assert client.get(reverse("tool_diff", args=[foreign.pk])).status_code == 404
 
 
 def test_hostile_schema_text_is_escaped(acme: Cast) -> None:
@@ -219,10 +221,10 @@ def test_diff_api_matches_the_page(acme: Cast) -> None:
     tool = register_tool(acme, input_schema=NARROW, on_collision="replace")
     key = create_key(acme.tenant, "reader", [Scope.READ])[1]
     client = Client(headers={"Authorization": f"Bearer {key}"})
-    found = client.get(f"/api/v1/tools/{tool.pk}/diff?from=1&to=2").json()
-    assert (found["callers"], found["consumers"]) == ("breaking", "compatible")
+    document = client.get(f"/api/v1/tools/{tool.pk}/diff?from=1&to=2").json()
+    assert (document["callers"], document["consumers"]) == ("breaking", "compatible")
     assert {"city", "maxLength"} <= {
-        part for one in found["json_diff"] for part in one["pointer"].split("/")
+        part for one in document["json_diff"] for part in one["pointer"].split("/")
     }
     missing = client.get(f"/api/v1/tools/{tool.pk}/diff?from=1&to=9")
     assert (missing.status_code, missing.json()["code"]) == (404, "not_found")

@@ -144,14 +144,14 @@ def test_socket_is_not_accessible_to_other_local_users(postgres: EmbeddedPostgre
     assert socket.is_socket()
     # The system's Python: that user may not be able to reach this environment's.
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, "-c", code, str(socket)],
         user=nobody.pw_uid,
         group=nobody.pw_gid,
         extra_groups=[],
         check=False,
     )
-    assert done.returncode == 13
+    assert completed.returncode == 13
 
 
 def test_path_too_long_for_a_socket_uses_a_private_folder(folder: Path) -> None:

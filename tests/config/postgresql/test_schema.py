@@ -47,8 +47,8 @@ TOOL_SPAN = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [_SPAN]}]}]}
 @pytest.fixture
 def installation() -> Iterator[Installation]:
     """An installation that nobody has started yet."""
-    with new_installation() as made:
-        yield made
+    with new_installation() as created:
+        yield created
 
 
 def owner_url(installation: Installation) -> str:
@@ -163,9 +163,9 @@ def test_migrations_run_while_senders_continue(installation: Installation) -> No
         until(lambda: senders.answers[200] > 20)
         # The newest of the audit's, taken back and applied again.
         for target in (("audit", "0001"), ()):
-            done = manage("migrate", "--database", "owner", *target, **environment)
-            assert done.returncode == 0, done.stderr
-            assert "0002_later" in done.stdout
+            completed = manage("migrate", "--database", "owner", *target, **environment)
+            assert completed.returncode == 0, completed.stderr
+            assert "0002_later" in completed.stdout
         before = senders.answers[200]
         until(lambda: senders.answers[200] > before + 20)
     assert senders.answers.keys() <= {200, 503}
@@ -204,8 +204,8 @@ def test_command_of_older_code_is_rejected_in_one_line(installation: Installatio
         owner.execute(APPLY, UNKNOWN)
     environment = clean_environment(TOOLTRAIL_VAR=str(installation.var))
     for arguments in (("procrastinate", "worker"), ("reindex",), ("tenant", "list")):
-        done = manage(*arguments, **environment)
-        assert done.returncode != 0
-        assert "does not know: audit.9999" in done.stderr
-        assert done.stderr.count("\n") == 1, done.stderr
+        completed = manage(*arguments, **environment)
+        assert completed.returncode != 0
+        assert "does not know: audit.9999" in completed.stderr
+        assert completed.stderr.count("\n") == 1, completed.stderr
     assert end(process) == 0

@@ -77,7 +77,7 @@ def content(url: str) -> dict[str, tuple[int, str]]:
             "SELECT relname FROM pg_class WHERE relkind = 'r'"
             " AND relnamespace = 'public'::regnamespace ORDER BY 1"
         ).fetchall()
-        found = {}
+        rows = {}
         for (table,) in tables:
             row = connection.execute(
                 sql.SQL(
@@ -86,8 +86,8 @@ def content(url: str) -> dict[str, tuple[int, str]]:
                 ).format(sql.Identifier(table))
             ).fetchone()
             assert row is not None
-            found[table] = row
-        return found
+            rows[table] = row
+        return rows
 
 
 def schema(url: str) -> list[Any]:
@@ -104,8 +104,8 @@ def _in_order(row: tuple[Any, ...]) -> str:
 @pytest.fixture
 def installation() -> Iterator[Installation]:
     """One that nobody has started."""
-    with new_installation() as made:
-        yield made
+    with new_installation() as created:
+        yield created
 
 
 @pytest.fixture
@@ -132,9 +132,9 @@ def test_backups_move_between_external_and_embedded_databases(
     cast: Cast = make_cast("backup")
     send_events(cast.tenant, [event for _ in range(20) for event in make_call()])
     first, second = tmp_path / "first", tmp_path / "second"
-    done = manage("backup", str(first), "--json", **session())
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["size"] == first.stat().st_size
+    completed = manage("backup", str(first), "--json", **session())
+    assert completed.returncode == 0, completed.stderr
+    assert json.loads(completed.stdout)["size"] == first.stat().st_size
     assert stat.S_IMODE(first.stat().st_mode) == 0o600
     source = os.environ["DATABASE_OWNER_URL"]
     expected, shape = content(source), schema(source)
@@ -142,19 +142,19 @@ def test_backups_move_between_external_and_embedded_databases(
 
     # An installation's own, which is made for it, started and stopped again.
     embedded = clean_environment(TOOLTRAIL_VAR=str(installation.var))
-    done = manage("restore", str(first), "--json", **embedded)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["tables"] == len(expected)
+    completed = manage("restore", str(first), "--json", **embedded)
+    assert completed.returncode == 0, completed.stderr
+    assert json.loads(completed.stdout)["tables"] == len(expected)
     assert installation.postgres.running_pid() is None
     again = manage("restore", str(first), **embedded)
     assert again.returncode == 1
     assert "the database is not empty" in again.stderr
-    done = manage("backup", str(second), **embedded)
-    assert done.returncode == 0, done.stderr
+    completed = manage("backup", str(second), **embedded)
+    assert completed.returncode == 0, completed.stderr
 
     _, addresses = target
-    done = manage("restore", str(second), **clean_environment(**addresses))
-    assert done.returncode == 0, done.stderr
+    completed = manage("restore", str(second), **clean_environment(**addresses))
+    assert completed.returncode == 0, completed.stderr
     assert content(addresses["DATABASE_OWNER_URL"]) == expected
     for restored, known in zip(schema(addresses["DATABASE_OWNER_URL"]), shape, strict=True):
         assert restored == known
@@ -179,11 +179,11 @@ def test_backup_and_restore_problems_print_one_line_and_lose_nothing(
     file.write_text("not a dump")
 
     def refusal(*arguments: str, **more: str) -> str:
-        done = manage(*arguments, **environment | more)
-        assert done.returncode == 1
-        assert "Traceback" not in done.stderr
-        assert done.stderr.count("\n") == 1, done.stderr
-        return done.stderr
+        completed = manage(*arguments, **environment | more)
+        assert completed.returncode == 1
+        assert "Traceback" not in completed.stderr
+        assert completed.stderr.count("\n") == 1, completed.stderr
+        return completed.stderr
 
     assert "already exists; use --force" in refusal("backup", str(file))
     assert "has no tables" in refusal("backup", str(file), "--force")
@@ -209,7 +209,7 @@ def test_backup_and_restore_problems_print_one_line_and_lose_nothing(
 
 
 def test_matching_dump_program_is_selected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(on_path: int | None, in_wheel: int | None, server: int) -> str:
+    def selected(on_path: int | None, in_wheel: int | None, server: int) -> str:
         paths = {}
         for name, major in (("path", on_path), ("wheel", in_wheel)):
             if major is not None:
@@ -221,14 +221,14 @@ def test_matching_dump_program_is_selected(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(backup, "_of_wheel", lambda name: paths.get("wheel"))
         return Path(find_program("pg_dump", server)).name
 
-    assert found(16, 18, 16) == "path-16"
-    assert found(16, 18, 17) == "wheel-18"
-    assert found(None, 18, 15) == "wheel-18"
-    assert found(18, None, 18) == "path-18"
+    assert selected(16, 18, 16) == "path-16"
+    assert selected(16, 18, 17) == "wheel-18"
+    assert selected(None, 18, 15) == "wheel-18"
+    assert selected(18, None, 18) == "path-18"
     with pytest.raises(BackupError, match=r"18 or newer must be .*path-16 is version 16"):
-        found(16, None, 18)
+        selected(16, None, 18)
     with pytest.raises(BackupError, match="none found"):
-        found(None, None, 18)
+        selected(None, None, 18)
 
 
 @contextmanager
@@ -258,14 +258,14 @@ def test_embedded_database_18_moves_to_an_older_server(
     embedded = clean_environment(TOOLTRAIL_VAR=str(installation.var))
 
     def ledger(environment: dict[str, str]) -> Any:
-        done = manage("ledger", "status", "--json", **environment)
-        return json.loads(done.stdout)["acme"]
+        completed = manage("ledger", "status", "--json", **environment)
+        return json.loads(completed.stdout)["acme"]
 
     # What is signed later is not in the copy.
     until(lambda: ledger(embedded)["signed"] == 40)
     file = tmp_path / "dump"
-    done = manage("backup", str(file), **embedded)
-    assert done.returncode == 0, done.stderr
+    completed = manage("backup", str(file), **embedded)
+    assert completed.returncode == 0, completed.stderr
     assert end(process) == 0
     with older_postgres(tmp_path) as admin_url:
         with psycopg.connect(admin_url) as connection:
@@ -278,9 +278,9 @@ def test_embedded_database_18_moves_to_an_older_server(
             for variable, role in database.VARIABLES.items()
         }
         own = clean_environment(TOOLTRAIL_VAR=str(installation.var), **addresses)
-        done = manage("restore", str(file), "--json", **own)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["server"] == version
+        completed = manage("restore", str(file), "--json", **own)
+        assert completed.returncode == 0, completed.stderr
+        assert json.loads(completed.stdout)["server"] == version
         checked = manage("reindex", "--check", "--json", **own)
         assert checked.returncode == 0, checked.stderr
         report = json.loads(checked.stdout)["acme"]
@@ -305,11 +305,13 @@ def test_failed_restore_reports_the_postgresql_error(
         connection.execute("SET session_replication_role = replica")
         connection.execute("DELETE FROM tenant")
     file = tmp_path / "dump"
-    done = manage("backup", str(file), **clean_environment(TOOLTRAIL_VAR=str(installation.var)))
-    assert done.returncode == 0, done.stderr
+    completed = manage(
+        "backup", str(file), **clean_environment(TOOLTRAIL_VAR=str(installation.var))
+    )
+    assert completed.returncode == 0, completed.stderr
     assert end(process) == 0
-    done = manage("restore", str(file), **clean_environment(**target[1]))
-    assert done.returncode == 1
-    assert "ERROR:" in done.stderr
-    assert "violates foreign key constraint" in done.stderr
-    assert "recreate it" in done.stderr
+    completed = manage("restore", str(file), **clean_environment(**target[1]))
+    assert completed.returncode == 1
+    assert "ERROR:" in completed.stderr
+    assert "violates foreign key constraint" in completed.stderr
+    assert "recreate it" in completed.stderr

@@ -36,8 +36,8 @@ NOBODY = dict.fromkeys(
 @pytest.fixture
 def installation() -> Iterator[Installation]:
     """An installation that nobody has started yet."""
-    with new_installation() as made:
-        yield made
+    with new_installation() as created:
+        yield created
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
@@ -48,11 +48,11 @@ def test_missing_database_is_reported_in_one_line(
         (NOBODY | {"TOOLTRAIL_VAR": str(tmp_path)}, "refused"),
         ({"TOOLTRAIL_VAR": str(tmp_path / "none")}, "set TOOLTRAIL_VAR to its folder"),
     ):
-        done = manage(*arguments, **environment)
-        assert done.returncode == 1
-        assert done.stdout == ""
-        assert done.stderr.count("\n") == 1, done.stderr
-        assert reason in done.stderr
+        completed = manage(*arguments, **environment)
+        assert completed.returncode == 1
+        assert completed.stdout == ""
+        assert completed.stderr.count("\n") == 1, completed.stderr
+        assert reason in completed.stderr
     assert not (tmp_path / "none").exists()
 
 
@@ -68,12 +68,12 @@ def test_command_starts_and_stops_the_embedded_database(installation: Installati
         (("migrate", "--check", "--database", "owner"), ""),
         (("tenant", "suspend", "acme"), ""),
     ):
-        done = manage(*arguments, TOOLTRAIL_VAR=str(installation.var))
-        assert done.returncode == 0, done.stderr
-        assert message in done.stdout
+        completed = manage(*arguments, TOOLTRAIL_VAR=str(installation.var))
+        assert completed.returncode == 0, completed.stderr
+        assert message in completed.stdout
         assert installation.postgres.running_pid() is None
-    done = manage("tenant", "suspend", "nobody", TOOLTRAIL_VAR=str(installation.var))
-    assert done.returncode == 1
+    completed = manage("tenant", "suspend", "nobody", TOOLTRAIL_VAR=str(installation.var))
+    assert completed.returncode == 1
     assert installation.postgres.running_pid() is None
     assert installation.processes() == []
 

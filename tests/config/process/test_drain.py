@@ -20,8 +20,8 @@ from tests.support.installation_requests import post_events, status_code
 
 @pytest.fixture
 def installation() -> Iterator[Installation]:
-    with new_installation() as made:
-        yield made
+    with new_installation() as created:
+        yield created
 
 
 def test_server_drains_on_sigterm_before_closing(installation: Installation) -> None:

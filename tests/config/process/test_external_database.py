@@ -34,8 +34,8 @@ THROUGH_THE_PROXY = {"Host": "tools.example", "X-Forwarded-Proto": "https"}
 @pytest.fixture
 def installation() -> Iterator[Installation]:
     """An installation that nobody has started yet."""
-    with new_installation() as made:
-        yield made
+    with new_installation() as created:
+        yield created
 
 
 @pytest.fixture
@@ -87,12 +87,12 @@ def test_second_database_keeps_the_passwords_of_the_first(
 ) -> None:
     first = init_database(own_postgres.admin_url, installation.var)
     second = ("database", "init", "--admin-url", own_postgres.admin_url, "--name", "second")
-    done = manage(*second, TOOLTRAIL_VAR=str(installation.var))
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "for the databases tooltrail" in done.stderr
-    assert "--rotate" in done.stderr
-    assert done.stderr.count("\n") == 1
+    completed = manage(*second, TOOLTRAIL_VAR=str(installation.var))
+    assert completed.returncode == 1
+    assert completed.stdout == ""
+    assert "for the databases tooltrail" in completed.stderr
+    assert "--rotate" in completed.stderr
+    assert completed.stderr.count("\n") == 1
 
     kept = init_database(own_postgres.admin_url, installation.var, "--name", "second", **first)
     for variable, address in first.items():
@@ -109,16 +109,16 @@ def test_urls_of_another_server_are_rejected_and_nothing_is_created(
     first = init_database(own_postgres.admin_url, installation.var)
     stale = {name: re.sub(":[^:@]+@", ":stale@", address) for name, address in first.items()}
     second = ("database", "init", "--admin-url", own_postgres.admin_url, "--name", "second")
-    done = manage(*second, TOOLTRAIL_VAR=str(installation.var), **stale)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "DATABASE_URL cannot connect to this server as tooltrail_app" in done.stderr
-    assert done.stderr.count("\n") == 1
+    completed = manage(*second, TOOLTRAIL_VAR=str(installation.var), **stale)
+    assert completed.returncode == 1
+    assert completed.stdout == ""
+    assert "DATABASE_URL cannot connect to this server as tooltrail_app" in completed.stderr
+    assert completed.stderr.count("\n") == 1
     for url in first.values():
         psycopg.connect(url).close()
     with psycopg.connect(own_postgres.admin_url) as connection:
-        made = connection.execute("SELECT FROM pg_database WHERE datname = 'second'").fetchone()
-    assert made is None
+        row = connection.execute("SELECT FROM pg_database WHERE datname = 'second'").fetchone()
+    assert row is None
 
     # Where a password cannot be checked, as with `trust`, none is replaced either.
     database.initialise(
@@ -135,28 +135,28 @@ def test_init_problem_is_reported_in_one_line(tmp_path: Path) -> None:
         ("no address", "missing"),
     ):
         arguments = ("database", "init", "--rotate", "--admin-url", admin_url)
-        done = manage(*arguments, TOOLTRAIL_VAR=str(tmp_path))
-        assert done.returncode != 0
-        assert done.stdout == ""
-        assert reason in done.stderr
-        assert done.stderr.count("\n") == 1
+        completed = manage(*arguments, TOOLTRAIL_VAR=str(tmp_path))
+        assert completed.returncode != 0
+        assert completed.stdout == ""
+        assert reason in completed.stderr
+        assert completed.stderr.count("\n") == 1
 
 
 def test_deployment_check_passes_with_the_documented_variables(tmp_path: Path) -> None:
     check = ("check", "--deploy", "--fail-level", "WARNING")
     environment = {"DATABASE_URL": os.environ["DATABASE_URL"], "TOOLTRAIL_VAR": str(tmp_path)}
-    done = manage(*check, **environment, **DEPLOYED)
-    assert done.returncode == 0, done.stderr
-    assert "no issues" in done.stdout
+    completed = manage(*check, **environment, **DEPLOYED)
+    assert completed.returncode == 0, completed.stderr
+    assert "no issues" in completed.stdout
 
     for name, complaint in {
         "TOOLTRAIL_HTTPS": "security.W008",
         "TOOLTRAIL_SECRET_KEY": "security.W009",
     }.items():
         less = {other: value for other, value in DEPLOYED.items() if other != name}
-        done = manage(*check, **environment, **less)
-        assert done.returncode != 0
-        assert complaint in done.stderr
+        completed = manage(*check, **environment, **less)
+        assert completed.returncode != 0
+        assert complaint in completed.stderr
     assert "security.W018" in manage(*check, **environment, **DEPLOYED, TOOLTRAIL_DEBUG="1").stderr
 
 

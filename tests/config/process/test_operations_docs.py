@@ -27,14 +27,14 @@ def commands_in(text: str) -> list[list[str]]:
     """The arguments of every `manage.py …` in code of a document."""
     code = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     lines = "\n".join(code).replace("\\\n", " ").splitlines() + re.findall(r"`([^`\n]+)`", text)
-    found = []
+    commands = []
     for line in lines:
         called = re.search(r"(?:manage\.py|run --rm tooltrail) +([a-z].*)", line)
         if called:
             words = shlex.split(re.sub(r"\$\([^)]*\)", "x", called[1]), comments=True)
             end = next((at for at, word in enumerate(words) if word in (">", "|", ">>")), None)
-            found.append(words[:end])
-    return found
+            commands.append(words[:end])
+    return commands
 
 
 def parse(arguments: list[str]) -> None:
@@ -55,9 +55,14 @@ def test_documented_commands_can_be_parsed(document: Path) -> None:
 
 
 def test_command_extraction_works() -> None:
-    found = commands_in(OPERATIONS.read_text())
-    assert ["tenant", "suspend", "acme"] in found
-    assert ["database", "init", "--admin-url", "postgresql://postgres:x@postgres/postgres"] in found
+    commands = commands_in(OPERATIONS.read_text())
+    assert ["tenant", "suspend", "acme"] in commands
+    assert [
+        "database",
+        "init",
+        "--admin-url",
+        "postgresql://postgres:x@postgres/postgres",
+    ] in commands
     with pytest.raises(CommandError):
         parse(["tenant", "explode", "acme"])
 

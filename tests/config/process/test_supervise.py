@@ -21,18 +21,18 @@ def supervise(code: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_web_server_that_never_becomes_ready_stops_the_supervisor() -> None:
-    done = supervise("""
+    completed = supervise("""
 supervisor = Supervisor(None)
 supervisor.add(Child("web server", ["/bin/sh", "-c", "exit 3"]))
 print(supervisor.wait_until_ready("127.0.0.1", 1), supervisor.run())
 supervisor.stop()
 """)
-    assert done.stdout == "False 1\n"
-    assert done.stderr == "tooltrail: the web server exited with exit code 3; stopping\n"
+    assert completed.stdout == "False 1\n"
+    assert completed.stderr == "tooltrail: the web server exited with exit code 3; stopping\n"
 
 
 def test_child_ignoring_sigterm_is_killed_with_its_descendants() -> None:
-    done = supervise("""
+    completed = supervise("""
 supervisor = Supervisor(None)
 stubborn = "trap '' TERM; sleep 600 & echo $! >&2; while :; do wait; done"
 for name in ("web server", "worker"):
@@ -47,11 +47,11 @@ while any(map(is_left, everything)) and time.monotonic() < deadline:
     time.sleep(0.01)
 print(list(filter(is_left, everything)))
 """)
-    assert done.stdout == "[]\n"
+    assert completed.stdout == "[]\n"
 
 
 def test_failing_child_is_restarted_with_growing_delay() -> None:
-    done = supervise("""
+    completed = supervise("""
 import config.process.supervise as here
 child = Child("worker", ["true"])
 for lived_s in (60, 60, 60, 0, 0):
@@ -61,7 +61,7 @@ for lived_s in (60, 60, 60, 0, 0):
     child.restart_if_due()
     print(child._restart_delay_s)
 """)
-    assert done.stdout.split() == ["2.0", "4.0", "8.0", "1.0", "1.0"]
-    assert done.stderr.splitlines()[0] == (
+    assert completed.stdout.split() == ["2.0", "4.0", "8.0", "1.0", "1.0"]
+    assert completed.stderr.splitlines()[0] == (
         "tooltrail: the worker exited with exit code 0; restarting it"
     )

@@ -35,8 +35,8 @@ from tests.support.installation_requests import status_code
 @pytest.fixture
 def installation() -> Iterator[Installation]:
     """An installation that nobody has started yet."""
-    with new_installation() as made:
-        yield made
+    with new_installation() as created:
+        yield created
 
 
 @pytest.fixture
@@ -176,14 +176,14 @@ def test_web_processes_hold_only_the_url_of_their_role(installation: Installatio
             assert password not in memory
     until(lambda: owner in _read_proc(worker.pid, "mem"))  # once it has read its settings
     assert not any(kept[role].encode() in _read_proc(demo.pid, "environ") for role in ROLES)
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", _CONNECTIONS],
         env=web[-1].environ(),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert json.loads(done.stdout) == {"default": APP}
+    assert json.loads(completed.stdout) == {"default": APP}
     assert end(process) == 0
 
 

@@ -17,7 +17,7 @@ print(*sorted(sys.modules.keys() - loaded))
 
 def test_web_process_imports_only_its_entry_point() -> None:
     """A fork that imports more needs longer until it serves: 0.6 s with migrations and files."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", _FORK], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout.split() == ["config.wsgi"]
+    assert completed.stdout.split() == ["config.wsgi"]
