@@ -27,9 +27,9 @@ def small_disk(path: Path) -> Iterator[None]:
     path.mkdir(mode=0o711, parents=True)
     options = f"size={SIZE_MIB}m,mode=0711"
     mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
-    done = subprocess.run(mount, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"this host lets us mount no tmpfs: {done.stderr.strip()}")
+    completed = subprocess.run(mount, capture_output=True, text=True)
+    if completed.returncode:
+        pytest.skip(f"this host lets us mount no tmpfs: {completed.stderr.strip()}")
     try:
         yield
     finally:

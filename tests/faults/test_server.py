@@ -69,10 +69,10 @@ def test_sdk_and_otlp_events_are_stored_once_while_web_processes_are_killed(
         trail = Trail(facts["url"], facts["api_key"], spool_dir=tmp_path)
         by_sdk = trail.tool(name="by_sdk")(lambda n: n)
         deadline = time.monotonic() + for_s
-        made = kills = 0
+        sent = kills = 0
         while not by_otlp.done():
-            made += by_sdk(n=1)
-            if made % 30 == 0 and time.monotonic() < deadline:
+            sent += by_sdk(n=1)
+            if sent % 30 == 0 and time.monotonic() < deadline:
                 kills += kill_a_web_process(server)
             time.sleep(0.01)
         assert trail.close(timeout=60)
@@ -80,7 +80,7 @@ def test_sdk_and_otlp_events_are_stored_once_while_web_processes_are_killed(
         with psycopg.connect(url) as connection:
             calls = "SELECT tool_name, count(*) FROM invocation WHERE state = 'ok' GROUP BY 1"
             stored: dict[str, int] = dict(connection.execute(calls).fetchall())
-        assert stored == {"by_sdk": made, "by_otlp": int(by_otlp.result())}
+        assert stored == {"by_sdk": sent, "by_otlp": int(by_otlp.result())}
         assert kills > for_s
         # Each was replaced by the server itself, which was never restarted.
         assert web_server(process.pid) == server

@@ -42,7 +42,7 @@ def test_schemathesis_provokes_no_server_error(live_server: LiveServer, acme: Ca
     key = create_key(acme.tenant, "fuzz", list(Scope))[1]
     with tenant_scope(acme.tenant.id):
         before = Batch.objects.for_tenant(acme.tenant.id).count()
-    done = subprocess.run(
+    completed = subprocess.run(
         [
             *(uv, "run", "--quiet", "--isolated"),
             *("--only-group", "fuzz", "schemathesis", "run"),
@@ -58,8 +58,8 @@ def test_schemathesis_provokes_no_server_error(live_server: LiveServer, acme: Ca
         text=True,
         timeout=600,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    tested = re.search(r"Tested: (\d+)", done.stdout)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    tested = re.search(r"Tested: (\d+)", completed.stdout)
     assert tested is not None
     assert int(tested[1]) >= 20
     with tenant_scope(acme.tenant.id):

@@ -108,32 +108,32 @@ def site() -> Site:
 @pytest.fixture
 def context(browser: Browser, live_server: LiveServer, site: Site) -> Iterator[BrowserContext]:
     """A browser in which the admin is signed in."""
-    made = browser.new_context(base_url=live_server.url)
-    made.set_default_timeout(10_000)
-    sign_in(made.new_page(), site.cast.admin)
-    yield made
-    made.close()
+    created = browser.new_context(base_url=live_server.url)
+    created.set_default_timeout(10_000)
+    sign_in(created.new_page(), site.cast.admin)
+    yield created
+    created.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_reports_no_serious_issues(context: BrowserContext, site: Site, scheme: str) -> None:
     page = context.pages[0]
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    found = {}
+    findings = {}
     for address in site.addresses:
         answer = page.goto(address)
         assert answer is not None
         assert answer.status == 200, address
         for fold in page.locator("main details:not(.menu) > summary").all():
             fold.click()
-        found[address] = accessibility_findings(page)
+        findings[address] = accessibility_findings(page)
     context.clear_cookies()
     with tenant_scope(site.cast.tenant.id):
         _, token = invite(site.cast.tenant, "Nina", Role.EDITOR)
     for address in ("/login", "/nowhere", f"/invitations/{token}"):
         page.goto(address)
-        found[address] = accessibility_findings(page)
-    serious = {address: each for address, each in found.items() if each}
+        findings[address] = accessibility_findings(page)
+    serious = {address: each for address, each in findings.items() if each}
     assert not serious, json.dumps(serious, indent=1)
 
 
@@ -149,10 +149,10 @@ def test_axe_would_report_an_issue(context: BrowserContext, site: Site) -> None:
 def test_first_load_of_every_page_is_small(
     browser: Browser, live_server: LiveServer, site: Site
 ) -> None:
-    made = browser.new_context(base_url=live_server.url)
-    sign_in(made.new_page(), site.cast.admin)
-    cookies = made.cookies()
-    made.close()
+    signed_in_context = browser.new_context(base_url=live_server.url)
+    sign_in(signed_in_context.new_page(), site.cast.admin)
+    cookies = signed_in_context.cookies()
+    signed_in_context.close()
     for address in ("/login", *site.addresses):
         empty = browser.new_context(base_url=live_server.url)
         if address != "/login":

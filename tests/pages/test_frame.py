@@ -123,11 +123,11 @@ def test_vendored_files_are_listed_with_their_licence() -> None:
 def test_page_loads_its_frame_in_one_style_sheet(tmp_path: Path) -> None:
     """Of those in a folder, each line that imports another is what it names, once collected."""
     served = StaticStorage(location=tmp_path)
-    found = {name: (source, name) for finder in get_finders() for name, source in finder.list([])}
-    for name, (source, path) in found.items():
+    files = {name: (source, name) for finder in get_finders() for name, source in finder.list([])}
+    for name, (source, path) in files.items():
         with source.open(path) as file:
             served.save(name, file)
-    problems = [each for *_, each in served.post_process(found) if isinstance(each, Exception)]
+    problems = [each for *_, each in served.post_process(files) if isinstance(each, Exception)]
     frame = (tmp_path / served.stored_name("css/app.css")).read_text()
 
     assert problems == []

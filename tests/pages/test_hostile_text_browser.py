@@ -80,7 +80,7 @@ def addresses(acme: Cast) -> Iterator[list[str]]:
         search = start_search(acme.admin, "needle", parse(""), now + timedelta(minutes=1))
         calls = Invocation.objects.for_tenant(acme.tenant.id).exclude(trace_id="long")
         traces = {call.trace_id for call in calls}
-        found = [
+        pages = [
             *("/traces/", "/traces/long?row=0", "/calls/", "/calls/?live=1", "/calls/open"),
             *("/calls/open?kind=orphan", f"/calls/search/{search.id}", "/inbox/", "/tools/"),
             *(
@@ -106,8 +106,8 @@ def addresses(acme: Cast) -> Iterator[list[str]]:
     run_slice(acme.tenant.id, search.id)
     client = Client()
     client.force_login(acme.admin)
-    found += ["/reports/", f"/reports/{make(client, kind='range', range='24h')}"]
-    yield [address for address in found if client.get(address).status_code != 404]
+    pages += ["/reports/", f"/reports/{make(client, kind='range', range='24h')}"]
+    yield [address for address in pages if client.get(address).status_code != 404]
 
 
 def is_inert(page: Page, address: str) -> None:

@@ -12,12 +12,12 @@ def accessibility_findings(page: Page) -> list[str]:
     """The serious and critical findings of axe-core: rule, element and reason."""
     expect(page.locator(".htmx-request")).to_have_count(0)  # what loads is dimmed meanwhile
     page.evaluate(_AXE)
-    found: list[dict[str, Any]] = page.evaluate(
+    violations: list[dict[str, Any]] = page.evaluate(
         "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
     )
     return [
         f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for one in found
+        for one in violations
         if one["impact"] in {"serious", "critical"}
         for node in one["nodes"]
     ]

@@ -53,8 +53,8 @@ def ensure_playwright() -> None:
 
 def find_chromium() -> str:
     """The path of a Chromium, installed if there is none. Ends the session if it cannot be."""
-    if (found := _installed_chromium()) is not None:
-        return found
+    if (chromium := _installed_chromium()) is not None:
+        return chromium
     if os.geteuid() == 0 and shutil.which("apt-get"):
         _fetch("Chromium", ["apt-get", "update", "-qq"])
         _fetch(
@@ -62,9 +62,9 @@ def find_chromium() -> str:
         )
     else:
         _fetch("Chromium", [sys.executable, "-m", "playwright", "install", "chromium"])
-    if (found := _installed_chromium()) is None:
+    if (chromium := _installed_chromium()) is None:
         pytest.exit("browser tests: Chromium was installed and is not found", returncode=3)
-    return found
+    return chromium
 
 
 def _installed_chromium() -> str | None:
@@ -83,7 +83,7 @@ def _installed_chromium() -> str | None:
 
 def _fetch(what: str, command: list[str]) -> None:
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -92,7 +92,7 @@ def _fetch(what: str, command: list[str]) -> None:
             check=False,
             env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
         )
-        reason = done.stderr.strip().rsplit("\n", 1)[-1] if done.returncode else None
+        reason = completed.stderr.strip().rsplit("\n", 1)[-1] if completed.returncode else None
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = str(error)
     if reason is not None:

@@ -27,14 +27,14 @@ def some_call(rng: random.Random, number: int) -> list[Event]:
             "meta": {"cache_hit": rng.random() < 0.3, "token_usage": usage},
         }
     elif kind == "broken":
-        found = [
+        violations = [
             {"path": f"$.items[{n}]", "code": "WRONG_TYPE", "expected": "a", "received": "b"}
             for n in range(rng.randrange(1, 4))
         ]
         members["guard"] = {
             "strategy": "throw",
             "outcome": rng.choice(("failed", "coerced")),
-            "violations": found,
+            "violations": violations,
         }
     events = make_call(
         invocation_id=str(uuid.UUID(int=rng.getrandbits(128), version=4)),

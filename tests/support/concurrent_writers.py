@@ -55,8 +55,8 @@ def write_at_once(writers: list[tuple[Send, list[Request]]]) -> dict[str, list[A
             connection.close()  # this thread's
 
     with ThreadPoolExecutor(len(writers)) as threads:
-        for done in [threads.submit(write, *writer) for writer in writers]:
-            done.result()
+        for future in [threads.submit(write, *writer) for writer in writers]:
+            future.result()
     return answers
 
 

@@ -25,9 +25,9 @@ def preview_erasure(cast: Cast, query: str = "case:mine") -> Erasure:
 def read_erasure(cast: Cast, pk: UUID) -> Erasure:
     """The erasure as it is stored now."""
     with tenant_scope(cast.tenant.id):
-        found = job.find_erasure(pk)
-    assert found is not None
-    return found
+        erasure = job.find_erasure(pk)
+    assert erasure is not None
+    return erasure
 
 
 def run_erasure(cast: Cast, pk: UUID) -> None:

@@ -31,13 +31,13 @@ class ExpectedCall:
 
 def assert_percentiles(duration_ms: Any, calls: list[ExpectedCall]) -> None:
     """Compare shown percentiles with the exact ones; within 5 %, or both at most 1 ms."""
-    took = sorted(call.end["duration_ms"] for call in calls if call.end is not None)
+    durations = sorted(call.end["duration_ms"] for call in calls if call.end is not None)
     for share in (0.5, 0.95, 0.99):
         shown = duration_ms(share)
-        if not took:
+        if not durations:
             assert shown is None
             continue
-        exact = took[max(0, -(-int(share * 1000) * len(took) // 1000) - 1)]
+        exact = durations[max(0, -(-int(share * 1000) * len(durations) // 1000) - 1)]
         if exact >= 1:
             assert abs(shown - exact) <= 0.05 * exact + 0.002, (share, shown, exact)
         else:

@@ -28,8 +28,8 @@ def undeclared(parsed: Any, path: str = "") -> list[str]:
     more = members.pop("additional_properties")
     if not members:  # an object of whatever members
         return []
-    found = [f"{path}.{name}" for name in more]
-    return found + [
+    paths = [f"{path}.{name}" for name in more]
+    return paths + [
         one for name, member in members.items() for one in undeclared(member, f"{path}.{name}")
     ]
 

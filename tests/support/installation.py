@@ -27,10 +27,10 @@ DEADLINE_S = 120.0
 def until[T](check: Callable[[], T]) -> T:
     """What `look` returns once it is true of something; the test fails if it never is."""
     deadline = time.monotonic() + DEADLINE_S
-    while not (found := check()):
+    while not (result := check()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return found
+    return result
 
 
 def clean_environment(**more: str) -> dict[str, str]:
@@ -87,7 +87,7 @@ class Installation:
 
         Found by their environment: PostgreSQL's and the demo's children have it too.
         """
-        found = []
+        running = []
         for process in psutil.process_iter():
             try:
                 if (
@@ -95,10 +95,10 @@ class Installation:
                     and process.environ().get("TOOLTRAIL_VAR") == str(self.var)
                     and set(words) <= set(process.cmdline())
                 ):
-                    found.append(process)
+                    running.append(process)
             except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
                 continue
-        return found
+        return running
 
 
 def stdout(process: Up) -> IO[str]:
@@ -130,14 +130,14 @@ def new_installation() -> Iterator[Installation]:
     """A new folder; whatever still runs there at the end is killed."""
     folder = Path(tempfile.mkdtemp(prefix="tt-"))
     folder.chmod(0o711)
-    made = Installation((folder / "var").resolve())
+    installation = Installation((folder / "var").resolve())
     try:
-        yield made
+        yield installation
     finally:
-        for started in made.started:  # first, or it starts again what is killed next
+        for started in installation.started:  # first, or it starts again what is killed next
             started.kill()
             started.wait()
             stdout(started).close()
-        for process in made.processes():
+        for process in installation.processes():
             process.kill()
         shutil.rmtree(folder)

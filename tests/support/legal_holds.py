@@ -20,21 +20,21 @@ def set_hold(cast: Cast, **covers: Any) -> LegalHold:
     answer = signed_in(cast.auditor).post(reverse("hold_list"), data)
     assert answer.status_code == 302, answer.content.decode()
     with tenant_scope(cast.tenant.id):
-        found = LegalHold.objects.for_tenant(cast.tenant.id).order_by("-id").first()
-    assert found is not None
-    return found
+        hold = LegalHold.objects.for_tenant(cast.tenant.id).order_by("-id").first()
+    assert hold is not None
+    return hold
 
 
 def event_texts(cast: Cast) -> list[bytes]:
     """The remaining bytes of executors' events, in the order of the log; empty where erased."""
     with tenant_scope(cast.tenant.id):
         batches = Batch.objects.for_tenant(cast.tenant.id).filter(is_own=False)
-        found = []
+        texts = []
         for batch in batches.order_by("first_index"):
             places = [(batch.batch_id, position) for position in range(batch.event_count)]
             events = read_events(cast.tenant.id, places)
-            found += [events[place].raw or b"" for place in places]
-    return found
+            texts += [events[place].raw or b"" for place in places]
+    return texts
 
 
 def missing_in_ledger(cast: Cast) -> list[str]:
@@ -46,6 +46,6 @@ def missing_in_ledger(cast: Cast) -> list[str]:
     while checks.run_slice(cast.tenant.id, one.id):
         pass
     with tenant_scope(cast.tenant.id):
-        found = checks.find_check(one.id)
-    assert found is not None
-    return [each for each in found.findings if "missing" in each]
+        check = checks.find_check(one.id)
+    assert check is not None
+    return [each for each in check.findings if "missing" in each]

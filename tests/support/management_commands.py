@@ -37,8 +37,8 @@ def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[
 def init_database(admin_url: str, var: Path, *options: str, **environment: str) -> dict[str, str]:
     """Run `manage.py database init`; the variables it prints."""
     arguments = ("database", "init", "--admin-url", admin_url, *options)
-    done = manage(*arguments, TOOLTRAIL_VAR=str(var), **environment)
-    assert done.returncode == 0, done.stderr
-    addresses = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    completed = manage(*arguments, TOOLTRAIL_VAR=str(var), **environment)
+    assert completed.returncode == 0, completed.stderr
+    addresses = dict(line.split("=", 1) for line in completed.stdout.splitlines())
     assert addresses.keys() == database.VARIABLES.keys()
     return addresses

@@ -118,7 +118,7 @@ def fixture(name: str, now: datetime) -> bytes:
     if name.endswith(".json"):
         return re.sub(
             rb'("(?:start|end)?[tT]imeUnixNano": *)"(\d+)"',
-            lambda found: b'%b"%d"' % (found[1], int(found[2]) + later),
+            lambda match: b'%b"%d"' % (match[1], int(match[2]) + later),
             body,
         )
     for each in spans:
@@ -147,19 +147,19 @@ class Stored:
 def calls(tenant: Tenant) -> list[Stored]:
     """The tenant's calls, by name and start."""
     with tenant_scope(tenant.id):
-        found = []
+        stored = []
         for row in Invocation.objects.for_tenant(tenant.id).order_by("tool_name", "started_at"):
             assert row.start_batch_id and row.end_batch_id
             places = (row.start_batch_id, row.start_pos or 0), (row.end_batch_id, row.end_pos or 0)
             events = read_events(tenant.id, places)
             start, end = (json.loads(events[place].raw or b"null") for place in places)
-            found.append(Stored(row, start, end))
-        return found
+            stored.append(Stored(row, start, end))
+        return stored
 
 
 def by_name(tenant: Tenant) -> dict[str, Stored]:
     """The tenant's calls by tool, each of which was called once."""
-    found = calls(tenant)
-    named = {call.row.tool_name: call for call in found}
-    assert len(named) == len(found), [call.row.tool_name for call in found]
+    stored = calls(tenant)
+    named = {call.row.tool_name: call for call in stored}
+    assert len(named) == len(stored), [call.row.tool_name for call in stored]
     return named

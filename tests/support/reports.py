@@ -37,11 +37,11 @@ def some_call(rng: random.Random, at: datetime) -> list[Event]:
         error = {"type": rng.choice(("TIMEOUT", "UPSTREAM")), "message": "no"}
         members["output"] |= {"status": "error", "error": error}
     elif chance > 0.8:
-        found = [
+        violations = [
             {"path": f"$.items[{n}].name", "code": "WRONG_TYPE", "expected": "a", "received": "b"}
             for n in range(rng.randrange(1, 4))
         ]
-        members["guard"] = {"strategy": "warn", "outcome": "passed", "violations": found}
+        members["guard"] = {"strategy": "warn", "outcome": "passed", "violations": violations}
     return make_call(
         started_at=at,
         duration_ms=rng.lognormvariate(4, 1),

@@ -59,8 +59,8 @@ def apply_retention(cast: Cast, slices: int = 1_000) -> None:
 def recorded_actions(cast: Cast, verb: str) -> list[dict[str, Any]]:
     """The details of the tenant's actions of one verb, the oldest first."""
     with tenant_scope(cast.tenant.id):
-        found = Action.objects.filter(tenant=cast.tenant, verb=verb).order_by("at")
-        return [{"by": each.user_name, **each.details} for each in found]
+        actions = Action.objects.filter(tenant=cast.tenant, verb=verb).order_by("at")
+        return [{"by": each.user_name, **each.details} for each in actions]
 
 
 def index_agrees_with_log(cast: Cast) -> bool:
@@ -73,27 +73,27 @@ def index_agrees_with_log(cast: Cast) -> bool:
 def rows_until(cast: Cast, day: date) -> dict[str, int]:
     """The number of the tenant's rows up to this day, by table."""
     """Whether the index equals what the log yields when it is read again."""
-    found = {}
+    counts = {}
     with tenant_scope(cast.tenant.id, using="owner"), connections["owner"].cursor() as cursor:
         for table in PARTITIONED_TABLES:
             cursor.execute(
                 f"SELECT count(*) FROM {table} WHERE tenant_id = %s AND started_on <= %s",
                 [cast.tenant.id, day],
             )
-            found[table] = cursor.fetchone()[0]
-    return found
+            counts[table] = cursor.fetchone()[0]
+    return counts
 
 
 @contextmanager
 def partitions_long_ago() -> Iterator[date]:
     """Make partitions for a day two months ago; they are dropped when the block ends."""
     day = timezone.now().date() - 60 * DAY
-    made = [Partition(day, table) for table in PARTITIONED_TABLES]
-    partitions.apply(made)
+    created = [Partition(day, table) for table in PARTITIONED_TABLES]
+    partitions.apply(created)
     INDEX_DAYS.refresh()
     yield day
     with connections["owner"].cursor() as cursor:
-        for partition in made:
+        for partition in created:
             cursor.execute(f"DROP TABLE IF EXISTS {partition.name}")
     INDEX_DAYS.refresh()
 

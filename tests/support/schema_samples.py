@@ -154,8 +154,8 @@ def _some_words(chance: random.Random, depth: int) -> dict[str, Any]:
         lambda: {"properties": {chance.choice(NAMES): {"$ref": "#/$defs/A"}}},
         lambda: {"description": chance.choice(TEXTS)},
     ]
-    made: dict[str, Any] = chance.choice(makers)()
-    return made
+    words: dict[str, Any] = chance.choice(makers)()
+    return words
 
 
 def _tagged(chance: random.Random, tag: str, schema: Any) -> dict[str, Any]:

@@ -78,15 +78,15 @@ class Site:
 
     def tooltrail(self, *arguments: str) -> tuple[int, dict[str, Any]]:
         """Run the `tooltrail` command with `--json`: its exit code, and what it says."""
-        done = subprocess.run(
+        completed = subprocess.run(
             (sys.executable, "-m", "tooltrail", *arguments, "--json"),
             env=self.environment,
             capture_output=True,
             text=True,
             timeout=PATIENCE_SECONDS,
         )
-        assert "Traceback" not in done.stderr, done.stderr
-        return done.returncode, json.loads(done.stdout)
+        assert "Traceback" not in completed.stderr, completed.stderr
+        return completed.returncode, json.loads(completed.stdout)
 
     def drain(self) -> None:
         """Send all that is left on this host under the site's key."""

@@ -55,7 +55,7 @@ def run_framework(script: str, endpoint: str, headers: str) -> str:
         "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
         "OTEL_EXPORTER_OTLP_HEADERS": headers,
     }
-    done = subprocess.run(
+    completed = subprocess.run(
         [frameworks_python(), str(FRAMEWORKS / name), *arguments],
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -64,15 +64,15 @@ def run_framework(script: str, endpoint: str, headers: str) -> str:
         timeout=_TIMEOUT_S,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert "Failed to export" not in done.stderr, done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stderr
+    assert "Failed to export" not in completed.stderr, completed.stderr
+    return completed.stdout
 
 
 def _install(*commands: list[str], is_last_try: bool = False) -> bool:
     for command in commands:
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 command,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -80,7 +80,7 @@ def _install(*commands: list[str], is_last_try: bool = False) -> bool:
                 timeout=_TIMEOUT_S,
                 check=False,
             )
-            reason = done.stderr.strip().rsplit("\n", 1)[-1] if done.returncode else None
+            reason = completed.stderr.strip().rsplit("\n", 1)[-1] if completed.returncode else None
         except (OSError, subprocess.TimeoutExpired) as error:
             reason = str(error)
         if reason is not None and is_last_try:

@@ -10,16 +10,16 @@ from tenants.scope import tenant_scope
 from tests.support.otlp_requests import Stored, by_name, calls
 
 
-def _parents(tenant: Tenant, found: list[Stored]) -> dict[str, str | None]:
+def _parents(tenant: Tenant, stored: list[Stored]) -> dict[str, str | None]:
     """By tool, the tool of the call it was made from, as the timeline shows it."""
     shown = []
     with tenant_scope(tenant.id):
-        for trace_id in {call.row.trace_id for call in found}:
+        for trace_id in {call.row.trace_id for call in stored}:
             detail = trace_detail(trace_id)
             assert detail is not None
             shown += detail.calls
     names: dict[UUID | None, str] = {call.invocation_id: call.tool_name for call in shown}
-    assert len(shown) == len(found)
+    assert len(shown) == len(stored)
     return {call.tool_name: names.get(call.parent_invocation_id) for call in shown}
 
 
@@ -29,19 +29,19 @@ def _failure(call: Stored) -> tuple[str, str, str | None]:
 
 def plain_otel(tenant: Tenant) -> None:
     """tests/support/otlp/frameworks/plain_otel.py"""
-    found = by_name(tenant)
+    stored = by_name(tenant)
 
-    assert found.keys() == {"plan_trip", "get_weather", "book_flight"}
-    assert _parents(tenant, [*found.values()]) == {
+    assert stored.keys() == {"plan_trip", "get_weather", "book_flight"}
+    assert _parents(tenant, [*stored.values()]) == {
         "plan_trip": None,
         "get_weather": "plan_trip",
         "book_flight": None,
     }
-    assert found["get_weather"].start["args"] == {"city": "London"}
-    assert found["get_weather"].output == {"celsius": 22.5}
-    assert (found["plan_trip"].row.state, found["plan_trip"].output) == ("ok", {"days": 3})
-    assert _failure(found["book_flight"]) == ("failed", "timeout", "no such flight")
-    for name, call in found.items():
+    assert stored["get_weather"].start["args"] == {"city": "London"}
+    assert stored["get_weather"].output == {"celsius": 22.5}
+    assert (stored["plan_trip"].row.state, stored["plan_trip"].output) == ("ok", {"days": 3})
+    assert _failure(stored["book_flight"]) == ("failed", "timeout", "no such flight")
+    for name, call in stored.items():
         assert (call.row.tool_call_id, call.row.run_id) == (f"call_{name}", "conversation-7")
         assert call.start["tool_type"] == "function"
         assert call.start["context"] == {
@@ -54,27 +54,27 @@ def plain_otel(tenant: Tenant) -> None:
 
 def pydantic_ai(tenant: Tenant) -> None:
     """tests/support/otlp/frameworks/pydantic_ai_agent.py"""
-    found = by_name(tenant)
+    stored = by_name(tenant)
 
-    assert found.keys() == {"get_weather", "ask_forecaster", "read_sensor", "book_flight"}
-    assert _parents(tenant, [*found.values()]) == {
+    assert stored.keys() == {"get_weather", "ask_forecaster", "read_sensor", "book_flight"}
+    assert _parents(tenant, [*stored.values()]) == {
         "get_weather": None,
         "ask_forecaster": None,
         "read_sensor": "ask_forecaster",
         "book_flight": None,
     }
-    outputs = {name: (call.start["args"], call.output) for name, call in found.items()}
+    outputs = {name: (call.start["args"], call.output) for name, call in stored.items()}
     del outputs["book_flight"]
     assert outputs == {
         "get_weather": ({"city": "a"}, {"celsius": 22.5}),
         "ask_forecaster": ({"question": "a"}, {"read_sensor": 22.5}),
         "read_sensor": ({"station": 0}, 22.5),
     }
-    assert found["book_flight"].start["args"] == {"to": "a"}
-    assert _failure(found["book_flight"]) == ("failed", "RuntimeError", "no such flight")
-    assert found["read_sensor"].start["context"]["agent"] == "forecaster"
-    assert found["get_weather"].start["context"]["agent"] == "assistant"
-    for name, call in found.items():
+    assert stored["book_flight"].start["args"] == {"to": "a"}
+    assert _failure(stored["book_flight"]) == ("failed", "RuntimeError", "no such flight")
+    assert stored["read_sensor"].start["context"]["agent"] == "forecaster"
+    assert stored["get_weather"].start["context"]["agent"] == "assistant"
+    for name, call in stored.items():
         assert call.row.tool_call_id == f"pyd_ai_tool_call_id__{name}"
         assert call.row.run_id == call.start["context"]["conversation"]
         assert call.start["context"]["service"] == "weather"
@@ -82,34 +82,34 @@ def pydantic_ai(tenant: Tenant) -> None:
 
 def langchain(tenant: Tenant) -> None:
     """tests/support/otlp/frameworks/langchain_tools.py"""
-    found = by_name(tenant)
+    stored = by_name(tenant)
 
-    assert found.keys() == {"plan_trip", "get_weather", "book_flight"}
-    assert _parents(tenant, [*found.values()]) == {
+    assert stored.keys() == {"plan_trip", "get_weather", "book_flight"}
+    assert _parents(tenant, [*stored.values()]) == {
         "plan_trip": None,
         "get_weather": "plan_trip",
         "book_flight": None,
     }
-    assert (found["get_weather"].row.state, found["get_weather"].output) == (
+    assert (stored["get_weather"].row.state, stored["get_weather"].output) == (
         "ok",
         {"celsius": 22.5},
     )
-    assert found["plan_trip"].output["data"]["content"] == "London: 22.5"
-    assert {call.start["args"] for call in found.values()} == {"London"}
-    assert _failure(found["book_flight"]) == ("failed", "ValueError", "no such flight")
-    assert {call.row.run_id for call in found.values()} == {"conversation-7"}
+    assert stored["plan_trip"].output["data"]["content"] == "London: 22.5"
+    assert {call.start["args"] for call in stored.values()} == {"London"}
+    assert _failure(stored["book_flight"]) == ("failed", "ValueError", "no such flight")
+    assert {call.row.run_id for call in stored.values()} == {"conversation-7"}
 
 
 def _mcp(tenant: Tenant, args: list[Any]) -> list[Stored]:
-    found = calls(tenant)
+    stored = calls(tenant)
 
-    assert [(call.row.tool_name, *_failure(call)[:2]) for call in found] == [
+    assert [(call.row.tool_name, *_failure(call)[:2]) for call in stored] == [
         ("book_flight", "failed", "tool_error"),
         ("get_weather", "ok", ""),
         ("get_weather", "ok", ""),
     ]
-    assert [call.start["args"] for call in found] == args
-    return found
+    assert [call.start["args"] for call in stored] == args
+    return stored
 
 
 def mcp_in_process(tenant: Tenant) -> None:
@@ -119,11 +119,11 @@ def mcp_in_process(tenant: Tenant) -> None:
 
 def mcp_two_processes(tenant: Tenant) -> None:
     """tests/support/otlp/frameworks/mcp_client_server.py client content"""
-    found = _mcp(tenant, [{"to": "London"}, {"city": "London"}, {"city": "Paris"}])
+    stored = _mcp(tenant, [{"to": "London"}, {"city": "London"}, {"city": "Paris"}])
 
-    assert found[0].row.error_message == "Error executing tool book_flight"
-    assert found[1].output["structuredContent"] == {"celsius": 22.5}
-    for call in found:
+    assert stored[0].row.error_message == "Error executing tool book_flight"
+    assert stored[1].output["structuredContent"] == {"celsius": 22.5}
+    for call in stored:
         kinds = [call.end["otlp"]["span"]["kind"]]
         kinds += [each["kind"] for each in call.end["otlp"]["merged"]]
         assert kinds == [3, 2]  # the client's and the server's
