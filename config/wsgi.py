@@ -7,6 +7,7 @@ import time
 from django.db import DatabaseError, connection
 from django.urls import get_resolver
 
+from audit.intake.balance import balance
 from config.health import why_unfit
 from config.http.application import application as application
 
@@ -32,6 +33,7 @@ def _refuse_if_unfit() -> None:
 
 
 _refuse_if_unfit()
+balance()  # created now, so that a process without senders counts as idle
 # Views are imported before the first request. Without this, the first burst of small requests after
 # a start was rejected within 134 ms, later ones within 45 ms (bench/burst.py).
 _ = get_resolver().url_patterns

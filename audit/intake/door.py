@@ -45,15 +45,14 @@ class IntakeDoor:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
-        self._balance = balance()  # created now, so that a process without senders counts as idle
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path not in (EVENTS, TRACES) or request.method != "POST":
             return self.get_response(request)
         try:
-            with ADMISSION.place(announced(body_stream(request)[1])), self._balance.request():
+            with ADMISSION.place(announced(body_stream(request)[1])), balance().request():
                 response = self.get_response(request)
-            if self._balance.asks_to_move():
+            if balance().asks_to_move():
                 response.headers["Connection"] = "close"
             return response
         except OverloadedError:

@@ -58,7 +58,8 @@ def load() -> None:
     """Import the application, all views and the migrations, so that each web process has them.
 
     A web process is a fork: it serves after 0.1 s instead of 2 to 5 s, and shares this memory.
-    Nothing here may open a connection or start a thread, neither of which a fork can use.
+    Nothing here may open a connection or start a thread, neither of which a fork can use, nor
+    create what each process needs for itself, such as a file with its id.
     """
     if sys.platform == "linux":  # elsewhere system libraries start threads
         multiprocessing.set_start_method("fork")  # Python 3.14 has another default
