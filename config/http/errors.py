@@ -51,7 +51,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         request,
         HTTPStatus.NOT_FOUND,
         "Page not found",
-        "The page does not exist, or you have no access to it. It may belong to another tenant,"
+        "This address does not exist, or you have no access to it. It may belong to another tenant,"
         " or its data may have expired. Check the address.",
     )
 

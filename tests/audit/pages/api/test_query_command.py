@@ -128,7 +128,7 @@ def test_limit_and_all_options_page_through_calls(live_server: LiveServer, acme:
         (("calls", "nope:1"), 1, "nope"),
         (("summary", "--range", "5x"), 1, "range must be minutes"),
         (("call", f"{'0' * 8}-0000-0000-0000-{'0' * 12}"), 1, "Call not found"),
-        (("call", "nonsense"), 1, "nothing"),
+        (("call", "nonsense"), 1, "address does not exist"),
         (("trace", "nobody's"), 1, "Trace not found"),
         (("calls", "--limit", "0"), 2, "--limit"),
         (("nonsense",), 2, "invalid choice"),
