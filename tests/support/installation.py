@@ -25,7 +25,7 @@ DEADLINE_S = 120.0
 
 
 def until[T](check: Callable[[], T]) -> T:
-    """What `look` returns once it is true of something; the test fails if it never is."""
+    """Return the result of `check` once it is true; fail the test if it never is."""
     deadline = time.monotonic() + DEADLINE_S
     while not (result := check()):
         assert time.monotonic() < deadline
