@@ -4,10 +4,11 @@
     uv run bench/in_turns.py now=. "large=.;PG:shared_buffers = 1GB" "bare=.;SQL:DROP INDEX …"
 
 Each variant is a separate process in its folder, with a PostgreSQL of its own and without HTTP. It
-stores requests of 500 events as the view does. The variants take turns in a new random order each
-time, so other work on the machine affects all of them equally. `bench/ingest.py` differs by a fifth
-from run to run; here the same code differs by 1 to 3 %. After the folder, `NAME=value` sets an
-environment variable, `PG:` sets a PostgreSQL setting, and `SQL:` runs a statement as the owner
+runs that folder's own copy of this script and its `.venv`, because modules move between versions.
+It stores requests of 500 events as the view does. The variants take turns in a new random order
+each time, so other work on the machine affects all of them equally. `bench/ingest.py` differs by a
+fifth from run to run; here the same code differs by 1 to 3 %. After the folder, `NAME=value` sets
+an environment variable, `PG:` sets a PostgreSQL setting, and `SQL:` runs a statement as the owner
 before the start. Prints µs per event: CPU time of Python and of PostgreSQL, and wall time.
 """
 
@@ -57,12 +58,12 @@ def started(text: str) -> Variant:
     name, _, rest = text.partition("=")
     folder, *options = rest.split(";")
     plain = [each for each in options if not each.startswith(("PG:", "SQL:"))]
+    root = Path(folder).resolve()
+    command = (root / ".venv/bin/python", root / "bench/in_turns.py", "--store")
     process = subprocess.Popen(
-        [sys.executable, __file__, "--store", *(each for each in options if each not in plain)],
-        cwd=folder,
-        env=os.environ
-        | {"PYTHONPATH": str(Path(folder).resolve())}
-        | dict(each.split("=", 1) for each in plain),
+        [*command, *(each for each in options if each not in plain)],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)} | dict(each.split("=", 1) for each in plain),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
