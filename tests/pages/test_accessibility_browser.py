@@ -38,7 +38,12 @@ from tests.support.pages import signed_in
 from tests.support.reports import make
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
-from tests.support.traces import FAILED_OUTPUT, VIOLATED_GUARD, send_family
+from tests.support.traces import (
+    FAILED_OUTPUT,
+    VIOLATED_GUARD,
+    milliseconds_after_start,
+    send_family,
+)
 from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
@@ -84,12 +89,13 @@ def site() -> Site:
     set_hold(cast, trace_id="orphan")
     erasure = preview_erasure(cast, "state:ok").id
     signed = sign(cast.tenant).signed_size
-    day = (now - timedelta(minutes=1)).date()
+    # The family starts when its module is imported, maybe before midnight.
+    fetched, notified = (milliseconds_after_start(ms).date() for ms in (500, 3_900))
     addresses = [
         *("/traces/", "/traces/?state=ok&trace=none", "/traces/trace-123", "/traces/many?row=60"),
         *("/traces/trace-123?find=nowhere", f"/traces/trace-123?call={ids['get_weather']}"),
         *("/calls/", "/calls/?live=1", "/calls/?q=state:eror+x", "/calls/?q=tool:none"),
-        *(f"/calls/{day}/{ids['fetch_page']}", f"/calls/{day}/{ids['notify']}"),
+        *(f"/calls/{fetched}/{ids['fetch_page']}", f"/calls/{notified}/{ids['notify']}"),
         *("/calls/open", "/calls/open?kind=orphan", "/calls/open?kind=crashed"),
         *(f"/calls/search/{search.id}", "/inbox/", "/inbox/?state=sent"),
         *(f"/inbox/{pk}" for pk in refused),

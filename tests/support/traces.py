@@ -30,11 +30,11 @@ NOW = datetime.now(UTC)
 
 
 def milliseconds_after_start(milliseconds: int) -> datetime:
+    """A moment of the trace, which starts a minute before this module was imported."""
     return NOW - timedelta(minutes=1) + timedelta(milliseconds=milliseconds)
 
 
 def send_family(cast: Cast) -> dict[str, str]:
-    """A moment of the trace, which starts a minute before this module was imported."""
     """Send a root call with a failed, a violating and an open child; the call ids by tool."""
     root = str(uuid.uuid4())
     calls = [
