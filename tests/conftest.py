@@ -41,6 +41,7 @@ sys.dont_write_bytecode = False
 from config.postgresql import database  # noqa: E402  (they read the environment set above)
 from config.postgresql.embedded import EmbeddedPostgres  # noqa: E402
 from tests.support import browser as browsers  # noqa: E402
+from tests.support import sampling  # noqa: E402
 
 _embedded: EmbeddedPostgres | None = None
 
@@ -48,6 +49,11 @@ _embedded: EmbeddedPostgres | None = None
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true", help="the long form of tests/faults: half an hour"
+    )
+    parser.addoption(
+        "--sample",
+        action="store_true",
+        help="only some cases of tests that are marked `generated`, chosen by --randomly-seed",
     )
 
 
@@ -145,14 +151,29 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) else None
 
 
-@pytest.hookimpl(trylast=True)  # after pytest-randomly has shuffled
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests last: Playwright's loop, once running, makes asyncio.run() refuse to start.
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A browser takes seconds to start and pages take a second each."""
+    if _uses_browser(item):
+        item.add_marker(pytest.mark.slow)
 
-    By file, as `--dist loadfile` hands them out.
+
+@pytest.hookimpl(trylast=True)  # after pytest-randomly has shuffled
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sample generated cases if `--sample` was given, and put browser tests last.
+
+    Playwright's loop, once running, makes asyncio.run() refuse to start. They are last by file, as
+    `--dist loadfile` hands them out.
     """
-    late = {item.path for item in items if "browser" in getattr(item, "fixturenames", ())}
+    if config.getoption("sample"):
+        chosen = sampling.choose(items, config.getoption("randomly_seed"))
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
+    late = {item.path for item in items if _uses_browser(item)}
     items.sort(key=lambda item: item.path in late)
+
+
+def _uses_browser(item: pytest.Item) -> bool:
+    return "browser" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")

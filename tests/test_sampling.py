@@ -1,0 +1,47 @@
+"""What `pytest --sample` runs."""
+
+import pytest
+
+from tests.support import sampling
+
+MODULE = """
+import pytest
+
+@pytest.mark.parametrize("route", ["a", "b", "c"])
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.generated({count}, kind="route")
+def test_generated(route, seed):
+    pass
+
+@pytest.mark.parametrize("seed", range(10))
+def test_all(seed):
+    pass
+"""
+
+
+def cases(pytester: pytest.Pytester, count: int) -> list[pytest.Item]:
+    pytester.makeini("[pytest]\nmarkers = generated")
+    items: list[pytest.Item] = pytester.getitems(MODULE.format(count=count))
+    return items
+
+
+def names(items: set[pytest.Item]) -> list[str]:
+    return sorted(item.name for item in items if item.name.startswith("test_generated"))
+
+
+@pytest.mark.parametrize(("count", "kept"), [(1, 3), (3, 3), (12, 12), (100, 30)])
+def test_sample_has_each_kind_once_and_at_most_the_count(
+    pytester: pytest.Pytester, count: int, kept: int
+) -> None:
+    items = cases(pytester, count)
+    chosen = sampling.choose(items, seed=1)
+    assert len(names(chosen)) == kept
+    assert {name.split("-")[-1] for name in names(chosen)} == {"a]", "b]", "c]"}
+    assert {item.name for item in chosen} >= {f"test_all[{n}]" for n in range(10)}
+
+
+def test_sample_depends_on_the_seed_and_not_on_the_order(pytester: pytest.Pytester) -> None:
+    items = cases(pytester, 12)
+    first = names(sampling.choose(items, seed=1))
+    assert names(sampling.choose(items[::-1], seed=1)) == first
+    assert names(sampling.choose(items, seed=2)) != first
