@@ -17,8 +17,8 @@ from genson import SchemaBuilder
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from audit.work.drift.declared import Declared  # noqa: E402
-from audit.work.drift.shape import Fold  # noqa: E402
+from audit.work.drift.declared import Declared
+from audit.work.drift.shape import Fold
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

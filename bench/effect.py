@@ -16,8 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from audit.effect.statistics import compare_percentiles  # noqa: E402
-from audit.index import histogram  # noqa: E402
+from audit.effect.statistics import compare_percentiles
+from audit.index import histogram
 
 VALUES = [histogram.middle_us(n) for n in range(histogram.BUCKET_COUNT)]
 SHAPES: dict[str, Callable[[random.Random], float]] = {

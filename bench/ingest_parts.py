@@ -22,17 +22,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from django.db import connections  # noqa: E402
+from django.db import connections
 
-from audit.events import body  # noqa: E402
-from audit.events.batch_ids import choose_batch_id  # noqa: E402
-from audit.index import indexing, writer  # noqa: E402
-from audit.intake import ingest  # noqa: E402
-from audit.sql.run import Statements  # noqa: E402
-from bench.ingest import make_requests  # noqa: E402
-from bench.instructions import InstructionCounter  # noqa: E402
-from config.postgresql.base import DatabaseWrapper  # noqa: E402
-from tenants import scope  # noqa: E402
+from audit.events import body
+from audit.events.batch_ids import choose_batch_id
+from audit.index import indexing, writer
+from audit.intake import ingest
+from audit.sql.run import Statements
+from bench.ingest import make_requests
+from bench.instructions import InstructionCounter
+from config.postgresql.base import DatabaseWrapper
+from tenants import scope
 
 PARTS: dict[str, list[tuple[Any, str]]] = {
     "inflate": [(body, "inflate")],
@@ -99,7 +99,7 @@ def watch(times: Times) -> None:
         yield
 
     Statements._execute = execute  # type: ignore[method-assign]  # timed
-    setattr(scope, "_pipeline", no_pipeline)  # noqa: B010
+    setattr(scope, "_pipeline", no_pipeline)  # noqa: B010  # mypy forbids the assignment
 
 
 def store(tenant_id: UUID, batch_id: str, sent: bytes) -> int:

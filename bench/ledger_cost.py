@@ -32,8 +32,8 @@ from uuid import UUID
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.ledger import events  # noqa: E402  (found through the path set above)
-from bench.own_database import own_database  # noqa: E402
+from bench.ledger import events
+from bench.own_database import own_database
 
 if TYPE_CHECKING:
     from django.core.handlers.wsgi import WSGIHandler

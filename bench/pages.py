@@ -37,7 +37,7 @@ from uuid import UUID
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.painting import p95, paint  # noqa: E402  (found through the path set above)
+from bench.painting import p95, paint
 
 if TYPE_CHECKING:
     from django.test import Client

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.own_database import own_database  # noqa: E402  (found through the path set above)
-from bench.registry import schema  # noqa: E402
+from bench.own_database import own_database
+from bench.registry import schema
 
 if TYPE_CHECKING:
     from tools_registry.models import ToolImport

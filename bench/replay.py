@@ -25,7 +25,7 @@ from uuid import UUID
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.own_database import own_database  # noqa: E402  (found through the path set above)
+from bench.own_database import own_database
 
 LIMIT = 20_000  # outputs a second
 BATCH = 250  # calls

@@ -120,8 +120,7 @@ def recorded(mode: str, url: str, folder: str) -> tuple[Callable[..., Any], Call
 
     spool = mode.partition("-")[0]
     redact = mode in ("process", "fsync")
-    # A mode's name begins with a spool's name, which mypy cannot know.
-    trail = Trail(url, KEY, spool=spool, spool_dir=folder, redact=redact)  # type: ignore[arg-type]
+    trail = Trail(url, KEY, spool=spool, spool_dir=folder, redact=redact)  # type: ignore[arg-type]  # a mode begins with a spool
     tool = emitting(trail) if mode == "process-emit" else trail.tool(search)
 
     return tool, lambda: None if trail.close(60) else sys.exit("not all events were sent")

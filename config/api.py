@@ -50,8 +50,7 @@ api.add_router("", read_router)
 api.add_router("", reports_router)
 api.add_router("", evidence_router)
 api.add_router("", registry_router)
-# Ninja's type also allows the class, but only instances are raised.
-api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]
+api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]  # instances only
 
 
 @api.exception_handler(OperationalError)

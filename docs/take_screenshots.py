@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
-from tests.support.browser import FLAGS, find_chromium  # noqa: E402  (found through the path set above)
+from tests.support.browser import FLAGS, find_chromium  # noqa: E402  # needs the path set above
 
 Theme = Literal["light", "dark"]
 FAILED = "/traces/?state=failed"

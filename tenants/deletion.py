@@ -123,7 +123,7 @@ def _tables() -> Iterator[str]:
 
 def _count(table: str, tenant_id: UUID) -> int:
     ((count,),) = _execute(
-        f'SELECT count(*) FROM "{table}" WHERE tenant_id = %s',  # noqa: S608  of the catalog
+        f'SELECT count(*) FROM "{table}" WHERE tenant_id = %s',  # noqa: S608  # from the catalog
         [tenant_id],
     )
     return int(count)
@@ -131,7 +131,7 @@ def _count(table: str, tenant_id: UUID) -> int:
 
 def _delete_slice(table: str, tenant_id: UUID) -> int:
     ((count,),) = _execute(
-        f'WITH gone AS (DELETE FROM "{table}" WHERE tenant_id = %s AND ctid = ANY(ARRAY('  # noqa: S608
+        f'WITH gone AS (DELETE FROM "{table}" WHERE tenant_id = %s AND ctid = ANY(ARRAY('  # noqa: S608  # as above
         f'SELECT ctid FROM "{table}" WHERE tenant_id = %s LIMIT %s)) RETURNING 1)'
         " SELECT count(*) FROM gone",
         [tenant_id, tenant_id, _ROWS],

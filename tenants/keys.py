@@ -45,7 +45,7 @@ _KEY = re.compile(
 )
 
 
-class KeyRefused(Exception):  # noqa: N818  the term of the response
+class KeyRefused(Exception):  # noqa: N818  # the term of the response
     """A key was refused; `status` is 401 (not authenticated) or 403 (not permitted)."""
 
     def __init__(self, status: int, code: str, message: str) -> None:

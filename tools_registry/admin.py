@@ -51,7 +51,7 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     class Meta:
         model = Tool
         fields = ("name", "notes")
-        exclude = ("meta",)  # noqa: DJ006 — the tool's own meta: the field here is the contract's
+        exclude = ("meta",)  # noqa: DJ006  # the tool's own meta: the field here is the contract's
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -188,9 +188,12 @@ class ToolAdmin(TenantModelAdmin):
             return redirect("draft_review", obj.pk)
         return super().response_change(request, obj)
 
-    # These two return nothing, although the stubs want a log entry: nothing reads it.
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
+    def log_addition(  # type: ignore[override]  # nothing reads the returned log entry
+        self, request: HttpRequest, obj: Any, message: Any
+    ) -> None:
         """Do nothing: `save_model` has recorded it."""
 
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
+    def log_change(  # type: ignore[override]  # nothing reads the returned log entry
+        self, request: HttpRequest, obj: Any, message: Any
+    ) -> None:
         """Do nothing: `save_model` has recorded it."""

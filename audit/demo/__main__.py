@@ -61,12 +61,12 @@ def main() -> int:
 
 def _calls_on_record() -> int:
     """The server's number of calls in the last 24 h, so that a restart adds no second history."""
-    request = urllib.request.Request(  # noqa: S310  the configured server
+    request = urllib.request.Request(  # noqa: S310  # the configured server
         os.environ["TOOLTRAIL_URL"].rstrip("/") + "/api/v1/summary?range=24h",
         headers={"Authorization": f"Bearer {os.environ['TOOLTRAIL_API_KEY']}"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310  # as above
             return int(json.load(answer)["calls"])
     except (OSError, ValueError, KeyError):
         return 0  # not reached, or the key may not read; the SDK keeps events meanwhile
@@ -77,7 +77,7 @@ def _live_through_history(
 ) -> None:
     """Really execute a day's traces, at `HISTORY_PACE` and with the clock set back."""
     upstream = Upstream(library.documents, HISTORY_PACE)
-    rng = random.Random(_SEED)  # noqa: S311
+    rng = random.Random(_SEED)
     now = datetime.now(UTC)
     # The smaller of two draws makes recent moments more frequent.
     moments = sorted(
@@ -91,7 +91,7 @@ def _live_through_history(
         def live(number: int, at: datetime, seed: int, agents: Agents = agents) -> None:
             if not stop.is_set():
                 with clock.living_at(at, HISTORY_PACE):
-                    agents.run(number, random.Random(seed))  # noqa: S311
+                    agents.run(number, random.Random(seed))
 
         with ThreadPoolExecutor(8) as pool:
             for number, at in enumerate(moments):
@@ -103,7 +103,7 @@ def _live_through_history(
         agents.leave_hanging(len(moments))
     upstream.close()
     trail.flush(timeout=30)
-    print(f"demo: {len(moments)} past traces sent", file=sys.stderr)  # noqa: T201
+    print(f"demo: {len(moments)} past traces sent", file=sys.stderr)  # noqa: T201  # a command's output
 
 
 def _watch_release(trail: Trail, library: Library, release: int, stop: threading.Event) -> None:
@@ -121,7 +121,7 @@ def _trickle(trail: Trail, library: Library, stop: threading.Event) -> None:
     """Run a trace every few seconds, in real time."""
     upstream = Upstream(library.documents, pace=1.0)
     agents = Agents(trail, make_tools(trail, library, upstream))
-    rng = random.Random()  # noqa: S311
+    rng = random.Random()
     while not stop.is_set():
         agents.run(int(time.time()), rng)
         stop.wait(rng.uniform(2, 8))
@@ -130,7 +130,7 @@ def _trickle(trail: Trail, library: Library, stop: threading.Event) -> None:
 def _make_a_process_die(stop: threading.Event) -> None:
     """Start another executor that is killed in the middle of a call: a start without an end."""
     if not stop.is_set():
-        subprocess.run(  # noqa: S603
+        subprocess.run(  # noqa: S603  # this module again
             [sys.executable, "-m", "audit.demo", "--die", f"demo-{int(time.time()):x}"],
             check=False,
             timeout=30,

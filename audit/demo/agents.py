@@ -89,7 +89,7 @@ class Agents:
 
     def _answer_question(self, seed: int) -> Any:
         """Answer a question from the documents."""
-        rng, tools = random.Random(seed), self.tools  # noqa: S311
+        rng, tools = random.Random(seed), self.tools
         question = rng.choice(QUESTIONS)
         with suppress(Exception):
             tools.lookup_term(question.split()[0])
@@ -114,7 +114,7 @@ class Agents:
 
     def _plan_trip(self, seed: int) -> Any:
         """Look at the weather of some cities and say where to go."""
-        rng, tools = random.Random(seed), self.tools  # noqa: S311
+        rng, tools = random.Random(seed), self.tools
         cities = rng.sample(CITIES, 3)
 
         def ask(tool: Callable[..., Any], city: str, odds: float) -> Callable[[], Any]:
@@ -134,7 +134,7 @@ class Agents:
 
     def _nightly_report(self, seed: int) -> Any:
         """Fetch pages, trying again where that helps, and summarise them."""
-        rng, tools = random.Random(seed), self.tools  # noqa: S311
+        rng, tools = random.Random(seed), self.tools
         texts = []
         for page in rng.sample(range(24), 3):
             mood = rng.choices(
@@ -150,7 +150,7 @@ class Agents:
 
     def _triage_ticket(self, seed: int) -> Any:
         """Read up on a ticket; a tangled one makes the agent repeat itself."""
-        rng, tools = random.Random(seed), self.tools  # noqa: S311
+        rng, tools = random.Random(seed), self.tools
         repeats = 5 if rng.random() < 0.25 else 1
         for _ in range(repeats):
             tools.search_docs("error OR failure", 3)
@@ -161,7 +161,7 @@ class Agents:
 
     def _watch_job(self, seed: int) -> Any:
         """Poll a job that does not move."""
-        rng, tools = random.Random(seed), self.tools  # noqa: S311
+        rng, tools = random.Random(seed), self.tools
         job = rng.choice(JOBS)
         states = [tools.poll_job(job)["state"] for _ in range(rng.randrange(3, 8))]
         return {"job": job, "states": states}

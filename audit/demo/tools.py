@@ -220,7 +220,7 @@ def _text_tools(trail: Trail, upstream: Upstream) -> _Tools:
     )
     def calculate(expression: str) -> Any:
         """Evaluate an arithmetic expression in a process of its own."""
-        completed = subprocess.run(  # noqa: S603  the demo's own expressions
+        completed = subprocess.run(  # noqa: S603  # the demo's own expressions
             [sys.executable, "-S", "-I", "-c", _CALCULATION, expression],
             capture_output=True,
             text=True,
@@ -276,7 +276,7 @@ def _people_tools(trail: Trail, upstream: Upstream) -> _Tools:
 def _get(upstream: Upstream, path: str, timeout_ms: int = 2_000) -> bytes:
     """Get a path of the demo's web server. Raises OSError."""
     try:
-        with urllib.request.urlopen(  # noqa: S310  our own loopback server
+        with urllib.request.urlopen(  # noqa: S310  # our own loopback server
             f"{upstream.url}/{path}", timeout=timeout_ms / 1000 / upstream.pace
         ) as answer:
             body: bytes = answer.read()

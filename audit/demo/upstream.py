@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         address = urlsplit(self.path)
         options = {name: values[0] for name, values in parse_qs(address.query).items()}
-        seed = random.Random(self.path)  # noqa: S311  the same request takes the same time
+        seed = random.Random(self.path)  # the same request takes the same time
         self.upstream.sleep(seed.lognormvariate(4.6, 0.5))
         kind, _, name = address.path.strip("/").partition("/")
         match kind:
@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, document.read_bytes(), "text/plain; charset=utf-8", {})
 
     def _weather(self, options: dict[str, str]) -> None:
-        seed = random.Random(options["city"])  # noqa: S311
+        seed = random.Random(options["city"])
         report: Weather = {
             "city": options["city"],
             "station": f"EG{seed.randrange(10, 99)}",

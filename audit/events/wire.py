@@ -66,7 +66,7 @@ class FoundViolation(msgspec.Struct, gc=False):
     received: str = ""
     message: str = ""
     llm_message: str = ""
-    llmMessage: str = ""  # noqa: N815  the same member's other name
+    llmMessage: str = ""  # noqa: N815  # the same member's other name
 
 
 class GuardReport(msgspec.Struct, gc=False):

@@ -42,7 +42,7 @@ def _with_retries[T](run: Callable[[], T]) -> T:
         except OperationalError as error:
             if _state(error) not in _SERIALIZATION_STATES or attempt == _ATTEMPTS:
                 raise
-            time.sleep(random.uniform(0, _RETRY_SECONDS * attempt))  # noqa: S311
+            time.sleep(random.uniform(0, _RETRY_SECONDS * attempt))  # noqa: S311  # protects nothing
         except IntegrityError as error:
             if _state(error) == _KNOWN_STATE:
                 continue  # a batch id or a call was already stored; the next attempt sees it

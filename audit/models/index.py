@@ -70,11 +70,11 @@ class RejectedEvent(models.Model):
     message = models.TextField()
     raw = models.BinaryField()
     raw_length = models.IntegerField()
-    resolution = models.TextField(null=True, choices=Resolution)  # noqa: DJ001  None: open
+    resolution = models.TextField(null=True, choices=Resolution)  # None: open
     resolved_at = models.DateTimeField(null=True)
     resolved_by_id = models.BigIntegerField(null=True)
-    resolved_by_name = models.TextField(null=True)  # noqa: DJ001
-    discard_reason = models.TextField(null=True)  # noqa: DJ001
+    resolved_by_name = models.TextField(null=True)
+    discard_reason = models.TextField(null=True)
     redrive_batch_id = models.UUIDField(null=True)
     redrive_edited = models.BooleanField(null=True)
 
@@ -151,33 +151,33 @@ class Invocation(models.Model):
     trace_id = models.TextField()
     parent_invocation_id = models.UUIDField(null=True)
     call_id = models.TextField()
-    tool_call_id = models.TextField(null=True)  # noqa: DJ001  absent is not empty
+    tool_call_id = models.TextField(null=True)  # absent is not empty
     error_type = models.TextField()
-    error_code = models.TextField(null=True)  # noqa: DJ001
-    error_message = models.TextField(null=True)  # noqa: DJ001
+    error_code = models.TextField(null=True)
+    error_message = models.TextField(null=True)
     upstream_status = models.IntegerField(null=True)
     retry_after_ms = models.BigIntegerField(null=True)
     attempt = models.IntegerField(null=True)
-    guard_strategy = models.TextField(null=True)  # noqa: DJ001
-    guard_outcome = models.TextField(null=True)  # noqa: DJ001
+    guard_strategy = models.TextField(null=True)
+    guard_outcome = models.TextField(null=True)
     violation_count = models.IntegerField()
     prompt_tokens = models.BigIntegerField()
     completion_tokens = models.BigIntegerField()
     cache_hit = models.BooleanField(null=True)
-    turn_id = models.TextField(null=True)  # noqa: DJ001
-    run_id = models.TextField(null=True)  # noqa: DJ001
-    ingestion_run_id = models.TextField(null=True)  # noqa: DJ001
-    workflow_id = models.TextField(null=True)  # noqa: DJ001
-    collection_id = models.TextField(null=True)  # noqa: DJ001
-    document_id = models.TextField(null=True)  # noqa: DJ001
-    document_version_id = models.TextField(null=True)  # noqa: DJ001
-    case_id = models.TextField(null=True)  # noqa: DJ001
-    idempotency_key = models.TextField(null=True)  # noqa: DJ001
+    turn_id = models.TextField(null=True)
+    run_id = models.TextField(null=True)
+    ingestion_run_id = models.TextField(null=True)
+    workflow_id = models.TextField(null=True)
+    collection_id = models.TextField(null=True)
+    document_id = models.TextField(null=True)
+    document_version_id = models.TextField(null=True)
+    case_id = models.TextField(null=True)
+    idempotency_key = models.TextField(null=True)
     timeouts_ms = models.BigIntegerField(null=True)
     budget_tokens = models.BigIntegerField(null=True)
-    locale = models.TextField(null=True)  # noqa: DJ001
-    safety_mode = models.TextField(null=True)  # noqa: DJ001
-    producer_id = models.TextField(null=True)  # noqa: DJ001
+    locale = models.TextField(null=True)
+    safety_mode = models.TextField(null=True)
+    producer_id = models.TextField(null=True)
     start_batch_id = models.UUIDField(null=True)
     start_pos = models.IntegerField(null=True)
     end_batch_id = models.UUIDField(null=True)
@@ -235,7 +235,7 @@ class Trace(models.Model):
     first_started_at = models.DateTimeField()
     last_at = models.DateTimeField()
     first_tool_name = models.TextField()
-    run_id = models.TextField(null=True)  # noqa: DJ001
+    run_id = models.TextField(null=True)
     started_count = models.BigIntegerField()
     completed_count = models.BigIntegerField()
     failed_count = models.BigIntegerField()

@@ -13,9 +13,9 @@ class LegalHold(models.Model):
     id = models.UUIDField()
     name = models.TextField()
     reason = models.TextField()
-    trace_id = models.TextField(null=True)  # noqa: DJ001
-    case_id = models.TextField(null=True)  # noqa: DJ001
-    tool_name = models.TextField(null=True)  # noqa: DJ001
+    trace_id = models.TextField(null=True)
+    case_id = models.TextField(null=True)
+    tool_name = models.TextField(null=True)
     since = models.DateTimeField(null=True)
     """First start time of a call; `until` is exclusive."""
     until = models.DateTimeField(null=True)
@@ -23,8 +23,8 @@ class LegalHold(models.Model):
     set_by = models.TextField()
     released_at = models.DateTimeField(null=True)
     """None while the hold is in force."""
-    released_by = models.TextField(null=True)  # noqa: DJ001
-    release_reason = models.TextField(null=True)  # noqa: DJ001
+    released_by = models.TextField(null=True)
+    release_reason = models.TextField(null=True)
 
     objects = TenantQuerySet["LegalHold"].as_manager()
 
@@ -91,9 +91,9 @@ class Erasure(models.Model):
     event_count = models.BigIntegerField(default=0)
     byte_count = models.BigIntegerField(default=0)
     line_count = models.BigIntegerField(default=0)
-    reason = models.TextField(null=True)  # noqa: DJ001
+    reason = models.TextField(null=True)
     confirmed_at = models.DateTimeField(null=True)
-    confirmed_by = models.TextField(null=True)  # noqa: DJ001
+    confirmed_by = models.TextField(null=True)
     erased_calls = models.BigIntegerField(default=0)
     erased_events = models.BigIntegerField(default=0)
     erased_bytes = models.BigIntegerField(default=0)

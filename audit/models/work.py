@@ -69,7 +69,7 @@ class Replay(models.Model):
     draft_revision = models.IntegerField()
     base_number = models.IntegerField(null=True)
     input_schema = models.TextField()
-    output_schema = models.TextField(null=True)  # noqa: DJ001  None: outputs are not checked
+    output_schema = models.TextField(null=True)  # None: outputs are not checked
     since = models.DateTimeField()
     until = models.DateTimeField()
     call_limit = models.IntegerField()

@@ -5,7 +5,7 @@ Pure. It turns figures into values for the template.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from audit.queries.over_time import Figures, OverTime, ToolFigures
 from audit.show import figures
@@ -114,18 +114,35 @@ def tiles(range_figures: OverTime, *, is_comparable: bool) -> list[Tile]:
             course=[part.duration_ms(0.95) for part in parts],
             note_change=slower(now, before, 0.99),
         ),
-        Tile(
-            name="Tokens",
-            value=figures.short_count(now.tokens),
-            query=f"{within} tokens:>0",
-            note=f"{figures.short_count(now.prompt_tokens)} ▸"
-            f" {figures.short_count(now.completion_tokens)}",
-            note_query="",
-            change=relative(now.tokens, before.tokens, "count"),
-            tone="accent",
-            course=[part.tokens for part in parts],
-        ),
+        tokens_tile(now, before, parts, within),
     ]
+
+
+class UsesTokens(Protocol):
+    """Figures that count tokens."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def tokens(self) -> int: ...
+
+
+def tokens_tile(
+    now: UsesTokens, before: UsesTokens, parts: Sequence[UsesTokens], within: str
+) -> Tile:
+    """The tokens of a range, compared with the range before. `within` is the range's query."""
+    return Tile(
+        name="Tokens",
+        value=figures.short_count(now.tokens),
+        query=f"{within} tokens:>0",
+        note=f"{figures.short_count(now.prompt_tokens)} ▸"
+        f" {figures.short_count(now.completion_tokens)}",
+        note_query="",
+        change=relative(now.tokens, before.tokens, "count"),
+        tone="accent",
+        course=[part.tokens for part in parts],
+    )
 
 
 def charts(range_figures: OverTime) -> dict[str, Chart]:

@@ -40,13 +40,13 @@ def table_rows(chart: Chart) -> SafeString:
             for text, query in values
         )
         rows.append(f'<tr><th scope="row">{escape(slot.name)}</th>{"".join(cells)}</tr>\n')
-    return mark_safe("".join(rows))  # noqa: S308  addresses are quoted, all else escaped
+    return mark_safe("".join(rows))  # noqa: S308  # addresses are quoted, all else escaped
 
 
 @register.filter
 def span_bar(span: Span) -> SafeString:
     """A bar from the median to the 99th percentile, on a scale that is 120 wide."""
-    return mark_safe(  # noqa: S308  numbers
+    return mark_safe(  # noqa: S308  # only numbers
         '<svg viewBox="0 0 120 14" width="120" height="14" aria-hidden="true">'
         f'<rect class="span-line" x="{span.p50:.1f}" y="6" width="{span.length:.1f}" height="2"/>'
         f'<circle class="span-p50" cx="{span.p50:.1f}" cy="7" r="3"/>'

@@ -1,6 +1,6 @@
 """Migration operations: run an SQL file, and permit older code to keep running."""
 
-import inspect
+import sys
 from pathlib import Path
 
 from django.db.migrations.operations import RunSQL
@@ -15,8 +15,7 @@ class RunSQLFile(RunSQL):
     """
 
     def __init__(self, name: str) -> None:
-        caller = inspect.currentframe().f_back  # type: ignore[union-attr]  # CPython has frames
-        folder = Path(inspect.getfile(caller)).parent  # type: ignore[arg-type]
+        folder = Path(sys._getframe(1).f_code.co_filename).parent  # of the migration that calls
         down = folder / f"{name}.down.sql"
         super().__init__(
             (folder / f"{name}.sql").read_text(),

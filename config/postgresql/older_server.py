@@ -34,13 +34,13 @@ def fill(
     psql = str(Path(pg_restore).with_name("psql"))
     options = ["--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1"]
     with (
-        subprocess.Popen(  # noqa: S603  PostgreSQL's own
+        subprocess.Popen(  # noqa: S603  # PostgreSQL's own
             [pg_restore, "--no-owner", "--file=-", str(file)],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as reader,
-        subprocess.Popen(  # noqa: S603  PostgreSQL's own
+        subprocess.Popen(  # noqa: S603  # PostgreSQL's own
             [psql, *options, f"--dbname={address}"],
             env=environment,
             stdin=subprocess.PIPE,

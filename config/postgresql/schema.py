@@ -139,7 +139,7 @@ def watch(stop: Callable[[str], None], every_s: float = 5.0) -> None:
             except SchemaError as error:
                 stop(str(error))
                 return
-            except Exception:  # noqa: S112  others report an unreachable database
+            except Exception:  # noqa: S112  # others report an unreachable database
                 continue
             finally:
                 connections.close_all()

@@ -38,7 +38,7 @@ class Runner:
         self, command: list[str], cwd: Path, env: dict[str, str]
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end. Raises OSError if it cannot be started."""
-        return subprocess.run(  # noqa: S603  PostgreSQL's own programs
+        return subprocess.run(  # noqa: S603  # PostgreSQL's own programs
             command,
             cwd=cwd,
             env=env,
@@ -96,7 +96,7 @@ def _namespace_entrance() -> Callable[[], None] | None:
         Path("/proc/self/gid_map").write_text(f"{shown.pw_gid} 0 1")
 
     try:
-        subprocess.run(["true"], check=True, preexec_fn=enter)  # noqa: S607
+        subprocess.run(["true"], check=True, preexec_fn=enter)  # noqa: S607  # any `true` will do
     except (OSError, subprocess.SubprocessError):
         return None
     return enter
@@ -115,7 +115,7 @@ def _system_user() -> pwd.struct_passwd:
             " create one, run as an ordinary user, or set DATABASE_URL"
         )
     name = SYSTEM_USERS[0]
-    completed = subprocess.run(  # noqa: S603
+    completed = subprocess.run(  # noqa: S603  # only constants
         [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name],
         capture_output=True,
         text=True,
@@ -129,8 +129,8 @@ def _system_user() -> pwd.struct_passwd:
 def _check_reach(account: pwd.struct_passwd, path: Path) -> None:
     # Test each folder as that user, so that the message names the one that cannot be entered.
     for folder in (*reversed(path.parents), path):
-        reached = subprocess.run(  # noqa: S603
-            ["test", "-x", str(folder)],  # noqa: S607
+        reached = subprocess.run(  # noqa: S603  # no shell reads the path
+            ["test", "-x", str(folder)],  # noqa: S607  # root's own PATH
             check=False,
             user=account.pw_uid,
             group=account.pw_gid,

@@ -157,7 +157,7 @@ def _programs(name: str, server: int) -> list[tuple[int, str]]:
     for path in (shutil.which(name), _of_wheel(name)):
         if path is None:
             continue
-        shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+        shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603  # PostgreSQL's own
         if version := _VERSION.search(shown.stdout):
             majors[path] = int(version[1])
     fitting = {path: major for path, major in majors.items() if major >= server}
@@ -176,7 +176,7 @@ def _reader(file: Path, server: int) -> tuple[str, int, str]:
     """
     refusal = ""
     for major, program in _programs("pg_restore", server):
-        listed = subprocess.run(  # noqa: S603  PostgreSQL's own
+        listed = subprocess.run(  # noqa: S603  # PostgreSQL's own
             [program, "--list", str(file)], capture_output=True, text=True, check=False
         )
         if listed.returncode == 0 and _DUMPED_FROM.search(listed.stdout):
@@ -254,7 +254,7 @@ def _run(
     done = 0
     last_lines: list[str] = []
     errors: list[str] = []
-    with subprocess.Popen(  # noqa: S603  PostgreSQL's own
+    with subprocess.Popen(  # noqa: S603  # PostgreSQL's own
         [
             program,
             "--verbose",

@@ -102,7 +102,7 @@ class Child:
         """Start it. Its output goes to stderr, because stdout is for the announcement."""
         self._started_at = time.monotonic()
         self._restart_at = None
-        self._process = subprocess.Popen(  # noqa: S603  our own commands
+        self._process = subprocess.Popen(  # noqa: S603  # our own commands
             self.command,
             cwd=BASE_DIR,
             env=self.environment,
@@ -175,7 +175,7 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # only wakes us
         # `config.process.up` blocked them until now. No child may inherit the blocked signals.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-        self._guardian = subprocess.Popen(  # noqa: S603  our own six lines
+        self._guardian = subprocess.Popen(  # noqa: S603  # our own six lines
             ["/bin/sh", "-c", _GUARDIAN],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -315,7 +315,7 @@ def _reason(code: int) -> str:
 
 
 def _reachable(host: str) -> str:
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # compared, not bound
 
 
 def _print(line: str) -> None:

@@ -94,7 +94,7 @@ def run(options: Options) -> NoReturn:
         "--new": is_new,
     }
     sys.stderr.flush()
-    os.execv(  # noqa: S606  ourselves
+    os.execv(  # noqa: S606  # this command again
         sys.executable,
         [
             *(sys.executable, "-m", "config.process.supervise", "--lock", str(held)),

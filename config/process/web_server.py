@@ -46,7 +46,7 @@ class WebServer(MPServer):
                 self.interrupt_children.pop(0)
                 self._respawn_workers([index], spawn_target, target_loader)
             if self.reload_signal:
-                self._reload(spawn_target, target_loader)  # type: ignore[no-untyped-call]
+                self._reload(spawn_target, target_loader)  # type: ignore[no-untyped-call]  # granian's has no types
 
 
 def cannot_start(exit_code: int | None, lived_s: float) -> bool:

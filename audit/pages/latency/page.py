@@ -20,7 +20,7 @@ from audit.show.charts import (
     time_slots,
     value_text,
 )
-from audit.show.tiles import Tile, relative
+from audit.show.tiles import Tile, relative, tokens_tile
 
 ORDERS = ("p50", "p90", "p95", "p99", "calls", "tokens", "cache")
 """Columns that the table can be sorted by, in descending order."""
@@ -109,17 +109,6 @@ def tiles(range_figures: Latency, *, is_comparable: bool) -> list[Tile]:
                 course=[part.duration_ms(share) for part in parts],
             )
         )
-    tokens = Tile(
-        name="Tokens",
-        value=figures.short_count(now.tokens),
-        query=f"{within} tokens:>0",
-        note=f"{figures.short_count(now.prompt_tokens)} ▸"
-        f" {figures.short_count(now.completion_tokens)}",
-        note_query="",
-        change=relative(now.tokens, before.tokens, "count"),
-        tone="accent",
-        course=[part.tokens for part in parts],
-    )
     cache = Tile(
         name="Cache hit rate",
         value=figures.share(now.cache_share),
@@ -130,7 +119,7 @@ def tiles(range_figures: Latency, *, is_comparable: bool) -> list[Tile]:
         tone="ok",
         course=[part.cache_share for part in parts],
     )
-    return [*duration_tiles, tokens, cache]
+    return [*duration_tiles, tokens_tile(now, before, parts, within), cache]
 
 
 def charts(range_figures: Latency) -> dict[str, Chart]:

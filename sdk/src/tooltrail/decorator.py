@@ -57,7 +57,7 @@ def wrap(
     `begin` starts recording a call. If it raises, the tool does not run.
     """
     if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
-        getattr(fn, "__call__", None)  # noqa: B004 — an object whose `__call__` is async
+        getattr(fn, "__call__", None)  # noqa: B004  # an object whose `__call__` is async
     ):
 
         @wraps(fn)

@@ -194,7 +194,7 @@ class Call:
         """Stop being the parent of the calls made from here on."""
         token, self._token = self._token, None
         if token is not None:
-            try:  # noqa: SIM105 — suppress() takes a quarter of a microsecond
+            try:  # noqa: SIM105  # suppress() takes a quarter of a microsecond
                 leave_scope(token)
             except ValueError:  # the call ended in another task than it started in
                 pass

@@ -208,7 +208,7 @@ class Redactor:
                     return False
             return True
         if kind is list or kind is tuple:
-            for member in value:  # noqa: SIM110 — all() over a generator takes twice as long
+            for member in value:  # noqa: SIM110  # all() over a generator takes twice as long
                 if not self._is_clean(member, depth - 1):
                     return False
             return True

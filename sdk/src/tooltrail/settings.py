@@ -69,7 +69,7 @@ class Settings:
         "`process`: events are on file before the call continues and survive a killed process. "
         "`fsync`: they also survive a power cut. `memory`: they survive nothing.",
     )
-    spool_dir: Path | None = _option(  # noqa: RUF009 — makes a field, as the others do
+    spool_dir: Path | None = _option(  # noqa: RUF009  # makes a field, as the others do
         "TOOLTRAIL_SPOOL_DIR",
         _path,
         None,

@@ -159,7 +159,7 @@ class Shipper:
         """Do housekeeping if it is due, then send what is due. False if the server failed."""
         now = time.monotonic()
         if now >= self._next_housekeeping_at:
-            jitter = random.uniform(0.8, 1.2)  # noqa: S311 — spreads load, protects nothing
+            jitter = random.uniform(0.8, 1.2)  # noqa: S311  # spreads load, protects nothing
             self._next_housekeeping_at = now + KEEP_HOUSE_SECONDS * jitter
             self._spool.declare()
             self._spool.adopt()
@@ -234,7 +234,7 @@ class Shipper:
             self._warn(f"the server rejected a batch ({status}); it was moved to rejected/")
             return self._park(batch, f"{status} {answer.document.get('detail', '')}".strip())
         if answer.retry_after is not None:
-            self._allowed_at = time.monotonic() + answer.retry_after * random.uniform(1.0, 1.2)  # noqa: S311
+            self._allowed_at = time.monotonic() + answer.retry_after * random.uniform(1.0, 1.2)  # noqa: S311  # spreads load
         return self._failed(f"the server returned {status}")
 
     def _acknowledged(self, batch: Batch, lines: list[bytes], answer: Answer) -> None:
@@ -287,7 +287,7 @@ class Shipper:
         self._warn(message)
         ceiling = min(BACKOFF_MAX_SECONDS, 2.0**self._failures_in_a_row)
         self._failures_in_a_row = min(self._failures_in_a_row + 1, 10)
-        self._retry_at = time.monotonic() + ceiling * random.uniform(0.5, 1.0)  # noqa: S311
+        self._retry_at = time.monotonic() + ceiling * random.uniform(0.5, 1.0)  # noqa: S311  # spreads load
         return False
 
     def _warn(self, message: str) -> None:

@@ -110,7 +110,7 @@ def http_error(status: int, **headers: str) -> urllib.error.HTTPError:
     return urllib.error.HTTPError("http://x", status, "reason", message, None)
 
 
-class ReadTimeout(Exception):  # noqa: N818
+class ReadTimeout(Exception):  # noqa: N818  # the libraries' name
     """As httpx and requests call it."""
 
 

@@ -113,7 +113,7 @@ EXPECTED: dict[str, Any] = {
     "equality across time zones": lambda: {
         "equal": at("2024-05-03T12:00:00+02:00") == at("2024-05-03T10:00:00Z")
     },
-    "naive datetime object": lambda: refusal(lambda: at(datetime(2024, 5, 3))),  # noqa: DTZ001
+    "naive datetime object": lambda: refusal(lambda: at(datetime(2024, 5, 3))),  # noqa: DTZ001  # just that is refused
     "aware datetime object": lambda: {
         "iso": at(datetime(2024, 5, 4, 8, 45, tzinfo=SUMMER)).now_iso.isoformat()
     },

@@ -241,11 +241,11 @@ COUNTERPARTS: dict[str, Any] = {
     "z.number().int()": int,
     "z.boolean()": bool,
     "z.null()": None,
-    'z.object({ temperature: z.number(), unit: z.enum(["celsius","fahrenheit"]), description: z.string() })': Measured,  # noqa: E501
+    'z.object({ temperature: z.number(), unit: z.enum(["celsius","fahrenheit"]), description: z.string() })': Measured,  # noqa: E501  # as recorded
     "z.object({ id: z.number(), name: z.string() })": User,
     "z.strictObject({ a: z.string() })": Strict,
     "z.looseObject({ a: z.string() })": LooseA,
-    'z.object({ a: z.string().optional(), b: z.string().nullable(), c: z.string().default("d") })': Optional,  # noqa: E501
+    'z.object({ a: z.string().optional(), b: z.string().nullable(), c: z.string().default("d") })': Optional,  # noqa: E501  # as recorded
     "z.array(z.number()).min(2).max(3)": Annotated[list[float], Len(2, 3)],
     "z.string().min(2).max(4)": Annotated[str, Len(2, 4)],
     "z.string().regex(/^a+$/)": Annotated[str, Field(pattern="^a+$")],
@@ -255,7 +255,7 @@ COUNTERPARTS: dict[str, Any] = {
     'z.literal("x")': Literal["x"],
     'z.literal([1, null, "z"])': Literal[1, None, "z"],
     "z.union([z.string(), z.number()])": str | float,
-    'z.discriminatedUnion("k", [z.object({k: z.literal("a"), x: z.number()}), z.object({k: z.literal("b"), y: z.string()})])': Annotated[  # noqa: E501
+    'z.discriminatedUnion("k", [z.object({k: z.literal("a"), x: z.number()}), z.object({k: z.literal("b"), y: z.string()})])': Annotated[  # noqa: E501  # as recorded
         A | B, Field(discriminator="k")
     ],
     "z.record(z.string(), z.number())": dict[str, float],

@@ -27,7 +27,7 @@ EXAMPLE = """\
 This is an example message.
 
 — example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=
-"""  # noqa: E501 — as published
+"""  # noqa: E501  # as published
 
 # The key of Go's checksum database, as it is built into the go command, and a state it signed.
 GO_KEY = "sum.golang.org+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8"
@@ -37,7 +37,7 @@ go.sum database tree
 qINS1GRFhWHwdkUeqLEoP4yEMkTBBzxBkGwGQlVlVcs=
 
 — sum.golang.org Az3grnmrIUEDFqHzAElIQCPNoRFRAAdFo47fooyWKMHb89k11GJh5zHIfNCOBmwn/C3YI8oW9/C8DJ87F61QqspBYwM=
-"""  # noqa: E501 — as published
+"""  # noqa: E501  # as published
 
 # The example of https://c2sp.org/tlog-checkpoint, whose key it does not give.
 SOFA = """\
@@ -46,7 +46,7 @@ example.com/behind-the-sofa
 CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=
 
 — example.com/behind-the-sofa Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=
-"""  # noqa: E501 — as published
+"""  # noqa: E501  # as published
 
 LOG = SigningKey("audit.example/log/acme", bytes(range(32)))
 NEXT = SigningKey("audit.example/log/acme", bytes(32))

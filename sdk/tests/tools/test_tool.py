@@ -445,7 +445,7 @@ def test_unusual_signatures_are_supported() -> None:
         positional: int,
         /,
         json: Annotated[str, Field(description="Text.", max_length=3)],
-        _private: list[int] = [],  # noqa: B006 — what users write
+        _private: list[int] = [],  # noqa: B006  # what users write
         *,
         model_config: Filter | None = None,
         anything=None,
@@ -500,7 +500,7 @@ def starred(*rest: int) -> int:
     return sum(rest)
 
 
-def unresolved(x: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821
+def unresolved(x: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821  # unknown on purpose
     """Has a hint nobody knows."""
 
 

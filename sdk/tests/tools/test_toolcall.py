@@ -113,7 +113,7 @@ def test_each_member_is_required(name: str) -> None:
         {"args": "{"},
         {"args": [1]},
         {"is_error": "yes"},
-        {"created_at": datetime(2026, 1, 1)},  # noqa: DTZ001 — just that is refused
+        {"created_at": datetime(2026, 1, 1)},  # noqa: DTZ001  # just that is refused
         {"created_at": 1_700_000_000},
         {"completed_at": "yesterday"},
         {"payload": {"sig": 1}},

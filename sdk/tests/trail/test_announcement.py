@@ -241,7 +241,7 @@ def test_tool_without_usable_description_still_runs(make_trail: MakeTrail) -> No
         return 2 * n
 
     @trail.tool
-    def triple(n: "Nowhere") -> Any:  # type: ignore[name-defined]  # noqa: F821
+    def triple(n: "Nowhere") -> Any:  # type: ignore[name-defined]  # noqa: F821  # unknown on purpose
         return 3 * n
 
     assert (double(2), triple(2)) == (4, 6)

@@ -85,7 +85,7 @@ def test_partial_of_an_async_function_is_awaited_and_keeps_its_name(trail: Memor
         return a + b
 
     named = partial(add, 1)
-    named.__name__ = "increment"  # type: ignore[attr-defined]
+    named.__name__ = "increment"  # type: ignore[attr-defined]  # not in partial's type
     tool = trail.tool(named)
     assert inspect.iscoroutinefunction(tool)
     assert asyncio.run(tool(2)) == 3

@@ -478,7 +478,7 @@ def test_adk_tool_runs_in_the_context_of_a_trail(trail: MemoryTrail) -> None:
         return await asyncio.gather(*(execute({"password": "hunter2"}) for _ in range(3)))
 
     assert asyncio.run(run()) == [1, 1, 1]
-    trail.models  # noqa: B018 — all of them valid
+    trail.models  # noqa: B018  # all of them valid
     events = trail.events
     starts = {e["invocation_id"]: e for e in events if e["type"] == "toolExecutionStart"}
     ends = {e["invocation_id"]: e for e in events if e["type"] == "toolExecutionEnd"}

@@ -102,7 +102,7 @@ def check(line: bytes) -> None:
             value = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
             actual = Instants().read(actual)
         if name == "trace_id" and value is None:
-            value = getattr(expected, "turn_id")  # noqa: B009
+            value = getattr(expected, "turn_id")  # noqa: B009  # not every type has it
         assert actual == value, (name, line)
     if isinstance(expected, events.ToolExecutionEnd) and isinstance(got, wire.EndEvent):
         check_guard(expected.guard, got.guard)

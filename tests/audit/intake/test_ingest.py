@@ -311,7 +311,7 @@ def test_missing_partition_rejects_only_its_events(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process believes in a day whose partition was dropped."""
-    gone = date.today() - timedelta(days=100)  # noqa: DTZ011
+    gone = datetime.now(UTC).date() - timedelta(days=100)
     INDEX_DAYS.refresh()
     day = gone.toordinal() - date(1970, 1, 1).toordinal()
     monkeypatch.setattr(INDEX_DAYS, "_days", INDEX_DAYS._days | {day})

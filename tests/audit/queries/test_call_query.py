@@ -146,7 +146,7 @@ def test_payload_terms_require_payload_access(text: str, payload: list[Condition
     refused = parse(f"{text} state:ok", Reader(sees_payloads=False))
     assert {each.message.partition(" ")[0] for each in refused.problems} == {"Only"}
     with pytest.raises(InvalidQueryError):
-        refused.wanted  # noqa: B018
+        refused.wanted  # noqa: B018  # reading it raises
 
 
 def test_dates_use_the_time_zone_of_the_reader() -> None:
@@ -275,7 +275,7 @@ def test_problem_has_a_message_and_a_position(text: str, where: str, expected: s
 def test_valid_terms_fill_the_form_and_an_invalid_query_is_not_run() -> None:
     query = parse('tool:search nonsense:1 state:error is:late "')
     with pytest.raises(InvalidQueryError, match="Unknown filter “nonsense”"):
-        query.wanted  # noqa: B018
+        query.wanted  # noqa: B018  # reading it raises
     assert query.readable == CallFilter(tool=Text("search"), state="failed")
     assert str(query) == "tool:search state:error"
     assert [query.text[each.start : each.end] for each in query.problems] == [

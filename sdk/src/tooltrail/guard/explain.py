@@ -74,7 +74,7 @@ def examine(
     return Examined([_dressed(*each) for each in shown], is_whole, walk.taken)
 
 
-class _Enough(Exception):  # noqa: N818 - ends the walk, is not an error
+class _Enough(Exception):  # noqa: N818  # ends the walk, is not an error
     """There are enough violations, or enough work was done."""
 
 

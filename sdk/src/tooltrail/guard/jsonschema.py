@@ -139,7 +139,7 @@ def compile_schema(schema: Mapping[str, Any], *, assert_formats: bool = False) -
     key = (id(schema), assert_formats)
     entry = _cache.get(key)
     if entry is not None and entry.copy == schema:
-        try:  # noqa: SIM105 - `suppress` costs more than all the rest
+        try:  # noqa: SIM105  # `suppress` costs more than all the rest
             _cache.move_to_end(key)
         except KeyError:  # another thread just dropped it
             pass
@@ -195,7 +195,7 @@ def _comparable(schema: Any, *, is_value: bool = False) -> Any:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _compile(content: bytes, assert_formats: bool) -> CompiledSchema:
-    graph = read_schema(marshal.loads(content))  # noqa: S302 - written two lines above a call
+    graph = read_schema(marshal.loads(content))  # noqa: S302  # written just above the only call
     for node in graph.nodes:
         for pattern in (node.keywords.get("pattern"), *node.children.get("patternProperties", ())):
             if pattern is not None:

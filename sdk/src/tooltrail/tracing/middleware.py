@@ -240,5 +240,5 @@ def django_middleware(trail: OpensTraces) -> Callable[[Callable[[Any], Any]], Ca
         return handle
 
     # What Django's own decorator `sync_and_async_middleware` sets.
-    factory.sync_capable = factory.async_capable = True  # type: ignore[attr-defined]
+    factory.sync_capable = factory.async_capable = True  # type: ignore[attr-defined]  # a function has no such members
     return factory

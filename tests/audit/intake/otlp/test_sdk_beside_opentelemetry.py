@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -155,8 +156,8 @@ def check(acme: Cast, trace_id: str) -> None:
     with tenant_scope(acme.tenant.id):
         detail = trace_detail(trace_id)
     assert detail is not None
-    named = {call.invocation_id: call.tool_name for call in detail.calls}
-    parents = [named.get(call.parent_invocation_id) for call in detail.calls]  # type: ignore[arg-type]
+    named: dict[UUID | None, str] = {call.invocation_id: call.tool_name for call in detail.calls}
+    parents = [named.get(call.parent_invocation_id) for call in detail.calls]
     assert parents == [None, None, None, "plan", None]
     assert_consistent(acme.tenant)
     report = reindex(acme.tenant.id, repair=False, progress=lambda done, size: None)
