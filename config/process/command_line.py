@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand
 from config.version import VERSION
 
 OURS = ("config", "audit", "tools_registry", "tenants")
-FOR_OPERATORS = ("changepassword", "check", "showmigrations")
+FOR_OPERATORS = ("check", "showmigrations")
 FOR_DEVELOPERS = ("collectstatic", "makemigrations", "shell", "sqlmigrate")
 INSTEAD = {
     "createsuperuser": "use `manage.py tenant create NAME --admin USERNAME`",

@@ -124,10 +124,11 @@ def test_schema_comparison_detects_each_kind_of_difference(database: str) -> Non
 def test_missing_last_grants_are_added(database: str, tmp_path: Path) -> None:
     """They are a migration of their own, which does all that the replaced one did."""
     complete = schema_of(database)
-    forget(database, "name = '0011_column_grants'")
+    forget(database, "name IN ('0011_column_grants', '0003_no_superusers')")
     with connections[database].cursor() as cursor:
         cursor.execute(
-            "GRANT INSERT, UPDATE, DELETE ON app_user, auth_group, auth_group_permissions,"
+            "DELETE FROM tolerated_migration;"
+            " GRANT INSERT, UPDATE, DELETE ON app_user, auth_group, auth_group_permissions,"
             " auth_permission, app_user_groups, app_user_user_permissions, django_admin_log,"
             " django_content_type, django_migrations, django_session, sign_in_failure"
             " TO tooltrail_app; GRANT UPDATE ON tenant TO tooltrail_app"
@@ -136,6 +137,29 @@ def test_missing_last_grants_are_added(database: str, tmp_path: Path) -> None:
     completed = run(database, tmp_path, "migrate", "--database", "owner")
     assert completed.returncode == 0, completed.stderr
     assert schema_of(database) == complete
+
+
+def test_superuser_flag_of_an_older_installation_is_cleared(database: str, tmp_path: Path) -> None:
+    """Its first migration made accounts without the constraint; older code goes on meanwhile."""
+    complete = schema_of(database)
+    forget(database, "name = '0003_no_superusers'")
+    with connections[database].cursor() as cursor:
+        cursor.execute(
+            "ALTER TABLE app_user DROP CONSTRAINT app_user_superuser_check;"
+            " DELETE FROM tolerated_migration;"
+            " INSERT INTO app_user (username, password, is_superuser, first_name, last_name, email,"
+            " is_staff, is_active, date_joined, default_range, theme, time_zone)"
+            " VALUES ('root', '', true, '', '', '', true, true, now(), '', '', '')"
+        )
+    assert schema_of(database) != complete
+    completed = run(database, tmp_path, "migrate", "--database", "owner")
+    assert completed.returncode == 0, completed.stderr
+    assert schema_of(database) == complete
+    with connections[database].cursor() as cursor:
+        cursor.execute("SELECT username, is_superuser FROM app_user")
+        assert cursor.fetchall() == [("root", False)]
+        cursor.execute("SELECT app, name FROM tolerated_migration")
+        assert cursor.fetchall() == [("tenants", "0003_no_superusers")]
 
 
 def test_refusal_names_the_commit_to_upgrade_with(database: str) -> None:

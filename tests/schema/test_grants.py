@@ -8,10 +8,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.db import IntegrityError, transaction
 from psycopg import errors
 
 from audit.index.partitions import Partition
 from config.postgresql.database import APP, KEEPER, OWNER
+from tenants.models import User
 from tests.support.factories import Cast, make_call, send_events
 
 EVERYTHING = {"SELECT", "INSERT", "UPDATE", "DELETE"}
@@ -286,6 +288,31 @@ PARTITION = Partition(datetime.now(UTC).date(), "invocation").name
 def test_forbidden_statements_are_denied_to_the_application(statement: str) -> None:
     with connect("DATABASE_URL") as app, pytest.raises(errors.InsufficientPrivilege):
         app.execute(statement)
+
+
+@pytest.mark.parametrize("variable", ["DATABASE_URL", "DATABASE_OWNER_URL"])
+def test_no_account_can_be_a_superuser(variable: str) -> None:
+    """Grants cannot leave out a column that Django names in each INSERT; a constraint can."""
+    name = f"eve-{uuid.uuid4().hex[:8]}"
+    with pytest.raises(IntegrityError, match="app_user_superuser_check"), transaction.atomic():
+        User.objects.create_superuser(name)
+    with connect(variable) as connection:
+        statement = (
+            "INSERT INTO app_user (username, password, is_superuser, first_name, last_name,"
+            " email, is_staff, is_active, date_joined, default_range, theme, time_zone)"
+            " VALUES (%s, '', %s, '', '', '', true, true, now(), '', '', '')"
+        )
+        with connection.transaction(force_rollback=True):
+            assert connection.execute(statement, [name, False]).rowcount == 1
+        with pytest.raises(errors.CheckViolation):
+            connection.execute(statement, [name, True])
+
+
+def test_owner_cannot_make_an_account_a_superuser(
+    acme: Cast, owner: psycopg.Connection[Any]
+) -> None:
+    with pytest.raises(errors.CheckViolation):
+        owner.execute("UPDATE app_user SET is_superuser = true WHERE id = %s", [acme.admin.pk])
 
 
 @pytest.mark.parametrize("table", ["invocation", "trace"])

@@ -6,7 +6,8 @@
 REVOKE UPDATE ON tenant FROM tooltrail_app;
 GRANT UPDATE (name, time_zone, suspended_at) ON tenant TO tooltrail_app;
 
--- An account is never renamed, made a superuser or deleted.
+-- An account is never renamed or deleted. Nobody is a superuser (a constraint of app_user). is_staff
+-- opens nothing by itself: the admin site asks for the role in the tenant, too.
 REVOKE UPDATE, DELETE ON app_user FROM tooltrail_app;
 GRANT UPDATE (
     password, last_login, is_staff, is_active, time_zone, theme, default_range, last_tenant_id,

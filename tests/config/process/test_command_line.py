@@ -56,7 +56,9 @@ def test_commands_that_bypass_the_ledger_are_rejected(name: str, tmp_path: Path)
 
 
 def test_help_lists_available_commands_only() -> None:
-    shown = set(CommandLine(["manage.py"]).main_help_text(commands_only=True).split())
+    listed = CommandLine(["manage.py"]).main_help_text(commands_only=True).split()
+    shown = set(listed)
+    assert len(listed) == len(shown), "each once"
     known = get_commands()
     assert {name for name, app in known.items() if app == "config"} <= shown <= set(known)
     assert not shown & set(INSTEAD)
