@@ -19,12 +19,12 @@ OUTPUT_SCHEMA: dict[str, Any] = {
 
 
 def weather_contract(**members: Any) -> ToolContract:
+    """The contract of `get_weather` with `OUTPUT_SCHEMA`."""
     return ToolContract.model_validate(make_contract(output_schema=OUTPUT_SCHEMA, **members))
 
 
 def send_outputs(cast: Cast, outputs: Iterable[Any], **members: Any) -> None:
     """Send a completed call for each output, a second apart, the newest first."""
-    """The contract of `get_weather` with `OUTPUT_SCHEMA`."""
     now = datetime.now(UTC)
     send_events(
         cast.tenant,

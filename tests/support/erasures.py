@@ -37,12 +37,13 @@ def run_erasure(cast: Cast, pk: UUID) -> None:
 
 
 def confirm_erasure(cast: Cast, pk: UUID) -> None:
+    """Confirm the previewed erasure on its page."""
     address = reverse("erasure_confirm", args=[pk])
     assert signed_in(cast.admin).post(address, {"reason": "asked to"}).status_code == 302
 
 
 def erase(cast: Cast, query: str = "case:mine") -> Erasure:
-    """Confirm the previewed erasure on its page."""
+    """Preview, confirm and run an erasure."""
     one = preview_erasure(cast, query)
     confirm_erasure(cast, one.id)
     run_erasure(cast, one.id)
@@ -50,7 +51,6 @@ def erase(cast: Cast, query: str = "case:mine") -> Erasure:
 
 
 def all_stored_text(cast: Cast) -> str:
-    """Preview, confirm and run an erasure."""
     """Everything the database stores of the tenant's calls, decompressed, as one text."""
     with tenant_scope(cast.tenant.id):
         rows: list[Any] = [

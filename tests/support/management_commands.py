@@ -14,6 +14,7 @@ from tests.support.installation import clean_environment
 
 
 def row_count(connection: psycopg.Connection[Any], table: str) -> int:
+    """The number of rows of a table."""
     row = connection.execute(
         sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
     ).fetchone()
@@ -22,7 +23,6 @@ def row_count(connection: psycopg.Connection[Any], table: str) -> int:
 
 
 def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """The number of rows of a table."""
     """Run a management command with these variables and none else of Tooltrail's."""
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],

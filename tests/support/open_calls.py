@@ -28,6 +28,7 @@ def set_last_heard(cast: Cast, producer_id: str, since: datetime) -> None:
 
 
 def tools_by_kind(cast: Cast) -> dict[str, list[str]]:
+    """The tools that the list of open calls shows, by the kind it is filtered for."""
     client = signed_in(cast.viewer)
     return {
         kind: sorted(listed_tools(client.get("/calls/open", {"kind": kind}).content.decode()))
@@ -36,7 +37,6 @@ def tools_by_kind(cast: Cast) -> dict[str, list[str]]:
 
 
 def send_each_kind(cast: Cast) -> None:
-    """The tools that the list of open calls shows, by the kind it is filtered for."""
     """Send one call of each kind, relative to the current time."""
     now = datetime.now(UTC)
     long_ago = now - timedelta(hours=1)

@@ -15,12 +15,12 @@ DEFINITION = {"name": "get_weather", "description": "Anew.", "inputSchema": NARR
 
 
 def weather_contract(**overrides: Any) -> ToolContract:
+    """The contract of `get_weather`, with some members replaced."""
     return ToolContract.model_validate(make_contract(**overrides))
 
 
 def register_tool(cast: Cast, **overrides: Any) -> Tool:
     """Register a contract as an executor does; the tool."""
-    """The contract of `get_weather`, with some members replaced."""
     with tenant_scope(cast.tenant.id):
         register_contracts(cast.tenant, [weather_contract(**overrides)], Publisher(key_id="key"))
         return Tool.objects.get(name=overrides.get("name", "get_weather"))

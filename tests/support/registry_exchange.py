@@ -43,11 +43,11 @@ def fill_registry(cast: Cast) -> None:
 
 
 def exported_registry(tenant: Tenant) -> Any:
+    """The parsed export of a tenant's registry."""
     return json.loads(b"".join(export_registry(tenant.id)))
 
 
 def without_history(document: Any) -> Any:
-    """The parsed export of a tenant's registry."""
     """An export without the times and authors of its versions."""
     for tool in document["tools"]:
         for version in tool["versions"]:
@@ -56,13 +56,14 @@ def without_history(document: Any) -> Any:
 
 
 def client(user: User) -> Client:
+    """A signed-in test client."""
     signed_in = Client()
     signed_in.force_login(user)
     return signed_in
 
 
 def upload_registry(user: User, document: Any, **more: Any) -> str:
-    """A signed-in test client."""
+    """Upload a document for import; the address of its preview."""
     file = io.BytesIO(json.dumps(document).encode())
     file.name = "tools.json"
     answer = client(user).post("/tools/import", {"file": file, **more})
@@ -71,7 +72,7 @@ def upload_registry(user: User, document: Any, **more: Any) -> str:
 
 
 def confirm_import(user: User, address: str, **data: str) -> Any:
-    """Upload a document for import; the address of its preview."""
+    """Confirm a previewed import; the answer."""
     page = client(user).get(f"{address}?as={data['as']}").content.decode()
     plan = page.split('name="plan" value="')[1].split('"')[0]
     return client(user).post(f"{address}/confirm", {"plan": plan, **data})
@@ -79,6 +80,5 @@ def confirm_import(user: User, address: str, **data: str) -> Any:
 
 def client_with_key(cast: Cast, scope: Scope = Scope.REGISTRY) -> Client:
     """A test client that sends an API key with this scope."""
-    """Confirm a previewed import; the answer."""
     _, key = create_key(cast.tenant, "executor", [scope])
     return Client(headers={"Authorization": f"Bearer {key}"})

@@ -64,6 +64,7 @@ def recorded_actions(cast: Cast, verb: str) -> list[dict[str, Any]]:
 
 
 def index_agrees_with_log(cast: Cast) -> bool:
+    """Whether the index equals what the log yields when it is read again."""
     report = reindex(cast.tenant.id, repair=False, progress=lambda done, size: None)
     assert not report.log_faults
     assert not report.comparison.examples
@@ -72,7 +73,6 @@ def index_agrees_with_log(cast: Cast) -> bool:
 
 def rows_until(cast: Cast, day: date) -> dict[str, int]:
     """The number of the tenant's rows up to this day, by table."""
-    """Whether the index equals what the log yields when it is read again."""
     counts = {}
     with tenant_scope(cast.tenant.id, using="owner"), connections["owner"].cursor() as cursor:
         for table in PARTITIONED_TABLES:

@@ -24,17 +24,17 @@ def adopt_segments(server: Server, make_trail: Callable[..., Trail]) -> Trail:
 
 
 def spooled_events(spool: SegmentSpool) -> list[dict[str, Any]]:
+    """All events that the spool would send."""
     spool.declare()
     spool.seal()
     return [json.loads(line) for batch in spool.batches() for line in spool.read(batch)]
 
 
 def spooled_event(n: int) -> bytes:
-    """All events that the spool would send."""
+    """The line of a small event with a number."""
     return b'{"type":"toolExecutionStart","n":%d' % n
 
 
 def abandon_spool(spool: SegmentSpool) -> None:
-    """The line of a small event with a number."""
     """Leave the spool as a killed process does: files unchanged, the lock free."""
     spool.abandon()

@@ -40,7 +40,6 @@ from tests.support.server import LiveServer
 
 WRITERS = 4
 CALLS = 150
-"""Its id, its body, and how many events are in it."""
 
 
 def over_http(cast: Cast, server: LiveServer) -> Send:
