@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 from psycopg import conninfo
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ from tests.support import browser as browsers  # noqa: E402
 from tests.support import sampling  # noqa: E402
 
 _embedded: EmbeddedPostgres | None = None
+
+# Whether examples are made quickly says how busy the machine is.
+settings.register_profile(
+    "any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any-machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tooltrail import Trail
 from tooltrail.testing import MemoryTrail, tooltrail_trail
 
@@ -15,6 +16,12 @@ from sdk.tests.support.ingest_server import Server, serving
 from sdk.tests.support.vectors import EXEMPT
 
 __all__ = ["tooltrail_trail"]
+
+# Whether examples are made quickly says how busy the machine is.
+settings.register_profile(
+    "any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any-machine")
 
 
 @pytest.fixture
