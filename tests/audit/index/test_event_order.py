@@ -15,12 +15,19 @@ from tests.support.random_requests import random_requests, record_request
 from tests.support.recount import assert_consistent
 
 CALLS = 6
-SHORT, FULL = 300, 10_000
-RECOUNT_EVERY = 50
+PARTS = 10  # each with calls of its own
+SHORT, FULL = 30, 1_000  # orders of a part
+RECOUNT_EVERY = 10
 
 
-def test_any_order_of_the_same_events_produces_the_same_index(pytestconfig: pytest.Config) -> None:
-    rng = random.Random()
+@pytest.mark.generated(3)
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))]
+)
+def test_any_order_of_the_same_events_produces_the_same_index(
+    part: int, pytestconfig: pytest.Config
+) -> None:
+    rng = random.Random(f"{pytestconfig.getoption('randomly_seed')} {part}")
     calls = [some_call(rng, number) for number in range(CALLS)]
     while {len(call) for call in calls} != {1, 2}:  # one at least never ends, and one does
         calls = [some_call(rng, number) for number in range(CALLS)]

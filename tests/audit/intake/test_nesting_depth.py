@@ -5,6 +5,7 @@ CPython counts recursion in C for a main thread's stack of 8 MiB. A web server's
 """
 
 import http.client
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,8 +40,8 @@ from tools_registry.versions import register_contracts
 
 STACK_BYTES = 2 * 1024 * 1024  # of a thread of the web server: what Rust gives it
 
-IN_A_SMALL_THREAD = """
-import os, sys, threading
+IN_SMALL_THREADS = """
+import json, os, sys, threading
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 from audit.events.decode import RefusedLineError, TooDeepError, decode_line
 from audit.events.instants import Instants
@@ -48,26 +49,25 @@ from audit.intake.otlp.conventions import _json
 from audit.intake.otlp.otlp_json import read_json
 from audit.events.spans import UnreadableTraceError
 
-body = sys.stdin.buffer.read()
-said = []
-
-def decode():
+def decode(number, decoder, body):
     try:
-        if sys.argv[1] == "otlp":
-            read_json(body)
-        elif sys.argv[1] == "text":
-            said.append("kept as text" if _json(body.decode()) == body.decode() else "JSON")
-            return
+        if decoder == "otlp":
+            outcome = read_json(body)
+        elif decoder == "text":
+            outcome = "kept as text" if _json(body.decode()) == body.decode() else "JSON"
         else:
-            decode_line(body, Instants())
+            outcome = decode_line(body, Instants())
     except (TooDeepError, UnreadableTraceError, RefusedLineError) as error:
-        said.append(type(error).__name__)
+        outcome = type(error).__name__
+    print(json.dumps([number, str(outcome)[:100]]), flush=True)
 
-threading.stack_size(int(sys.argv[2]))
-thread = threading.Thread(target=decode)
-thread.start()
-thread.join()
-print(*said)
+threading.stack_size(int(sys.argv[1]))
+for number, line in enumerate(sys.stdin):
+    decoder, around, opening, depth, closing = json.loads(line)
+    body = around.replace("%b", opening * depth + "0" + closing * depth).encode()
+    thread = threading.Thread(target=decode, args=(number, decoder, body))
+    thread.start()
+    thread.join()
 """
 
 END = (
@@ -81,34 +81,38 @@ def nested(depth: int, opening: bytes = b"[", closing: bytes = b"]") -> bytes:
     return opening * depth + b"0" + closing * depth
 
 
-@pytest.mark.parametrize("depth", [20_000, 400_000])
-@pytest.mark.parametrize(
-    ("decoder", "around", "expected"),
-    [
-        ("otlp", b'{"resourceSpans":%b}', "UnreadableTraceError"),
-        ("otlp", b'{"x":"\\ud800","resourceSpans":%b}', "UnreadableTraceError"),
-        ("line", END, "TooDeepError"),
-        ("line", b'{"type":"toolExecutionEnd","unknown":%b}', "TooDeepError"),
-        ("line", b'{"type":"gap","x":"\\ud800","unknown":%b}', "TooDeepError"),
-        ("text", b"%b", "kept as text"),
-    ],
-)
-@pytest.mark.parametrize("shape", [(b"[", b"]"), (b'{"a":', b"}"), (b"[", b"")])
-def test_decoders_do_not_overflow_the_stack_of_a_web_thread(
-    decoder: str, around: bytes, expected: str, depth: int, shape: tuple[bytes, bytes]
-) -> None:
-    body = around.replace(b"%b", nested(depth, *shape))
+DECODERS = [
+    ("otlp", b'{"resourceSpans":%b}', "UnreadableTraceError"),
+    ("otlp", b'{"x":"\\ud800","resourceSpans":%b}', "UnreadableTraceError"),
+    ("line", END, "TooDeepError"),
+    ("line", b'{"type":"toolExecutionEnd","unknown":%b}', "TooDeepError"),
+    ("line", b'{"type":"gap","x":"\\ud800","unknown":%b}', "TooDeepError"),
+    ("text", b"%b", "kept as text"),
+]
+SHAPES = [("[", "]"), ('{"a":', "}"), ("[", "")]
+
+
+def test_decoders_do_not_overflow_the_stack_of_a_web_thread() -> None:
+    """One process for all bodies, a thread for each: the one it dies of is the first missing."""
+    cases = [
+        ((decoder, around.decode(), opening, depth, closing), expected)
+        for decoder, around, expected in DECODERS
+        for depth in (20_000, 400_000)
+        for opening, closing in SHAPES
+    ]
     completed = subprocess.run(
-        [sys.executable, "-c", IN_A_SMALL_THREAD, decoder, str(STACK_BYTES)],
-        input=body,
+        [sys.executable, "-c", IN_SMALL_THREADS, str(STACK_BYTES)],
+        input="".join(json.dumps(case) + "\n" for case, _ in cases),
         capture_output=True,
+        text=True,
         cwd=BASE_DIR,
         check=False,
-        timeout=60,
+        timeout=120,
     )
-    assert (completed.returncode, completed.stdout.decode().strip()) == (0, expected), (
-        completed.stderr[-500:]
-    )
+    outcomes = dict(json.loads(line) for line in completed.stdout.splitlines())
+    for number, (case, expected) in enumerate(cases):
+        assert outcomes.get(number) == expected, (case, completed.stderr[-500:])
+    assert completed.returncode == 0
 
 
 @pytest.mark.parametrize(

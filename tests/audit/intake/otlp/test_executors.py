@@ -5,8 +5,11 @@ of their own, in any order.
 """
 
 import itertools
+import json
+import secrets
 import threading
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,11 +114,76 @@ def send(acme: Cast, key: str) -> Sender:
     return Sender(acme, key)
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """Bodies of one trace, as they were made, and the order in which they arrived."""
+
+    trace_id: str
+    order: tuple[int, ...]
+    bodies: list[Sent]
+
+
+EVERY_ORDER = pytest.mark.parametrize(
+    "is_apart", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["together", "apart"]
+)
+
+
+def send_in_every_order(
+    send: Sender, make: Callable[[], list[Sent]], *, is_apart: bool, is_repeated: bool = False
+) -> list[Arrival]:
+    """Send what `make` returns in every order, each order in a trace of its own.
+
+    The first bodies of all orders arrive before the second ones: each in a request of its own, or
+    all events in one request and all spans in another. With `is_repeated`, everything comes again.
+    """
+    arrivals = []
+    for order in itertools.permutations(range(len(make()))):
+        trace_id = secrets.token_hex(16)
+        arrivals.append(Arrival(trace_id, order, [in_trace(each, trace_id) for each in make()]))
+    places = range(len(arrivals[0].order))
+    steps = [[one.bodies[one.order[at]] for one in arrivals] for at in places]
+    if is_repeated:
+        steps += [[one.bodies[at] for one in arrivals] for at in places]
+    for step in steps:
+        for body in step if is_apart else joined(step):
+            send(body)
+    return arrivals
+
+
+def in_trace(what: Sent, trace_id: str) -> Sent:
+    if isinstance(what, bytes):
+        return what.replace(TRACE.encode(), trace_id.encode())
+    events: list[dict[str, Any]] = json.loads(json.dumps(what).replace(TRACE, trace_id))
+    return events
+
+
+def joined(bodies: Iterable[Sent]) -> Iterator[Sent]:
+    """At most two requests with all that is in these: events, and spans."""
+    events: list[dict[str, Any]] = []
+    resource_spans: list[Any] = []
+    for body in bodies:
+        if isinstance(body, bytes):
+            resource_spans += json.loads(body)["resourceSpans"]
+        else:
+            events += body
+    if events:
+        yield events
+    if resource_spans:
+        yield json.dumps({"resourceSpans": resource_spans}).encode()
+
+
 def rows(cast: Cast) -> list[Invocation]:
     with tenant_scope(cast.tenant.id):
         return list(
             Invocation.objects.for_tenant(cast.tenant.id).order_by("started_at", "invocation_id")
         )
+
+
+def rows_by_trace(cast: Cast) -> dict[str, list[Invocation]]:
+    by_trace = defaultdict(list)
+    for row in rows(cast):
+        by_trace[row.trace_id].append(row)
+    return by_trace
 
 
 def check(cast: Cast) -> None:
@@ -127,121 +195,129 @@ def check(cast: Cast) -> None:
     assert report.is_clean, report.comparison.examples
 
 
-def shown(cast: Cast) -> dict[Any, Any]:
+def shown(cast: Cast, trace_id: str = TRACE) -> dict[Any, Any]:
     """The calls of the trace by id, as its page has them."""
     with tenant_scope(cast.tenant.id):
-        detail = trace_detail(TRACE)
+        detail = trace_detail(trace_id)
     assert detail is not None
     return {call.invocation_id: call for call in detail.calls}
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
-def test_span_around_an_sdk_call_is_the_same_call(
-    acme: Cast, send: Sender, order: tuple[int, ...]
-) -> None:
+@EVERY_ORDER
+def test_span_around_an_sdk_call_is_the_same_call(acme: Cast, send: Sender, is_apart: bool) -> None:
     """Start and end of the SDK's come in requests of their own, too; everything comes twice."""
-    start, end = called_in(2)
-    bodies: list[Sent] = [[start], [end], tool_span(), agent_run()]
-    for at in order:
-        send(bodies[at])
-    for body in bodies:
-        send(body)
 
-    (row,) = rows(acme)
-    assert str(row.invocation_id) == start["invocation_id"]
-    assert (row.trace_id, row.state, row.violation_count) == (TRACE, "failed", 1)
-    assert row.guard_outcome == "failed"
+    def bodies() -> list[Sent]:
+        start, end = called_in(2)
+        return [[start], [end], tool_span(), agent_run()]
+
+    arrivals = send_in_every_order(send, bodies, is_apart=is_apart, is_repeated=True)
+
+    calls = rows_by_trace(acme)
+    assert calls.keys() == {each.trace_id for each in arrivals}
+    for arrival in arrivals:
+        (start,), *_ = arrival.bodies
+        assert isinstance(start, dict)
+        assert [
+            (str(row.invocation_id), row.state, row.violation_count, row.guard_outcome)
+            for row in calls[arrival.trace_id]
+        ] == [(start["invocation_id"], "failed", 1, "failed")], arrival.order
     check(acme)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_further_span_layers_are_the_same_call(
-    acme: Cast, send: Sender, order: tuple[int, ...]
-) -> None:
-    bodies: list[Sent] = [called_in(2), inner_span(), outer_span()]
-    for at in order:
-        send(bodies[at])
-    for body in bodies:
-        send(body)
+@EVERY_ORDER
+def test_further_span_layers_are_the_same_call(acme: Cast, send: Sender, is_apart: bool) -> None:
+    arrivals = send_in_every_order(
+        send,
+        lambda: [called_in(2), inner_span(), outer_span()],
+        is_apart=is_apart,
+        is_repeated=True,
+    )
 
-    (row,) = rows(acme)
-    assert row.violation_count == 1
-    with tenant_scope(acme.tenant.id):
-        for number in (2, 3):
-            resolved = call_of_span(row.started_on, span_uuid(TRACE, f"{number:016x}"))
-            assert resolved == (row.started_on, row.invocation_id)
+    calls = rows_by_trace(acme)
+    assert calls.keys() == {each.trace_id for each in arrivals}
+    for arrival in arrivals:
+        assert [row.violation_count for row in calls[arrival.trace_id]] == [1], arrival.order
+        (row,) = calls[arrival.trace_id]
+        with tenant_scope(acme.tenant.id):
+            for number in (2, 3):
+                span_id = span_uuid(arrival.trace_id, f"{number:016x}")
+                resolved = call_of_span(row.started_on, span_id)
+                assert resolved == (row.started_on, row.invocation_id), arrival.order
     check(acme)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
-def test_middle_span_layer_merges_in_any_order(
-    acme: Cast, send: Sender, order: tuple[int, ...]
-) -> None:
-    bodies: list[Sent] = [
-        called_in(2),
-        spans(2, 3),
-        spans(3, 4, "mcp", kind=3),
-        spans(4, 5, "outer"),
-    ]
-    for at in order:
-        send(bodies[at])
+@EVERY_ORDER
+def test_middle_span_layer_merges_in_any_order(acme: Cast, send: Sender, is_apart: bool) -> None:
+    arrivals = send_in_every_order(
+        send,
+        lambda: [called_in(2), spans(2, 3), spans(3, 4, "mcp", kind=3), spans(4, 5, "outer")],
+        is_apart=is_apart,
+    )
 
-    (row,) = rows(acme)
-    assert row.violation_count == 1
+    calls = rows_by_trace(acme)
+    assert calls.keys() == {each.trace_id for each in arrivals}
+    for arrival in arrivals:
+        assert [row.violation_count for row in calls[arrival.trace_id]] == [1], arrival.order
     check(acme)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+@EVERY_ORDER
 def test_span_without_a_tool_call_is_only_the_parent(
-    acme: Cast, send: Sender, order: tuple[int, ...]
+    acme: Cast, send: Sender, is_apart: bool
 ) -> None:
     """Two calls in one agent's run stay two, in the call that the run is in."""
-    first, second = called_in(1), called_in(1)
-    bodies: list[Sent] = [first, second, agent_run(), plan()]
-    for at in order:
-        send(bodies[at])
-    for body in bodies:
-        send(body)
+    arrivals = send_in_every_order(
+        send,
+        lambda: [called_in(1), called_in(1), agent_run(), plan()],
+        is_apart=is_apart,
+        is_repeated=True,
+    )
 
-    calls = shown(acme)
-    assert sorted(call.tool_name for call in calls.values()) == ["get_weather"] * 2 + ["plan"]
-    around = span_uuid(TRACE, f"{9:016x}")
-    for call in calls.values():
-        assert call.parent_invocation_id == (None if call.tool_name == "plan" else around)
-    with tenant_scope(acme.tenant.id):
-        row = next(row for row in rows(acme) if row.tool_name == "get_weather")
-        opened = call_detail(row.started_on, row.invocation_id)
-    assert opened is not None
-    assert opened.parent_invocation_id == around
+    rows_of = rows_by_trace(acme)
+    assert rows_of.keys() == {each.trace_id for each in arrivals}
+    for arrival in arrivals:
+        calls = shown(acme, arrival.trace_id)
+        names = sorted(call.tool_name for call in calls.values())
+        assert names == ["get_weather"] * 2 + ["plan"], arrival.order
+        around = span_uuid(arrival.trace_id, f"{9:016x}")
+        for call in calls.values():
+            expected = None if call.tool_name == "plan" else around
+            assert call.parent_invocation_id == expected, arrival.order
+        row = next(row for row in rows_of[arrival.trace_id] if row.tool_name == "get_weather")
+        with tenant_scope(acme.tenant.id):
+            opened = call_detail(row.started_on, row.invocation_id)
+        assert opened is not None
+        assert opened.parent_invocation_id == around, arrival.order
     check(acme)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+@EVERY_ORDER
 def test_retries_and_other_tools_in_one_tool_span_stay_separate_calls(
-    acme: Cast, send: Sender, order: tuple[int, ...]
+    acme: Cast, send: Sender, is_apart: bool
 ) -> None:
     """The span is of both tries; what another tool does in it, is in it."""
-    tries = [called_in(2), called_in(2)]
-    helper = [each | {"tool_name": "look_up"} for each in called_in(2)]
-    other = spans(5, 2, attributes=GENAI | {"gen_ai.tool.name": "x"})
-    bodies: list[Sent] = [tries[0], [*tries[1], *helper], tool_span(), other]
-    for at in order:
-        send(bodies[at])
 
-    calls = shown(acme)
-    assert sorted(call.tool_name for call in calls.values()) == [
-        "get_weather",
-        "get_weather",
-        "look_up",
-        "x",
-    ]
-    ids = {start["invocation_id"] for start, _ in tries}
-    for call in calls.values():
-        parent = call.parent_invocation_id
-        if call.tool_name == "get_weather":
-            assert parent is None
-        else:
-            assert str(parent) in ids
+    def bodies() -> list[Sent]:
+        helper = [each | {"tool_name": "look_up"} for each in called_in(2)]
+        other = spans(5, 2, attributes=GENAI | {"gen_ai.tool.name": "x"})
+        return [called_in(2), [*called_in(2), *helper], tool_span(), other]
+
+    arrivals = send_in_every_order(send, bodies, is_apart=is_apart)
+
+    assert rows_by_trace(acme).keys() == {each.trace_id for each in arrivals}
+    for arrival in arrivals:
+        calls = shown(acme, arrival.trace_id)
+        names = sorted(call.tool_name for call in calls.values())
+        assert names == ["get_weather", "get_weather", "look_up", "x"], arrival.order
+        tries = [body[0] for body in arrival.bodies[:2] if not isinstance(body, bytes)]
+        ids = {start["invocation_id"] for start in tries}
+        for call in calls.values():
+            parent = call.parent_invocation_id
+            if call.tool_name == "get_weather":
+                assert parent is None, arrival.order
+            else:
+                assert str(parent) in ids, arrival.order
     check(acme)
 
 
@@ -346,23 +422,27 @@ def test_concurrent_requests_for_one_call_create_one_call(acme: Cast, send: Send
     check(acme)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@EVERY_ORDER
 def test_erasure_of_a_call_erases_the_texts_of_its_spans(
-    acme: Cast, send: Sender, order: tuple[int, ...]
+    acme: Cast, send: Sender, is_apart: bool
 ) -> None:
-    arguments = {"gen_ai.tool.call.arguments": '{"who": "Somebody"}'}
-    layers = [
-        spans(2, 3, attributes=GENAI | arguments),
-        spans(3, 4, "outer", attributes=GENAI | arguments),
-    ]
-    bodies: list[Sent] = [called_in(2, case_id="mine"), *layers]
-    for at in order:
-        send(bodies[at])
+    attributes = GENAI | {"gen_ai.tool.call.arguments": '{"who": "Somebody"}'}
+    arrivals = send_in_every_order(
+        send,
+        lambda: [
+            called_in(2, case_id="mine"),
+            spans(2, 3, attributes=attributes),
+            spans(3, 4, "outer", attributes=attributes),
+        ],
+        is_apart=is_apart,
+    )
     assert "Somebody" in all_stored_text(acme)
     erase(acme)
 
     assert "Somebody" not in all_stored_text(acme)
-    assert len(rows(acme)) == 1
+    assert {trace_id: len(calls) for trace_id, calls in rows_by_trace(acme).items()} == {
+        each.trace_id: 1 for each in arrivals
+    }
     assert index_agrees_with_log(acme)
 
 
