@@ -13,6 +13,8 @@ from tests.support.faults.proxy import Fault, Proxy
 from tests.support.faults.site import Site, site_of
 from tests.support.server import LiveServer
 
+pytestmark = pytest.mark.slow
+
 TMPFS = 'mount -t tmpfs -o size=64m tmpfs "$0" && exec "$@"'
 
 

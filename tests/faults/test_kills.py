@@ -6,7 +6,11 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.support.faults.site import Site, wait_until
+
+pytestmark = pytest.mark.slow
 
 
 def test_random_kills_under_load_lose_no_returned_call(site: Site, full: bool) -> None:

@@ -2,8 +2,12 @@
 
 import random
 
+import pytest
+
 from tests.support.faults.proxy import Fault, Proxy
 from tests.support.faults.site import Site, wait_until
+
+pytestmark = pytest.mark.slow
 
 
 def test_server_outage_and_executor_restart_lose_no_call(

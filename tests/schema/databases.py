@@ -1,4 +1,4 @@
-"""Databases beside the session's, on the same server: empty, with the real roles."""
+"""Databases beside the session's, on the same server, with the real roles."""
 
 import os
 import secrets
@@ -13,10 +13,21 @@ from config.postgresql import database
 
 
 @contextmanager
-def new_database() -> Iterator[str]:
-    """Make an empty database and yield Django's alias of it, as the owner; dropped at the end."""
+def new_database(template: str | None = None) -> Iterator[str]:
+    """Make a database and yield Django's alias of it, as the owner; dropped at the end.
+
+    It is empty, or a copy of the one with the alias `template`.
+    """
     name = f"tooltrail_test_{secrets.token_hex(4)}"
     admin_url = os.environ["TEST_ADMIN_URL"]
+    if template is not None:
+        connections[template].close()  # nobody may be connected while it is copied
+        with psycopg.connect(admin_url, autocommit=True) as connection:
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
+                    *map(sql.Identifier, (name, template, database.OWNER))
+                )
+            )
     # The session's roles keep their passwords: those given here are not used.
     database.initialise(admin_url, dict.fromkeys(database.ROLES, ""), name, keep_passwords=True)
     connections.databases[name] = connections.databases["owner"] | {"NAME": name}

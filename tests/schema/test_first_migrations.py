@@ -16,6 +16,8 @@ from tests.schema.databases import addresses, new_database
 from tests.schema.notes import APPS
 from tests.support.management_commands import manage
 
+pytestmark = pytest.mark.slow
+
 FIRST = ["0001_schema", "0002_shared_tables"]
 LAST = {
     ("tenants", "0011_column_grants"),
@@ -25,13 +27,20 @@ LAST = {
 """The last of the migrations that are replaced."""
 
 
-@pytest.fixture
-def database() -> Iterator[str]:
-    """A database as one that the replaced migrations made: the schema is the same."""
+@pytest.fixture(scope="module")
+def template() -> Iterator[str]:
+    """What `database` is a copy of."""
     with new_database() as alias:
         call_command("migrate", database=alias, verbosity=0)
         forget(alias, "name = ANY(%s)", FIRST)
         assert applied(alias) >= LAST
+        yield alias
+
+
+@pytest.fixture
+def database(template: str) -> Iterator[str]:
+    """A database as one that the replaced migrations made: the schema is the same."""
+    with new_database(template) as alias:
         yield alias
 
 

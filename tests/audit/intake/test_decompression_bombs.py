@@ -24,6 +24,8 @@ from tests.support.event_requests import NDJSON, lines
 from tests.support.factories import Cast, make_call, make_ingest_key
 from tests.support.server import LiveServer, running_server, web_process
 
+pytestmark = pytest.mark.slow
+
 MIB = 1024 * 1024
 GROWTH_MAX = 32 * MIB
 

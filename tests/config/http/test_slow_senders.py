@@ -51,6 +51,7 @@ def is_ended(client: socket.socket) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_senders_holding_all_places_without_sending_are_disconnected(
     live_server: LiveServer, acme: Cast
 ) -> None:
@@ -97,6 +98,7 @@ def test_senders_holding_all_places_without_sending_are_disconnected(
         assert {batch.event_count for batch in batches} == {2}, "nothing of the slow ones"
 
 
+@pytest.mark.slow
 def test_slow_forms_do_not_block_health_probes(live_server: LiveServer) -> None:
     """Every thread waits for a form at first: no key is needed to send one."""
     cookie = f"Cookie: csrftoken={'x' * 32}"  # without one the form is not even read

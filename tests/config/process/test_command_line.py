@@ -31,6 +31,7 @@ def _manage(*arguments: str, var: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("--version",), ("version",), ("up", "--version")])
 def test_version_is_printed(arguments: tuple[str, ...], tmp_path: Path) -> None:
     result = _manage(*arguments, var=tmp_path)
@@ -46,6 +47,8 @@ def test_versions_match_the_packages() -> None:
     assert description()["info"]["version"] == VERSION
 
 
+@pytest.mark.slow
+@pytest.mark.generated(2)
 @pytest.mark.parametrize("name", ["flush", "loaddata", "createsuperuser", "startapp", "runserver"])
 def test_commands_that_bypass_the_ledger_are_rejected(name: str, tmp_path: Path) -> None:
     result = _manage(name, "--no-input", var=tmp_path)
@@ -66,6 +69,7 @@ def test_help_lists_available_commands_only() -> None:
     assert set(INSTEAD) <= set(known), "a remedy for a command that Django does not have"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6])
 def test_ctrl_c_during_imports_prints_one_line(seconds: float, tmp_path: Path) -> None:
     """Started with `-X importtime`, so that we know when the imports have begun."""
