@@ -116,6 +116,7 @@ def test_wheel_contains_every_module_the_licence_and_the_type_marker(wheel: Path
     assert (ROOT / "sdk" / "README.md").read_text().strip() in fields
 
 
+@pytest.mark.slow
 def test_wheel_works_in_its_own_environment(uv: str, wheel: Path, tmp_path: Path) -> None:
     """Only what the wheel itself asks for is installed, in the versions this session runs with."""
     environment = tmp_path / "venv"

@@ -256,6 +256,7 @@ def test_existing_lookahead_schema_can_be_published_with_a_new_description(
     assert executor.kinds() == ["published", "published", "refused"]
 
 
+@pytest.mark.slow
 def test_schemas_usable_by_recorded_guards_can_be_registered() -> None:
     schemas = [
         schema

@@ -61,6 +61,7 @@ def confirm(cast: Cast, address: str) -> None:
     assert answer["Location"] == address
 
 
+@pytest.mark.slow
 def test_large_file_is_imported_by_the_worker_with_progress(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
@@ -123,6 +124,7 @@ class KilledError(Exception):
     """The worker is gone in the middle of a transaction."""
 
 
+@pytest.mark.slow
 def test_import_killed_at_any_statement_has_the_same_result(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)

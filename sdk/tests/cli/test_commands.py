@@ -135,6 +135,7 @@ def test_adopt_fails_for_a_key_without_waiting_events(
     assert "no spool for key nobody" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_send_limits_its_read_ahead_to_the_server_pace(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "events.ndjson"
     count = 10 * READ_AHEAD_EVENTS
@@ -151,6 +152,7 @@ def test_send_limits_its_read_ahead_to_the_server_pace(server: Server, tmp_path:
     assert max(waiting) <= READ_AHEAD_EVENTS / BATCH_EVENTS
 
 
+@pytest.mark.slow
 def test_events_not_sent_before_the_timeout_stay_in_the_spool(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -126,6 +126,7 @@ def test_values_nested_beyond_the_stack_fail_with_a_violation() -> None:
     assert enforce(value, schema, on_invalid="coerce-and-warn").outcome == "failed"
 
 
+@pytest.mark.slow
 def test_validation_of_cyclic_values_terminates() -> None:
     value: list[Any] = []
     value.append(value)
@@ -175,6 +176,7 @@ COSTLY: dict[str, tuple[dict[str, Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("schema", "value"), COSTLY.values(), ids=COSTLY)
 def test_validation_work_is_bounded_by_steps(schema: dict[str, Any], value: Any) -> None:
     judged = compile_schema(schema).judge(value, EXPLAINED_STEPS)

@@ -105,6 +105,7 @@ def test_known_consistency_proofs_match(old: int, new: int, proof: list[str]) ->
     verify_consistency(old, roots[0], new, roots[1], computed)
 
 
+@pytest.mark.slow
 def test_inclusion_proofs_up_to_size_300_match_rfc_6962() -> None:
     for size in range(1, 301):
         root = tree_root(size, subtree)
@@ -115,6 +116,7 @@ def test_inclusion_proofs_up_to_size_300_match_rfc_6962() -> None:
             verify_inclusion(LEAVES[index], index, size, proof, root)
 
 
+@pytest.mark.slow
 def test_consistency_proofs_up_to_size_300_match_rfc_6962() -> None:
     for new in range(1, 301):
         for old in range(1, new + 1):

@@ -219,6 +219,7 @@ def test_damaged_lines_of_a_batch_are_declared_once(
     assert trail.stats().dropped == {"damaged": 3}
 
 
+@pytest.mark.slow
 def test_payloads_are_dropped_first_when_events_exceed_the_budget(
     make_trail: MakeTrail, server: Server
 ) -> None:

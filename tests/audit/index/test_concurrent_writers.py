@@ -118,6 +118,8 @@ def forewarned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
+@pytest.mark.slow
+@pytest.mark.generated(1)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.usefixtures("no_second_chance", "forewarned")
 def test_four_concurrent_writers_produce_the_same_index_as_one(acme: Cast, seed: int) -> None:
@@ -125,14 +127,17 @@ def test_four_concurrent_writers_produce_the_same_index_as_one(acme: Cast, seed:
     check_history(acme, sender_in_process(acme), seed)
 
 
+@pytest.mark.slow
 def test_four_concurrent_writers_with_new_calls_produce_the_same_index(acme: Cast) -> None:
     check_history(acme, sender_in_process(acme), seed=5)
 
 
+@pytest.mark.slow
 def test_four_http_clients_produce_the_same_index(acme: Cast, live_server: LiveServer) -> None:
     check_history(acme, over_http(acme, live_server), seed=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", ["trace_id", "tool_name", "producer_id"])
 @pytest.mark.usefixtures("no_second_chance")
 def test_writers_without_shared_calls_do_not_deadlock(acme: Cast, shared: str) -> None:

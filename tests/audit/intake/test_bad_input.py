@@ -286,6 +286,7 @@ def umbrella() -> Cast:
     return make_cast("umbrella")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     sent=st.lists(LINES, min_size=1, max_size=8),

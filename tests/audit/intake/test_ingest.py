@@ -154,6 +154,7 @@ def test_failure_state_and_error_type_are_derived(
     assert_consistent(acme.tenant)
 
 
+@pytest.mark.slow
 def test_every_order_and_batching_produces_the_same_index(acme: Cast) -> None:
     """All arrivals of start, end and one duplicate each, in one batch or several.
 

@@ -92,6 +92,7 @@ DECODERS = [
 SHAPES = [("[", "]"), ('{"a":', "}"), ("[", "")]
 
 
+@pytest.mark.slow
 def test_decoders_do_not_overflow_the_stack_of_a_web_thread() -> None:
     """One process for all bodies, a thread for each: the one it dies of is the first missing."""
     cases = [
@@ -136,6 +137,7 @@ def server() -> Iterator[LiveServer]:
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "content_type", "answer"),
     [
@@ -187,6 +189,7 @@ def field(number: int, data: bytes) -> bytes:
     return bytes((number << 3 | 2,)) + length + bytes((size,)) + data
 
 
+@pytest.mark.slow
 def test_deep_bodies_to_any_api_crash_no_process(server: LiveServer, acme: Cast) -> None:
     scopes = list(Scope)
     key = create_key(acme.tenant, "deep", scopes, created_by=acme.admin)[1]
@@ -215,6 +218,7 @@ def test_deep_bodies_to_any_api_crash_no_process(server: LiveServer, acme: Cast)
     assert web_process(server) == process
 
 
+@pytest.mark.slow
 def test_deep_form_values_crash_no_process(server: LiveServer, acme: Cast) -> None:
     acme.admin.is_staff = True
     acme.admin.save()

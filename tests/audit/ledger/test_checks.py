@@ -61,6 +61,7 @@ def fill(cast: Cast, *, batches: int = 6, calls: int = 3) -> None:
         keep(cast.tenant, NOW + minute * LATER)
 
 
+@pytest.mark.slow
 def test_check_passes_for_an_unaltered_ledger(acme: Cast) -> None:
     fill(acme, batches=45)
     check = run(acme)
@@ -240,6 +241,7 @@ def test_altered_erasure_entry_covers_nothing(acme: Cast) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_many_findings_are_counted_and_the_first_are_kept(acme: Cast) -> None:
     for _ in range(30):
         append(acme.tenant, leaves(1))
@@ -261,6 +263,7 @@ def test_only_one_check_runs_at_a_time_and_can_be_cancelled(acme: Cast) -> None:
     assert start(acme).next_index == 0
 
 
+@pytest.mark.slow
 def test_check_resumes_after_a_killed_worker(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(acme, batches=45)
     pk = start(acme).id

@@ -31,6 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield own_folder(tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 def test_ledger_state_reports_refusals_and_unsigned_entries(acme: Cast) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
@@ -50,6 +51,7 @@ def test_ledger_state_reports_refusals_and_unsigned_entries(acme: Cast) -> None:
     keep(acme.tenant, NOW + timedelta(minutes=3))
 
 
+@pytest.mark.slow
 def test_metrics_contain_the_ledger_state() -> None:
     metrics = Client().get("/metrics").content.decode()
     assert "\ntooltrail_ledger_refused " in metrics

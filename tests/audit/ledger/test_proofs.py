@@ -204,6 +204,7 @@ def test_entries_of_spans_are_recomputed(acme: Cast) -> None:
     assert all(one is not None and one.entry is not None and one.raw for one in entries)
 
 
+@pytest.mark.slow
 def test_consistency_is_proved_between_any_two_checkpoints(acme: Cast) -> None:
     known: list[bytes] = []
     for part in range(12):

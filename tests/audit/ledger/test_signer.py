@@ -395,6 +395,7 @@ def test_new_epoch_rejects_the_checkpoint_of_another_log(
         )
 
 
+@pytest.mark.slow
 def test_both_keys_sign_until_the_overlap_ends(acme: Cast, folder: Path) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
@@ -425,6 +426,7 @@ def test_both_keys_sign_until_the_overlap_ends(acme: Cast, folder: Path) -> None
     assert published.signs_until is not None
 
 
+@pytest.mark.slow
 def test_lost_key_is_replaced(acme: Cast, folder: Path) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
@@ -436,6 +438,7 @@ def test_lost_key_is_replaced(acme: Cast, folder: Path) -> None:
     opened(acme.tenant, notes(acme.tenant)[-1])
 
 
+@pytest.mark.slow
 def test_status_command_reports_a_refusal_and_fails(acme: Cast) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)

@@ -172,6 +172,7 @@ def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str,
     assert figures["repeats"]["repeated_calls"] == repeats.repeated_calls
 
 
+@pytest.mark.slow
 def test_open_call_figures_match_the_open_page(acme: Cast) -> None:
     """Overdue, crashed and orphan ones, too, which no random call is."""
     send_each_kind(acme)

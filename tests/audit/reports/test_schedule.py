@@ -162,6 +162,7 @@ def test_tasks_create_due_reports_and_delete_expired_reports(
     assert len(reports(acme)) == 2
 
 
+@pytest.mark.slow
 def test_worker_process_creates_scheduled_reports(acme: Cast) -> None:
     decide(acme, "day")
     tasks.keep_reports(timestamp=0)

@@ -291,6 +291,7 @@ def test_missing_keeper_connection_is_an_error_and_nothing_is_erased(
     assert payloads(acme) == [True]
 
 
+@pytest.mark.slow
 def test_worker_schedules_one_retention_job_per_tenant(acme: Cast) -> None:
     send_old_calls(acme, 3 * DAY)
     set_retention(acme, payload_days=1)

@@ -285,6 +285,7 @@ def test_erased_events_are_counted_and_not_shown(acme: Cast) -> None:
     assert (state(acme, again).found_count, state(acme, again).erased_count) == (0, 6)
 
 
+@pytest.mark.slow
 def test_search_is_deleted_after_a_day(acme: Cast) -> None:
     send_many(acme, 1)
     old, waiting, kept = (start(acme, "bath") for _ in range(3))

@@ -28,6 +28,7 @@ from tests.support.server import LiveServer
 PAGES = BASE_DIR / "docs" / "frameworks"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", EXPECTATIONS)
 def test_each_framework_call_appears_once(acme: Cast, live_server: LiveServer, script: str) -> None:
     expect, _ = EXPECTATIONS[script]
@@ -36,6 +37,7 @@ def test_each_framework_call_appears_once(acme: Cast, live_server: LiveServer, s
     expect(acme.tenant)
 
 
+@pytest.mark.slow
 def test_bearer_token_is_accepted(acme: Cast, live_server: LiveServer) -> None:
     header = f"Authorization=Bearer%20{make_ingest_key(acme.tenant)}"
     run_framework("plain_otel.py protobuf", live_server.url, header)
@@ -43,6 +45,7 @@ def test_bearer_token_is_accepted(acme: Cast, live_server: LiveServer) -> None:
     EXPECTATIONS["plain_otel.py protobuf"][0](acme.tenant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["opentelemetry.md", "mcp.md"])
 def test_documented_program_runs_unchanged(
     acme: Cast, live_server: LiveServer, tmp_path: Path, page: str

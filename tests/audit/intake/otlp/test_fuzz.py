@@ -100,6 +100,7 @@ JSONS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSONS)
 @settings(max_examples=300)
 def test_arbitrary_json_is_parsed_or_rejected(value: Any) -> None:
@@ -120,6 +121,7 @@ def test_arbitrary_bytes_are_parsed_or_rejected(body: bytes) -> None:
     _read(request.SerializeToString() + body)
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 @settings(
     max_examples=15,
