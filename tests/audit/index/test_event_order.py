@@ -27,7 +27,7 @@ RECOUNT_EVERY = 10
 def test_any_order_of_the_same_events_produces_the_same_index(
     part: int, pytestconfig: pytest.Config
 ) -> None:
-    rng = random.Random(f"{pytestconfig.getoption('randomly_seed')} {part}")
+    rng = random.Random(f"{pytestconfig.getoption('randomly_seed', 0)} {part}")
     calls = [some_call(rng, number) for number in range(CALLS)]
     while {len(call) for call in calls} != {1, 2}:  # one at least never ends, and one does
         calls = [some_call(rng, number) for number in range(CALLS)]
