@@ -16,6 +16,8 @@ from tests.support.faults.executor import filled
 from tests.support.faults.load import TRANSIENT, Load, assert_kept
 from tests.support.installation import announcement, end, new_installation
 
+pytestmark = pytest.mark.slow
+
 SIZE_MIB = 400  # what a new database and its log of changes take, and some
 
 
@@ -38,6 +40,7 @@ def small_disk(path: Path) -> Iterator[None]:
 
 def test_full_database_disk_rejects_events_and_loses_none(full: bool) -> None:
     with new_installation() as installation, small_disk(installation.var):
+        installation.prepare()
         process = installation.up("--json", "--dev-tenant", "acme")
         facts = announcement(process)
         load = Load(facts["url"], facts["api_key"])

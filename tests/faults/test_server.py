@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import psycopg
+import pytest
 from tooltrail import Trail
 
 from config.postgresql.database import DATABASE, with_database
@@ -21,16 +22,18 @@ from tests.support.installation import (
     Installation,
     announcement,
     end,
-    new_installation,
+    prepared_installation,
     until,
 )
 from tests.support.otlp.environment import run_framework
+
+pytestmark = pytest.mark.slow
 
 
 def test_kills_of_web_processes_and_postgresql_lose_and_duplicate_nothing(full: bool) -> None:
     faults = ["web"] * (100 if full else 4) + ["database"] * (50 if full else 2)
     random.shuffle(faults)
-    with new_installation() as installation:
+    with prepared_installation() as installation:
         process = installation.up("--json", "--dev-tenant", "acme")
         facts = announcement(process)
         server = web_server(process.pid)
@@ -59,7 +62,7 @@ def test_kills_of_web_processes_and_postgresql_lose_and_duplicate_nothing(full: 
 def test_sdk_and_otlp_events_are_stored_once_while_web_processes_are_killed(
     full: bool, tmp_path: Path
 ) -> None:
-    with new_installation() as installation, ThreadPoolExecutor() as threads:
+    with prepared_installation() as installation, ThreadPoolExecutor() as threads:
         process = installation.up("--json", "--dev-tenant", "acme")
         facts = announcement(process)
         server = web_server(process.pid)

@@ -16,7 +16,7 @@ from django.utils import timezone
 from tenants.models import SignInFailure
 from tenants.sign_in import FAILURES_ALLOWED, FAILURES_COUNT_FOR
 from tests.support.factories import PASSWORD, Cast, make_user
-from tests.support.server import running_server
+from tests.support.server import LiveServer
 
 
 def _sign_in(client: Client, name: str, password: str, address: str = "192.0.2.1") -> bool:
@@ -141,18 +141,25 @@ def test_password_can_be_changed(acme: Cast) -> None:
     assert _sign_in(Client(), acme.viewer.username, new)
 
 
-def test_concurrent_password_attempts_are_limited_like_sequential_ones(acme: Cast) -> None:
+@pytest.mark.slow
+def test_concurrent_password_attempts_are_limited_like_sequential_ones(
+    live_server: LiveServer, acme: Cast
+) -> None:
     """Forty at once over real HTTP: no more are checked than may fail."""
     name = acme.viewer.username
-    with running_server() as server, urllib3.PoolManager(maxsize=40) as http:
-        page = http.request("GET", f"{server.url}/login")
+    with urllib3.PoolManager(maxsize=40) as http:
+        page = http.request("GET", f"{live_server.url}/login")
         (token,) = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.data.decode())
         form = {"username": name, "password": "wrong", "csrfmiddlewaretoken": token}
         cookie = {"Cookie": page.headers["Set-Cookie"].partition(";")[0]}
 
         def guess(_number: int) -> str:
             answer = http.request_encode_body(
-                "POST", f"{server.url}/login", fields=form, headers=cookie, encode_multipart=False
+                "POST",
+                f"{live_server.url}/login",
+                fields=form,
+                headers=cookie,
+                encode_multipart=False,
             )
             return answer.data.decode()
 

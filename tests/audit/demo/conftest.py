@@ -11,7 +11,7 @@ from tests.support.demo import Demo
 from tests.support.installation import (
     announcement,
     end,
-    new_installation,
+    prepared_installation,
     until,
 )
 
@@ -21,7 +21,7 @@ HISTORY_IS_IN = "past traces sent"  # what the executor says on stderr
 @pytest.fixture(scope="session")
 def demo() -> Iterator[Demo]:
     """The demo, once a process of it has been killed in a call: its history is complete then."""
-    with new_installation() as installation:
+    with prepared_installation() as installation:
         begun_at = datetime.now(UTC)
         process = installation.up("--demo", "--json")
         facts = announcement(process)

@@ -16,6 +16,8 @@ from tests.support.arrival_checks import register_checked_tool
 from tests.support.factories import Cast, make_call, make_ingest_key
 from tests.support.server import running_server
 
+pytestmark = pytest.mark.slow
+
 DEAR = {
     "type": "object",
     "properties": {
@@ -66,7 +68,7 @@ def test_expensive_requests_of_one_tenant_do_not_block_another(acme: Cast, globe
                 thread.join()
     assert answers[200] > 0
     assert answers.keys() <= {200, 503}
-    assert max(seconds) < 5  # it was 30 s; some tenths here, on a machine that does nothing else
+    assert max(seconds) < 10  # it was 30 s; some tenths here, on a machine that does nothing else
 
 
 @pytest.mark.parametrize("path", ["/api/v1/events", "/v1/traces"])

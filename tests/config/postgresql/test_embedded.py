@@ -16,8 +16,12 @@ import pytest
 
 from config.postgresql import unprivileged
 from config.postgresql.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from tests.support.clusters import running_cluster
 
-FAST = ("fsync = off", "shared_buffers = 1MB")
+pytestmark = pytest.mark.slow
+
+SMALL = "shared_buffers = 1MB"
+FAST = ("fsync = off", SMALL)
 
 
 @pytest.fixture
@@ -32,10 +36,8 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def postgres(folder: Path) -> Iterator[EmbeddedPostgres]:
     """A new cluster, running."""
-    server = EmbeddedPostgres(folder / "var" / "postgres", settings=FAST)
-    server.start()
-    yield server
-    server.stop()
+    with running_cluster(folder / "var" / "postgres", SMALL) as server:
+        yield server
 
 
 def modes(folder: Path) -> dict[Path, tuple[int, int, int]]:

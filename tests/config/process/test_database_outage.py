@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 
 import psutil
+import pytest
 import urllib3
 
 from tests.support.event_requests import NDJSON, lines, new_batch_id
@@ -13,14 +14,16 @@ from tests.support.factories import make_call
 from tests.support.installation import (
     announcement,
     end,
-    new_installation,
+    prepared_installation,
     until,
 )
+
+pytestmark = pytest.mark.slow
 
 
 def test_probes_answer_and_requests_get_503_while_the_database_hangs() -> None:
     """Stopped in its tracks, PostgreSQL neither answers nor hangs up: the worst it can do."""
-    with new_installation() as installation:
+    with prepared_installation() as installation:
         process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_WEB_PROCESSES="1")
         facts = announcement(process)
         with urllib3.PoolManager(retries=False, timeout=60, maxsize=40) as http:
@@ -64,7 +67,7 @@ def test_probes_answer_and_requests_get_503_while_the_database_hangs() -> None:
 
 
 def test_requests_get_503_without_the_database_and_nothing_is_lost() -> None:
-    with new_installation() as installation:
+    with prepared_installation() as installation:
         process = installation.up("--json", "--dev-tenant", "acme")
         facts = announcement(process)
         http = urllib3.PoolManager(retries=False, timeout=60)

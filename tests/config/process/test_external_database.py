@@ -14,6 +14,7 @@ import pytest
 from config.instance import BASE_DIR
 from config.postgresql import database
 from config.postgresql.embedded import EmbeddedPostgres
+from tests.support.clusters import running_cluster
 from tests.support.installation import (
     Installation,
     announcement,
@@ -40,15 +41,12 @@ def installation() -> Iterator[Installation]:
 
 @pytest.fixture
 def own_postgres(installation: Installation) -> Iterator[EmbeddedPostgres]:
-    """Somebody's PostgreSQL: to `up` it is one among others, though we start it as ours."""
-    server = EmbeddedPostgres(
-        installation.var.parent / "own", settings=("fsync = off", "shared_buffers = 4MB")
-    )
-    server.start()
-    yield server
-    server.stop()
+    """Somebody's PostgreSQL without our roles."""
+    with running_cluster(installation.var.parent / "own", "shared_buffers = 4MB") as server:
+        yield server
 
 
+@pytest.mark.slow
 def test_up_serves_from_an_initialised_external_database(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
@@ -82,6 +80,7 @@ def test_up_serves_from_an_initialised_external_database(
     assert end(again, signal.SIGTERM) == 0
 
 
+@pytest.mark.slow
 def test_second_database_keeps_the_passwords_of_the_first(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
@@ -102,6 +101,7 @@ def test_second_database_keeps_the_passwords_of_the_first(
                 connection.execute("SELECT 1")
 
 
+@pytest.mark.slow
 def test_urls_of_another_server_are_rejected_and_nothing_is_created(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
@@ -128,6 +128,7 @@ def test_urls_of_another_server_are_rejected_and_nothing_is_created(
         psycopg.connect(url).close()
 
 
+@pytest.mark.slow
 def test_init_problem_is_reported_in_one_line(tmp_path: Path) -> None:
     for admin_url, reason in (
         ("postgresql://nobody@127.0.0.1:1/none", "refused"),
@@ -142,6 +143,7 @@ def test_init_problem_is_reported_in_one_line(tmp_path: Path) -> None:
         assert completed.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_deployment_check_passes_with_the_documented_variables(tmp_path: Path) -> None:
     check = ("check", "--deploy", "--fail-level", "WARNING")
     environment = {"DATABASE_URL": os.environ["DATABASE_URL"], "TOOLTRAIL_VAR": str(tmp_path)}

@@ -26,6 +26,7 @@ from tests.support.installation import (
     clean_environment,
     end,
     new_installation,
+    prepared_installation,
     stdout,
     until,
 )
@@ -34,7 +35,14 @@ from tests.support.installation_requests import status_code
 
 @pytest.fixture
 def installation() -> Iterator[Installation]:
-    """An installation that nobody has started yet."""
+    """An installation whose database has the schema."""
+    with prepared_installation() as created:
+        yield created
+
+
+@pytest.fixture
+def unprepared() -> Iterator[Installation]:
+    """An installation without a folder: nobody has started it yet."""
     with new_installation() as created:
         yield created
 
@@ -57,6 +65,7 @@ def calls(facts: dict[str, str]) -> int:
         return int(json.load(answer)["calls"])
 
 
+@pytest.mark.slow
 def test_second_start_keeps_the_data_and_prints_the_same_credentials(
     installation: Installation,
 ) -> None:
@@ -79,21 +88,22 @@ def test_second_start_keeps_the_data_and_prints_the_same_credentials(
     assert installation.processes() == []
 
 
+@pytest.mark.slow
 def test_printed_example_call_works_and_a_second_start_keeps_the_database(
-    installation: Installation, heeding_hangups: None
+    unprepared: Installation, heeding_hangups: None
 ) -> None:
     def announced(process: Up) -> list[str]:
         lines: list[str] = []
         while not lines or "Ctrl-C" not in lines[-1]:
             line = stdout(process).readline()
-            assert line, installation.errors.read_text()
+            assert line, unprepared.errors.read_text()
             lines.append(line.strip())
         return lines
 
-    process = installation.up("--dev-tenant", "acme")
+    process = unprepared.up("--dev-tenant", "acme")
     lines = announced(process)
-    output = installation.errors.read_text()
-    assert f"creating the database in {installation.postgres.root}" in output
+    output = unprepared.errors.read_text()
+    assert f"creating the database in {unprepared.postgres.root}" in output
     environment = dict(
         line.removeprefix("export ").split("=", 1) for line in lines if line.startswith("export ")
     )
@@ -101,23 +111,24 @@ def test_printed_example_call_works_and_a_second_start_keeps_the_database(
     subprocess.run(
         [sys.executable, *shlex.split(command)[3:]],
         env=clean_environment(
-            **environment, TOOLTRAIL_SPOOL_DIR=str(installation.var.parent / "spool")
+            **environment, TOOLTRAIL_SPOOL_DIR=str(unprepared.var.parent / "spool")
         ),
         check=True,
     )
     facts = {"url": environment["TOOLTRAIL_URL"], "api_key": environment["TOOLTRAIL_API_KEY"]}
     assert calls(facts) == 1
     assert end(process, signal.SIGHUP) == 0
-    assert installation.processes() == []
-    process = installation.up("--dev-tenant", "acme")
+    assert unprepared.processes() == []
+    process = unprepared.up("--dev-tenant", "acme")
     url = next(line for line in announced(process) if line.startswith("export TOOLTRAIL_URL="))
-    output = installation.errors.read_text()
-    assert f"starting the database in {installation.postgres.root}" in output
+    output = unprepared.errors.read_text()
+    assert f"starting the database in {unprepared.postgres.root}" in output
     assert "creating the database" not in output
     assert calls(facts | {"url": url.partition("=")[2]}) == 1
     assert end(process) == 0
 
 
+@pytest.mark.slow
 def test_demo_records_calls_and_a_kill_leaves_no_processes(installation: Installation) -> None:
     process = installation.up("--json", "--demo")
     facts = announcement(process)
@@ -134,6 +145,7 @@ def test_demo_records_calls_and_a_kill_leaves_no_processes(installation: Install
     assert installation.processes() == []
 
 
+@pytest.mark.slow
 def test_dead_processes_are_restarted_and_end_with_the_supervisor(
     installation: Installation,
 ) -> None:
@@ -157,6 +169,7 @@ def test_dead_processes_are_restarted_and_end_with_the_supervisor(
     until(lambda: not installation.processes())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_web_processes_hold_only_the_url_of_their_role(installation: Installation) -> None:
     process = installation.up("--json", "--demo")
@@ -239,38 +252,44 @@ def _answers(url: str) -> bool:
         return False
 
 
-def test_interrupted_start_leaves_no_processes(installation: Installation) -> None:
-    process = installation.up("--json")
-    until(lambda: installation.postgres.running_pid())
+@pytest.mark.slow
+def test_interrupted_start_leaves_no_processes(unprepared: Installation) -> None:
+    process = unprepared.up("--json")
+    until(lambda: unprepared.postgres.running_pid())
     assert end(process, signal.SIGINT) == 128 + signal.SIGINT
-    assert installation.processes() == []
+    assert unprepared.processes() == []
 
 
+@pytest.mark.slow
 def test_invalid_option_leaves_no_processes(installation: Installation) -> None:
     assert "--dev-tenant ???: not a slug" in installation.refusal("--dev-tenant", "???")
     assert installation.processes() == []
 
 
-def test_port_in_use_is_reported(installation: Installation) -> None:
+@pytest.mark.slow
+def test_port_in_use_is_reported(unprepared: Installation) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        assert f"port {port} is in use" in installation.refusal("--port", port)
+        assert f"port {port} is in use" in unprepared.refusal("--port", port)
 
 
-def test_unusable_var_folder_is_reported(installation: Installation) -> None:
-    installation.var.write_text("a file where the folder should be")
-    assert f"cannot read {installation.var}" in installation.refusal()
-    installation.var.unlink()
-    installation.var.symlink_to("/proc/nowhere")
-    assert "cannot write to" in installation.refusal()
+@pytest.mark.slow
+def test_unusable_var_folder_is_reported(unprepared: Installation) -> None:
+    unprepared.var.write_text("a file where the folder should be")
+    assert f"cannot read {unprepared.var}" in unprepared.refusal()
+    unprepared.var.unlink()
+    unprepared.var.symlink_to("/proc/nowhere")
+    assert "cannot write to" in unprepared.refusal()
 
 
-def test_unreachable_database_is_reported(installation: Installation) -> None:
-    output = installation.refusal(DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+@pytest.mark.slow
+def test_unreachable_database_is_reported(unprepared: Installation) -> None:
+    output = unprepared.refusal(DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
     assert output.startswith("CommandError: database: ")
 
 
-def test_superuser_connection_is_rejected(installation: Installation) -> None:
+@pytest.mark.slow
+def test_superuser_connection_is_rejected(unprepared: Installation) -> None:
     owner = os.environ["DATABASE_OWNER_URL"]
-    output = installation.refusal(DATABASE_URL=owner, DATABASE_OWNER_URL=owner)
+    output = unprepared.refusal(DATABASE_URL=owner, DATABASE_OWNER_URL=owner)
     assert "tooltrail_owner bypasses row-level security" in output
