@@ -96,6 +96,7 @@ def test_balance_does_not_act_on_a_long_interval(tmp_path: Path) -> None:
     assert not processes.balances[0].asks_to_move()
 
 
+@pytest.mark.slow
 def test_dead_process_is_not_counted(tmp_path: Path) -> None:
     holder = (
         "import sys; from pathlib import Path; from audit.intake.balance import Balance;"
@@ -143,6 +144,7 @@ def installation() -> Iterator[Installation]:
         yield created
 
 
+@pytest.mark.slow
 def test_connections_accepted_by_one_process_are_served_by_both(installation: Installation) -> None:
     """They only follow what the answers say of their connections."""
     process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_WEB_PROCESSES="2")

@@ -27,6 +27,8 @@ from tests.support.installation import (
 from tests.support.installation_requests import Senders, status_code
 from tests.support.management_commands import init_database, manage, row_count
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = "/usr/sbin/pgbouncer"
 READ = ("/api/v1/traces", "/api/v1/calls", "/api/v1/tools", "/api/v1/summary?range=24h")
 

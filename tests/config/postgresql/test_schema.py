@@ -67,6 +67,7 @@ def sent(url: str, headers: dict[str, str], body: bytes = b"{}") -> tuple[int, s
             return error.code, error.read().decode()
 
 
+@pytest.mark.slow
 def test_process_stops_writing_after_an_unknown_migration(installation: Installation) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
@@ -142,6 +143,7 @@ def test_replaced_migration_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
         schema.disk_migrations.cache_clear()
 
 
+@pytest.mark.slow
 def test_error_of_older_code_on_a_newer_schema_is_503(installation: Installation) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
@@ -154,6 +156,7 @@ def test_error_of_older_code_on_a_newer_schema_is_503(installation: Installation
     assert end(process) == 0
 
 
+@pytest.mark.slow
 def test_migrations_run_while_senders_continue(installation: Installation) -> None:
     later = {"DJANGO_SETTINGS_MODULE": "tests.config.later.settings"}
     process = installation.up("--json", "--dev-tenant", "acme", **later)
@@ -176,6 +179,7 @@ def test_migrations_run_while_senders_continue(installation: Installation) -> No
     assert end(process) == 0
 
 
+@pytest.mark.slow
 def test_two_concurrent_starts_on_a_new_database_succeed() -> None:
     with new_installation() as one, new_installation() as other:
         server = EmbeddedPostgres(
@@ -197,6 +201,7 @@ def test_two_concurrent_starts_on_a_new_database_succeed() -> None:
             server.stop()
 
 
+@pytest.mark.slow
 def test_command_of_older_code_is_rejected_in_one_line(installation: Installation) -> None:
     process = installation.up("--json")
     announcement(process)

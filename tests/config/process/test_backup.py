@@ -125,6 +125,7 @@ def target(installation: Installation) -> Iterator[tuple[EmbeddedPostgres, dict[
     server.stop()
 
 
+@pytest.mark.slow
 def test_backups_move_between_external_and_embedded_databases(
     installation: Installation, target: tuple[EmbeddedPostgres, dict[str, str]], tmp_path: Path
 ) -> None:
@@ -170,6 +171,7 @@ def test_backups_move_between_external_and_embedded_databases(
         assert status_code(server.url + "/traces/") in (200, 302)
 
 
+@pytest.mark.slow
 def test_backup_and_restore_problems_print_one_line_and_lose_nothing(
     target: tuple[EmbeddedPostgres, dict[str, str]], tmp_path: Path
 ) -> None:
@@ -248,6 +250,7 @@ def older_postgres(folder: Path) -> Iterator[str]:
             over.touch()
 
 
+@pytest.mark.slow
 def test_embedded_database_18_moves_to_an_older_server(
     installation: Installation, tmp_path: Path
 ) -> None:
@@ -291,6 +294,7 @@ def test_embedded_database_18_moves_to_an_older_server(
         assert there["refusal"] is None
 
 
+@pytest.mark.slow
 def test_failed_restore_reports_the_postgresql_error(
     installation: Installation,
     target: tuple[EmbeddedPostgres, dict[str, str]],
