@@ -141,7 +141,7 @@ def measured(times: Times) -> Iterator[None]:
         (job, "read_events", "read log"),
         (payload, "unpack", "inflate, split"),
         (judgement, "_decoded", "parse"),
-        (judgement, "_found", "validate"),
+        (judgement, "_violations_of", "validate"),
         (Tally, "add", "count"),
     ]
     with ExitStack() as stack:

@@ -60,6 +60,13 @@ def end_jobs(jobs: models.QuerySet[Any], state: JobState, now: datetime, **value
     return bool(under_way.update(state=state, finished_at=now, **values))
 
 
+def end_older(jobs: models.QuerySet[Any], keep: int, now: datetime) -> None:
+    """Make room for a new one: cancel those under way, delete all but the newest `keep - 1`."""
+    end_jobs(jobs, JobState.CANCELLED, now)
+    old = jobs.order_by("-id").values_list("id", flat=True)[keep - 1 :]
+    jobs.filter(id__in=list(old)).delete()
+
+
 def percent(part: float, whole: float) -> int:
     """Progress of a running job, 0 to 99; only a finished job is at 100."""
     return max(0, min(99, int(100 * part / whole))) if whole > 0 else 0

@@ -183,7 +183,7 @@ def _as_wire(event: events.Event) -> wire.WireEvent:
     guard = None
     if event.guard is not None:
         violations = [
-            wire.FoundViolation(each.path, each.code, each.severity, each.expected, each.received)
+            wire.Violation(each.path, each.code, each.severity, each.expected, each.received)
             for each in event.guard.violations
         ]
         guard = wire.GuardReport(event.guard.strategy, event.guard.outcome, violations)

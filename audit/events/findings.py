@@ -21,7 +21,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 
     members: bytes
     """JSON members of the finding event; empty for findings read from the log, which need none."""
-    violations: tuple[wire.FoundViolation, ...]
+    violations: tuple[wire.Violation, ...]
 
 
 class FindingEvent(msgspec.Struct, tag_field="type", tag="finding", frozen=True, gc=False):
@@ -30,11 +30,11 @@ class FindingEvent(msgspec.Struct, tag_field="type", tag="finding", frozen=True,
     event_id: UUID
     invocation_id: UUID
     end_position: int
-    violations: tuple[wire.FoundViolation, ...]
+    violations: tuple[wire.Violation, ...]
 
 
 class _Members(msgspec.Struct):
-    violations: tuple[wire.FoundViolation, ...]
+    violations: tuple[wire.Violation, ...]
 
 
 _MEMBERS = msgspec.json.Decoder(_Members)

@@ -129,8 +129,8 @@ class Judge:
         read = read_output(raw) if self.side == "output" else read_args(raw)
         if isinstance(read, str):
             return read
-        now = _found(self._now, read)
-        then = now if self._then is self._now else _found(self._then, read)
+        now = _violations_of(self._now, read)
+        then = now if self._then is self._now else _violations_of(self._then, read)
         if now is None or then is None:
             return "costly"
         if not (now or then or read.known):
@@ -173,7 +173,9 @@ def _compiled(schema: Mapping[str, Any] | None, name: str) -> CompiledSchema | N
         raise UnusableSchemaError(f"The {name} cannot be used for validation: {error}") from None
 
 
-def _found(schema: CompiledSchema | None, read: Value) -> Collection[tuple[str, str]] | None:
+def _violations_of(
+    schema: CompiledSchema | None, read: Value
+) -> Collection[tuple[str, str]] | None:
     """Path and code of each violation; None if validation takes more work than is allowed."""
     if schema is None or not (violations := schema.violations(read.value)):
         return ()

@@ -56,7 +56,7 @@ class Envelope(msgspec.Struct, gc=False):
     meta: EnvelopeMeta | None = None
 
 
-class FoundViolation(msgspec.Struct, gc=False):
+class Violation(msgspec.Struct, gc=False):
     """A violation as the guard reported it."""
 
     path: str
@@ -74,7 +74,7 @@ class GuardReport(msgspec.Struct, gc=False):
 
     strategy: Annotated[str, Meta(max_length=32)]
     outcome: Literal["passed", "failed", "coerced", "stripped", "fallback", "error-result"]
-    violations: Annotated[list[FoundViolation], Meta(max_length=1000)] = []
+    violations: Annotated[list[Violation], Meta(max_length=1000)] = []
 
 
 class CallEvent(msgspec.Struct, kw_only=True, gc=False):

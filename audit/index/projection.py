@@ -105,7 +105,7 @@ def violations(end: Candidate) -> Iterator[tuple[str, ...]]:
     """
     event = end.event
     assert isinstance(event, wire.EndEvent)
-    listed: Sequence[wire.FoundViolation] = ()
+    listed: Sequence[wire.Violation] = ()
     how: tuple[str, str, str] = (STRATEGY, OUTCOME, "server")
     if event.guard is not None:
         listed = event.guard.violations

@@ -54,7 +54,7 @@ class DifferingFlag:
 
     flag: str
     registered: str
-    found: str
+    observed: str
     number: int | None
     """The number of the version that its calls name; None for a contract not accepted."""
     change: ToolChange | None = None

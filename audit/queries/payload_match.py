@@ -15,7 +15,7 @@ class Excerpt:
     """A match with the text around it."""
 
     before: str
-    found: str
+    match: str
     after: str
 
 

@@ -85,6 +85,23 @@ def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
         parts.append(_open_for(call.started_at, now))
         if is_overdue(call, now):
             parts.append("overdue")
+    parts += problems(call, violation)
+    if outcome := changed_by_guard(call):
+        parts.append(outcome)
+    if over := over_limit(call):
+        parts.append(over)
+    if call.attempt is not None and call.attempt > 1:
+        parts.append(f"attempt {call.attempt}")
+    if call.cache_hit:
+        parts.append("cache hit")
+    if tokens := call.prompt_tokens + call.completion_tokens:
+        parts.append(f"{short_count(tokens)}{NBSP}tok")
+    return " · ".join(parts)
+
+
+def problems(call: Call | ListedCall, violation: FirstViolation | None) -> list[str]:
+    """The failure and the first violation of a call, each if there is one."""
+    parts: list[str] = []
     if call.state == "failed" and not (violation and call.error_type in _OF_THE_GUARD):
         parts.append(
             failure(
@@ -98,17 +115,7 @@ def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
     if violation is not None:
         more = f" +{call.violation_count - 1}" if call.violation_count > 1 else ""
         parts.append(f"{violation.path} {violation.code}{more}")
-    if outcome := changed_by_guard(call):
-        parts.append(outcome)
-    if over := over_limit(call):
-        parts.append(over)
-    if call.attempt is not None and call.attempt > 1:
-        parts.append(f"attempt {call.attempt}")
-    if call.cache_hit:
-        parts.append("cache hit")
-    if tokens := call.prompt_tokens + call.completion_tokens:
-        parts.append(f"{short_count(tokens)}{NBSP}tok")
-    return " · ".join(parts)
+    return parts
 
 
 def changed_by_guard(call: Call | ListedCall) -> str:

@@ -48,7 +48,6 @@ TAIL_SIZE = 100
 TAIL_BEGINS = timedelta(minutes=2)
 """How far back the live tail reads again, so that late events and ends of calls appear."""
 
-_OF_THE_GUARD = {"VALIDATION", "GUARD"}
 _STATES = (("", "All"), ("failed", "Failed"), ("open", "Open"), ("ok", "OK"))
 _RANGES = (("", "Any time"), ("15m", "15 min"), ("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"))
 
@@ -267,20 +266,7 @@ def _reason(call: ListedCall, violation: FirstViolation | None, now: datetime) -
     parts: list[str] = []
     if call.state == "open":
         parts.append(f"for {duration((now - call.started_at) // timedelta(microseconds=1))}")
-    # The violation already says what the guard's own error and its message say.
-    if call.state == "failed" and not (violation and call.error_type in _OF_THE_GUARD):
-        parts.append(
-            reasons.failure(
-                call.error_type,
-                call.error_code,
-                call.upstream_status,
-                None if violation else call.error_message,
-                retry_after_ms=call.retry_after_ms,
-            )
-        )
-    if violation is not None:
-        more = f" +{call.violation_count - 1}" if call.violation_count > 1 else ""
-        parts.append(f"{violation.path} {violation.code}{more}")
+    parts += reasons.problems(call, violation)
     if call.state != "open" and call.start_batch_id is None:
         parts.append("start missing")
     if outcome := reasons.changed_by_guard(call):

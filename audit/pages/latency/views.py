@@ -1,6 +1,6 @@
 """Durations and tokens by tool and version, and figures that need single calls."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -18,6 +18,7 @@ from audit.pages.latency.page import (
     version_rows,
     within_query,
 )
+from audit.pages.show.active_filters import active_filters
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.latency import SHARES, ToolFilter, latency
@@ -31,14 +32,6 @@ ROWS_SHOWN = 100
 ERRORS_SHOWN = 8
 ROUTES_SHOWN, SOURCES_SHOWN, EARLY_SHOWN = 12, 12, 8
 FILTERS = {"tool": "Tool", "version": "Version"}
-
-
-class Filter(NamedTuple):
-    """A filter of the page: URL parameter, label and value."""
-
-    name: str
-    label: str
-    value: str
 
 
 @require_safe
@@ -68,7 +61,7 @@ def latency_page(request: TenantRequest) -> HttpResponse:
         "percentiles": tuple(SHARES),
         "order": order,
         "within": within_query(requested.range, wanted),
-        "filters": _filters(wanted),
+        "filters": active_filters(wanted, FILTERS),
         "exports": tuple(FORMS),
     }
     return render_page(request, "latency/latency.html", "latency", context)
@@ -128,11 +121,3 @@ def latency_export(request: TenantRequest, kind: str) -> HttpResponse:
         of="latency",
         action="latency.export",
     )
-
-
-def _filters(wanted: ToolFilter) -> list[Filter]:
-    return [
-        Filter(name, label, getattr(wanted, name))
-        for name, label in FILTERS.items()
-        if getattr(wanted, name) is not None
-    ]

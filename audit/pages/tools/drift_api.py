@@ -117,7 +117,7 @@ def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
             {
                 "flag": one.flag,
                 "registered": one.registered,
-                "found": one.found,
+                "found": one.observed,
                 "version": one.number,
             }
             for one in usage.flags

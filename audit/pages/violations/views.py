@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from audit.events.findings import OUTCOME
 from audit.exports.violations import FORMS, document
+from audit.pages.show.active_filters import active_filters
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.call_query import quoted
@@ -35,14 +36,6 @@ OUTCOMES = {**GUARD_OUTCOMES, OUTCOME: "detected by the server"}
 """The outcomes of violations in words. Without a guard, the server detected the violation."""
 
 FILTERS = {"tool": "Tool", "version": "Version", "path": "Path", "code": "Code"}
-
-
-class Filter(NamedTuple):
-    """A filter of the URL that the page offers to remove."""
-
-    name: str
-    label: str
-    value: str
 
 
 class TreatmentRow(NamedTuple):
@@ -119,11 +112,7 @@ def violation_list(request: TenantRequest) -> HttpResponse:
             replace(one, outcome=_in_words(one.outcome))
             for one in (samples(requested.range, wanted, limit=SAMPLES_SHOWN) if shown else [])
         ],
-        "filters": [
-            Filter(name, label, getattr(wanted, name))
-            for name, label in FILTERS.items()
-            if getattr(wanted, name) is not None
-        ],
+        "filters": active_filters(wanted, FILTERS),
         "wanted": wanted,
         "outcome": _in_words(wanted.outcome) if wanted.outcome else wanted.outcome,
         "call_count": figures.count(sum(kind.calls for kind in range_violations.kinds)),

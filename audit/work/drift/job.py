@@ -34,7 +34,7 @@ from audit.work.drift.shape import (
 from tenants import slices
 from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
-from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs
+from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs, end_older
 from tools_registry.models import Tool, ToolVersion
 from tools_registry.schema_diff.reading import UndecidedError
 
@@ -54,9 +54,7 @@ def start_analysis(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -
     tenant_id = current_tenant_id()
     analyses = DriftAnalysis.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
     now = timezone.now()
-    end_jobs(analyses, JobState.CANCELLED, now)
-    old = analyses.order_by("-id").values_list("id", flat=True)[KEPT - 1 :]
-    analyses.filter(id__in=list(old)).delete()
+    end_older(analyses, KEPT, now)
     return DriftAnalysis.objects.create(
         tenant_id=tenant_id,
         id=new_id(),

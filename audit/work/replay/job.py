@@ -29,7 +29,7 @@ from audit.work.replay.tally import Tally
 from tenants import slices
 from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
-from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs
+from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs, end_older
 from tools_registry.models import Tool, ToolVersion
 
 CALLS_MAX = 100_000
@@ -62,9 +62,7 @@ def start_replay(
     tenant_id = current_tenant_id()
     replays = Replay.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
     now = timezone.now()
-    end_jobs(replays, JobState.CANCELLED, now)
-    old = replays.order_by("-id").values_list("id", flat=True)[KEPT - 1 :]
-    replays.filter(id__in=list(old)).delete()
+    end_older(replays, KEPT, now)
     return Replay.objects.create(
         tenant_id=tenant_id,
         id=new_id(),

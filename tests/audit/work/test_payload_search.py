@@ -49,7 +49,7 @@ NOW = datetime.now(UTC)
 def test_excerpt_quotes_the_match(raw: bytes, needle: str, match: str) -> None:
     one = excerpt(raw, needle)
     assert one is not None
-    assert one.found == match
+    assert one.match == match
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,13 @@ from tooltrail.guard.work import DECIDED_STEPS, EXPLAINED_STEPS
 VALUE_DEPTH_LIMIT: Final = 200  # nested schemas; each takes three or four stack frames
 VIOLATION_LIMIT: Final = 10_000  # nobody reads more, and a hostile schema makes any number
 
-_FOUND_STEPS: Final = 8  # for making a violation
+_VIOLATION_STEPS: Final = 8  # for making a violation
 _TEXT_PER_STEP: Final = 128  # characters in its texts
 
 # Making the models is half the cost of explaining; this saves a third of that half.
 _MAKE: Final = Violation.__pydantic_validator__.validate_python
 
-type Found = tuple[ViolationCode, str, str, str, str]
+type RawViolation = tuple[ViolationCode, str, str, str, str]
 """A violation before it becomes a model: code, path, message, received, expected."""
 
 
@@ -89,7 +89,7 @@ class Walk:
         steps: int = EXPLAINED_STEPS,
         patience: int = 0,
     ) -> None:
-        self.violations: list[Found] = []
+        self.violations: list[RawViolation] = []
         self._reported = self.violations
         self._steps = steps
         self._allowed = steps
@@ -179,13 +179,13 @@ class Walk:
         """Add a violation."""
         self.violations.append((code, path, message, received, expected))
         texts = len(path) + len(message) + len(received) + len(expected)
-        self.spend(_FOUND_STEPS + texts // _TEXT_PER_STEP)
+        self.spend(_VIOLATION_STEPS + texts // _TEXT_PER_STEP)
         is_late = self._allowed > self._steps and self._reported
         if is_late or len(self.violations) >= VIOLATION_LIMIT:
             raise _Enough
 
 
-def _too_deep(path: str) -> Found:
+def _too_deep(path: str) -> RawViolation:
     return (
         "CONSTRAINT_VIOLATION",
         path,
