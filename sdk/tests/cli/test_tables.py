@@ -10,7 +10,7 @@ from tooltrail.cli.tables import (
     cut,
     tame,
 )
-from tooltrail.cli.views import duration
+from tooltrail.cli.values import duration
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07a\r\nb\x9b1m\u202ec\u2066\u200b\ud800"
 

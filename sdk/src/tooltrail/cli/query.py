@@ -17,14 +17,8 @@ from urllib.parse import quote
 
 from tooltrail.cli.bar import Bar
 from tooltrail.cli.tables import Table, tame
-from tooltrail.cli.views import (
-    OPTIONS,
-    VIEWS,
-    VIOLATION_ROWS,
-    Row,
-    View,
-    instant,
-)
+from tooltrail.cli.values import Row, instant
+from tooltrail.cli.views import OPTIONS, VIEWS, VIOLATION_ROWS, View
 from tooltrail.settings import Settings
 from tooltrail.transport import Answer, Transport, UnreachableError
 

@@ -18,6 +18,7 @@ from tooltrail.cli.bar import Bar
 from tooltrail.producer import Producer
 from tooltrail.settings import Settings, default_spool_dir
 from tooltrail.spool.batch import BATCH_BYTES, BATCH_EVENTS
+from tooltrail.spool.files import read_home, read_losses
 from tooltrail.spool.home import (
     ORIGIN,
     REJECTED,
@@ -28,7 +29,6 @@ from tooltrail.spool.home import (
 )
 from tooltrail.spool.lines import plain
 from tooltrail.spool.memory import MemorySpool
-from tooltrail.spool.segments import read_home, read_losses
 
 POLL_SECONDS = 0.2
 READ_AHEAD_EVENTS = 4 * BATCH_EVENTS  # read from a file ahead of what the server has accepted

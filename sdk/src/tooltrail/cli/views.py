@@ -3,14 +3,13 @@
 The documents are the API's (`/api/v1/openapi.json`). A missing member is shown as empty.
 """
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tooltrail.cli.tables import Column, tame
-
-type Row = Mapping[str, Any]
+from tooltrail.cli import facts
+from tooltrail.cli.tables import Column
+from tooltrail.cli.values import Row, instant, milliseconds, share, text, why
 
 
 @dataclass(frozen=True)
@@ -30,62 +29,16 @@ class View:
     """Positional arguments, each with its help."""
 
 
-# How values are written
-
-
-def _text(name: str) -> Callable[[Row], str]:
-    def of(row: Row) -> str:
-        value = row.get(name)
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        return f"{value:,}" if isinstance(value, int) else str(value if value is not None else "")
-
-    return of
-
-
-def instant(name: str) -> Callable[[Row], str]:
-    """Show a member as `2026-11-20 10:15:00`, in UTC as received."""
-    return lambda row: str(row.get(name) or "")[:19].replace("T", " ")
-
-
-def _ms(name: str) -> Callable[[Row], str]:
-    return lambda row: duration(row.get(name))
-
-
-def duration(milliseconds: float | None) -> str:
-    """Write milliseconds with about three digits and a unit; '' for None."""
-    if milliseconds is None:
-        return ""
-    for unit, length in (("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)):
-        if milliseconds >= length or unit == "ms":
-            number = milliseconds / length
-            return f"{number:.{0 if number >= 100 else 1}f} {unit}"
-    return ""
-
-
-def _share(row: Row) -> str:
-    return "" if row.get("share") is None else f"{row['share']:.1%}"
-
-
-def _why(row: Row) -> str:
-    """The error and the violation of a call, or of a trace's reason."""
-    parts = [row.get("error_type"), row.get("error_code"), row.get("error_message")]
-    text = " ".join(str(part) for part in parts if part)
-    if row.get("violation_path"):
-        text = f"{text} {row['violation_path']} {row['violation_code']}".strip()
-    return text
-
-
 def _column(head: str, of: Callable[[Row], str] | str, **more: Any) -> Column:
-    return Column(head, _text(of) if isinstance(of, str) else of, **more)
+    return Column(head, text(of) if isinstance(of, str) else of, **more)
 
 
 _STARTED = _column("STARTED (UTC)", instant("started_at"), goes=2)
 _TOOL = _column("TOOL", "tool_name", is_elastic=True)
 _VERSION = _column("VERSION", "tool_version", is_elastic=True, goes=3)
 _STATE = _column("STATE", "state")
-_TOOK = _column("DURATION", _ms("duration_ms"), is_right=True)
-_WHY = _column("REASON", _why, is_elastic=True, goes=1)
+_TOOK = _column("DURATION", milliseconds("duration_ms"), is_right=True)
+_WHY = _column("REASON", why, is_elastic=True, goes=1)
 _ID = _column("CALL", "invocation_id")
 _TRACE = _column("TRACE", "trace_id", is_elastic=True, goes=4)
 _TOKENS = (
@@ -96,110 +49,6 @@ _TOKENS = (
 
 def _number(head: str, name: str, goes: int = 0) -> Column:
     return _column(head, name, is_right=True, goes=goes)
-
-
-# Documents with more than rows
-
-
-def _facts(pairs: Iterator[tuple[str, Any]]) -> Iterator[str]:
-    shown = [(name, tame(str(value))) for name, value in pairs if value not in (None, "")]
-    width = max((len(name) for name, _ in shown), default=0)
-    yield from (f"{name:{width}}  {value}" for name, value in shown)
-
-
-def _summary(document: Row) -> Iterator[str]:
-    durations = document["duration_ms"]
-
-    def pairs() -> Iterator[tuple[str, Any]]:
-        yield "from", instant("from")(document)
-        yield "to", f"{instant('to')(document)} UTC"
-        for name in ("calls", "errors", "open", "violations"):
-            yield name, f"{document[name]:,}"
-        yield "tokens", f"{document['prompt_tokens']:,} in, {document['completion_tokens']:,} out"
-        if durations["p50"] is not None:
-            yield "duration", ", ".join(f"{name} {duration(durations[name])}" for name in durations)
-
-    yield from _facts(pairs())
-
-
-def _trace(document: Row) -> Iterator[str]:
-    def pairs() -> Iterator[tuple[str, Any]]:
-        yield "trace", document["trace_id"]
-        yield "run", document["run_id"]
-        yield "started", f"{instant('first_started_at')(document)} UTC"
-        yield "duration", duration(document["duration_ms"])
-        for name in ("calls_started", "calls_failed", "calls_open", "violations"):
-            yield name.replace("_", " ").replace(" started", ""), f"{document[name]:,}"
-
-    yield from _facts(pairs())
-    if document["is_cut"]:
-        yield f"The first {len(document['calls']):,} calls:"
-    yield ""
-
-
-def _call(document: Row) -> Iterator[str]:
-    """Everything about one call, its payloads as JSON."""
-    apart = {"violations", "start", "end", "withheld", "log_error", "duration_ms"}
-    apart |= {"violation_path", "violation_code", "started_at", "ended_at"}
-
-    def pairs() -> Iterator[tuple[str, Any]]:
-        for name, value in document.items():
-            if name == "started_at":
-                yield "started", f"{instant(name)(document)} UTC"
-                yield "duration", duration(document["duration_ms"])
-            elif name not in apart and value not in (None, 0, False):
-                yield name.replace("_", " "), value
-
-    yield from _facts(pairs())
-    for one in document["violations"]:
-        got = f", got {one['received']}" if one["received"] else ""
-        text = f"{one['path']} {one['code']}: expected {one['expected']}{got}"
-        yield f"violation  {tame(text)}"
-    for kind, member in (("start", "args"), ("end", "output")):
-        recorded = document[kind]
-        if recorded is None:
-            continue
-        yield ""
-        yield f"{member}  ({kind} at ledger index {recorded['ledger_index']:,})"
-        if document["withheld"]:
-            yield "  hidden: the key lacks the scope payloads"
-        elif recorded["event"] is None:
-            yield "  erased"
-        else:
-            value = recorded["event"].get(member)
-            for line in json.dumps(value, indent=2, ensure_ascii=False).splitlines():
-                yield f"  {tame(line)}"
-    if document["log_error"]:
-        yield f"The log could not be read: {tame(document['log_error'])}"
-
-
-def _tally(document: Row) -> Iterator[str]:
-    yield ", ".join(f"{count:,} {kind}" for kind, count in document["tally"].items())
-    yield ""
-
-
-def _producers(document: Row) -> Iterator[str]:
-    yield (
-        f"{document['producer_count']:,} producers, {document['heard_lately']:,} active in the"
-        f" last 15 minutes, {document['inbox']:,} rejected events in the inbox"
-    )
-    for gap in document["gaps"]:
-        yield f"dropped: {gap['lost']:,} events, {tame(gap['reason'])}"
-    yield ""
-
-
-def _total(document: Row) -> Iterator[str]:
-    yield f"{instant('from')(document)} to {instant('to')(document)} UTC"
-    yield ""
-
-
-def _repeats(document: Row) -> Iterator[str]:
-    yield f"{instant('from')(document)} to {instant('to')(document)} UTC"
-    yield (
-        f"{document['loops']:,} loops of {document['loop_calls']:,} calls,"
-        f" {document['repeated']:,} repeats of {document['repeated_calls']:,}"
-    )
-    yield ""
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -226,7 +75,7 @@ _BY_TOOL = (*_RANGE, "tool", "version")
 _TERMS = {"q": "query terms, such as tool:search state:error"}
 
 VIEWS: dict[str, View] = {
-    "summary": View("Show totals of a range.", "summary", facts=_summary, options=_RANGE),
+    "summary": View("Show totals of a range.", "summary", facts=facts.summary, options=_RANGE),
     "traces": View(
         "List traces, newest first.",
         "traces",
@@ -242,7 +91,7 @@ VIEWS: dict[str, View] = {
             _column(
                 "REASON",
                 lambda row: (
-                    f"{row['reason']['tool_name']} {_why(row['reason'])}".strip()
+                    f"{row['reason']['tool_name']} {why(row['reason'])}".strip()
                     if row["reason"]
                     else ""
                 ),
@@ -258,7 +107,7 @@ VIEWS: dict[str, View] = {
         "traces/{id}",
         "calls",
         (_STARTED, _STATE, _TOOL, _TOOK, _WHY, _ID),
-        facts=_trace,
+        facts=facts.trace,
         arguments={"id": "the trace id"},
     ),
     "calls": View(
@@ -272,7 +121,7 @@ VIEWS: dict[str, View] = {
     "call": View(
         "Show a call with its arguments and output.",
         "calls/{id}",
-        facts=_call,
+        facts=facts.call,
         options=("day",),
         arguments={"id": "the call's invocation id"},
     ),
@@ -287,12 +136,12 @@ VIEWS: dict[str, View] = {
             _column("CODE", "code"),
             _number("VIOLATIONS", "violations"),
             _number("CALLS", "calls", goes=2),
-            _column("% OF CALLS", _share, is_right=True, goes=2),
+            _column("% OF CALLS", share, is_right=True, goes=2),
             _column("LAST (UTC)", instant("last_at"), goes=1),
             _column("NEW SINCE", "new_since", goes=4),
         ),
         options=(*_BY_TOOL, "code", "path", "outcome", "rows"),
-        facts=_total,
+        facts=facts.total,
     ),
     "latency": View(
         "List durations by tool and version.",
@@ -304,13 +153,13 @@ VIEWS: dict[str, View] = {
             _number("CALLS", "calls"),
             _number("FAILED", "failed"),
             *(
-                _column(name.upper(), _ms(f"{name}_ms"), is_right=True)
+                _column(name.upper(), milliseconds(f"{name}milliseconds"), is_right=True)
                 for name in ("p50", "p95", "p99")
             ),
             *_TOKENS,
         ),
         options=_BY_TOOL,
-        facts=_total,
+        facts=facts.total,
     ),
     "tokens": View(
         "List tokens by tool and version, most tokens first.",
@@ -325,7 +174,7 @@ VIEWS: dict[str, View] = {
             _number("CACHE HITS", "cache_hits", goes=3),
         ),
         options=_BY_TOOL,
-        facts=_total,
+        facts=facts.total,
     ),
     "repeats": View(
         "List identical calls: loops in one trace, and repeats in any.",
@@ -336,13 +185,13 @@ VIEWS: dict[str, View] = {
             _TOOL,
             _number("CALLS", "calls"),
             _number("TRACES", "traces", goes=2),
-            _column("WASTED", _ms("wasted_ms"), is_right=True),
+            _column("WASTED", milliseconds("wasted_ms"), is_right=True),
             _number("TOKENS", "wasted_tokens", goes=3),
             _TRACE,
             _column("CALL ID", "call_id", is_elastic=True, goes=1),
         ),
         options=(*_RANGE, "tool", "look_at"),
-        facts=_repeats,
+        facts=facts.repeats,
     ),
     "open": View(
         "List open calls, newest first.",
@@ -352,14 +201,14 @@ VIEWS: dict[str, View] = {
             _STARTED,
             _column("STATUS", "condition"),
             _TOOL,
-            _column("OVERDUE BY", _ms("overdue_ms"), is_right=True, goes=1),
+            _column("OVERDUE BY", milliseconds("overdue_ms"), is_right=True, goes=1),
             _column("PRODUCER", "producer_id", is_elastic=True, goes=3),
             _TRACE,
             _ID,
         ),
         is_paged=True,
         options=("kind",),
-        facts=_tally,
+        facts=facts.tally,
         arguments=_TERMS,
     ),
     "producers": View(
@@ -375,7 +224,7 @@ VIEWS: dict[str, View] = {
         ),
         is_paged=True,
         options=_RANGE,
-        facts=_producers,
+        facts=facts.producers,
     ),
     "actions": View(
         "List the audit log, newest first.",

@@ -1,7 +1,7 @@
 """The durable spool: one file per segment. It takes over what dead processes left.
 
-Owns writing, sealing, reading and adopting segment files. `home` owns the folders, `base` the
-numbering and the limits.
+Owns writing, sealing, reading and adopting segment files. `files` owns their names, `home` the
+folders, `base` the numbering and the limits.
 
 A batch is replaced by others (when it is split or loses its payloads) in three steps, so that a
 kill at any point leaves either the old batch or the new ones to send:
@@ -17,12 +17,21 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from uuid import UUID
 
 from tooltrail.spool.base import SPILL_BYTES, Spool
 from tooltrail.spool.batch import Batch, DamagedError, new_batch_id
+from tooltrail.spool.files import (
+    OPEN,
+    PART,
+    REPLACED,
+    SEALED,
+    SLIM,
+    file_name,
+    finish_replacements,
+    parse_name,
+    settle_note,
+)
 from tooltrail.spool.home import (
-    LOCK,
     ORIGIN,
     REJECTED,
     claimed,
@@ -30,7 +39,6 @@ from tooltrail.spool.home import (
     is_begun,
     make_home,
     prune,
-    read_note,
     remove_home,
     write_note,
 )
@@ -42,9 +50,8 @@ from tooltrail.spool.lines import (
     salvage,
     seal_line,
 )
-from tooltrail.spool.losses import Loss, damage, held_in
+from tooltrail.spool.losses import Loss, damage
 
-_OPEN, _SEALED, _SLIM, _PART, _REPLACED = ".open", ".batch", ".slim", ".part", ".replaced"
 _CLOCKS_DIFFER_SECONDS = 60.0  # the file system's clock may be that of another machine
 REJECTED_SHARE = 4  # rejected batches may take a quarter of the limit; the newest stay
 
@@ -141,7 +148,7 @@ class SegmentSpool(Spool):
             raise
 
     def _open_segment(self) -> None:
-        self._path = self._home / f"{self._open_first_seq:012d}{_OPEN}"
+        self._path = self._home / f"{self._open_first_seq:012d}{OPEN}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._settle()
         try:
@@ -201,12 +208,12 @@ class SegmentSpool(Spool):
     # Batches
 
     def _batch_path(self, batch: Batch) -> Path:
-        return self._home / _file_name(batch)
+        return self._home / file_name(batch)
 
     def _store(self, batch: Batch, lines: list[bytes]) -> None:
         self._settle()
         target = self._batch_path(batch)
-        draft = target.with_suffix(_PART)
+        draft = target.with_suffix(PART)
         try:
             self._write_file(draft, lines)
         except OSError:
@@ -233,7 +240,7 @@ class SegmentSpool(Spool):
         self._batch_path(batch).unlink(missing_ok=True)
 
     def _swap(self, batch: Batch, parts: list[tuple[Batch, list[bytes]]]) -> None:
-        drafts = [(self._home / f"{batch.id}+{_file_name(p)}{_PART}", p) for p, _ in parts]
+        drafts = [(self._home / f"{batch.id}+{file_name(p)}{PART}", p) for p, _ in parts]
         try:
             for (draft, _), (_, lines) in zip(drafts, parts, strict=True):
                 self._write_file(draft, lines)
@@ -241,7 +248,7 @@ class SegmentSpool(Spool):
             for draft, _ in drafts:
                 draft.unlink(missing_ok=True)
             raise
-        old = self._home / f"{batch.id}{_REPLACED}"
+        old = self._home / f"{batch.id}{REPLACED}"
         self._batch_path(batch).rename(old)
         for draft, part in drafts:
             draft.rename(self._batch_path(part))
@@ -270,10 +277,10 @@ class SegmentSpool(Spool):
     def _take_over(self, home: Path) -> None:
         """Move a dead process's events into this process's home. Raises OSError."""
         self._settle()
-        _finish_replacements(home)
-        lost = _settle_note(home)
+        finish_replacements(home)
+        lost = settle_note(home)
         for path in sorted(home.iterdir()):
-            if path.suffix in (_OPEN, _SEALED, _SLIM):
+            if path.suffix in (OPEN, SEALED, SLIM):
                 with suppress(OSError):  # this file stays; the others are taken anyway
                     self._take_segment(path)
         if lost:
@@ -287,7 +294,7 @@ class SegmentSpool(Spool):
             self._count_lost(loss.reason, len(loss.numbers))
 
     def _take_segment(self, path: Path) -> None:
-        batch = _parse_name(path)
+        batch = parse_name(path)
         salvaged = salvage(path.read_bytes(), batch.first_seq, batch.count)
         whole = not salvaged.lost
         batch_id = batch.id if whole else new_batch_id()  # different bytes need another id
@@ -330,77 +337,3 @@ class SegmentSpool(Spool):
             if sealed_at >= (self._root / ORIGIN).stat().st_mtime - _CLOCKS_DIFFER_SECONDS:
                 return max(time.time() - sealed_at, 0.0)
         return 0.0
-
-
-def _file_name(batch: Batch) -> str:
-    suffix = _SLIM if batch.is_slim else _SEALED
-    return f"{batch.id}.{batch.first_seq}.{batch.count}{suffix}"
-
-
-def _parse_name(path: Path) -> Batch:
-    """Read a batch from its file's name, with size 0. An invalid name gives a new batch."""
-    is_slim = path.suffix == _SLIM
-    with suppress(ValueError):
-        if path.suffix == _OPEN:
-            return Batch(new_batch_id(), int(path.stem), 0, 0)
-        batch_id, first, count = path.stem.split(".")
-        return Batch(str(UUID(batch_id)), int(first), int(count), 0, is_slim)
-    return Batch(new_batch_id(), 0, 0, 0, is_slim)
-
-
-def _finish_replacements(home: Path) -> None:
-    """Complete or undo the replacements that a dead process had begun. Raises OSError."""
-    replaced = {path.stem for path in home.glob(f"*{_REPLACED}")}
-    for part in home.glob(f"*{_PART}"):
-        old_id, plus, name = part.name.removesuffix(_PART).partition("+")
-        if plus and old_id in replaced:
-            part.rename(home / name)
-        else:
-            part.unlink()
-    for old_id in replaced:
-        (home / f"{old_id}{_REPLACED}").unlink()
-
-
-def _settle_note(home: Path) -> list[Loss]:
-    """Compute the losses of a dead process, and note them. Raises OSError.
-
-    Rewrites its note with exactly these, because the files it is computed from will be moved.
-    """
-    lost = read_losses(home)
-    if lost:
-        lock = os.open(home / LOCK, os.O_RDWR)
-        try:
-            write_note(lock, lost)
-        finally:
-            os.close(lock)
-    return lost
-
-
-def read_losses(home: Path) -> list[Loss]:
-    """Compute the losses of a dead process: its note without the numbers in its files.
-
-    Raises OSError.
-    """
-    noted = read_note(home)
-    if not noted:
-        return []
-    held: dict[str, list[range]] = {}
-    for path in home.iterdir():
-        if path.suffix in (_OPEN, _SEALED, _SLIM):
-            lines = salvage(path.read_bytes(), _parse_name(path).first_seq).lines
-            for loss in held_in(lines, ""):
-                held.setdefault(loss.producer_id, []).append(loss.numbers)
-    return [part for loss in noted for part in loss.without(held.get(loss.producer_id, ()))]
-
-
-def read_home(home: Path) -> list[tuple[Path, int]]:
-    """Each event file in a home and its number of lines, for display."""
-    files = []
-    with suppress(OSError):
-        for path in sorted(home.iterdir()):
-            if path.suffix in (_SEALED, _SLIM):
-                files.append((path, _parse_name(path).count))
-            elif path.suffix == _OPEN:
-                with suppress(OSError):
-                    files.append((path, path.read_bytes().count(b"\n")))
-    return files

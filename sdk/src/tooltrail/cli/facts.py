@@ -1,0 +1,116 @@
+"""The lines of `tooltrail query` above the rows, for documents that have more than rows."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tooltrail.cli.tables import tame
+from tooltrail.cli.values import Row, duration, instant
+
+
+def _aligned(pairs: Iterator[tuple[str, Any]]) -> Iterator[str]:
+    shown = [(name, tame(str(value))) for name, value in pairs if value not in (None, "")]
+    width = max((len(name) for name, _ in shown), default=0)
+    yield from (f"{name:{width}}  {value}" for name, value in shown)
+
+
+def summary(document: Row) -> Iterator[str]:
+    """The totals of a range."""
+    durations = document["duration_ms"]
+
+    def pairs() -> Iterator[tuple[str, Any]]:
+        yield "from", instant("from")(document)
+        yield "to", f"{instant('to')(document)} UTC"
+        for name in ("calls", "errors", "open", "violations"):
+            yield name, f"{document[name]:,}"
+        yield "tokens", f"{document['prompt_tokens']:,} in, {document['completion_tokens']:,} out"
+        if durations["p50"] is not None:
+            yield "duration", ", ".join(f"{name} {duration(durations[name])}" for name in durations)
+
+    yield from _aligned(pairs())
+
+
+def trace(document: Row) -> Iterator[str]:
+    """A trace, above its calls."""
+
+    def pairs() -> Iterator[tuple[str, Any]]:
+        yield "trace", document["trace_id"]
+        yield "run", document["run_id"]
+        yield "started", f"{instant('first_started_at')(document)} UTC"
+        yield "duration", duration(document["duration_ms"])
+        for name in ("calls_started", "calls_failed", "calls_open", "violations"):
+            yield name.replace("_", " ").replace(" started", ""), f"{document[name]:,}"
+
+    yield from _aligned(pairs())
+    if document["is_cut"]:
+        yield f"The first {len(document['calls']):,} calls:"
+    yield ""
+
+
+def call(document: Row) -> Iterator[str]:
+    """Everything about one call, its payloads as JSON."""
+    apart = {"violations", "start", "end", "withheld", "log_error", "duration_ms"}
+    apart |= {"violation_path", "violation_code", "started_at", "ended_at"}
+
+    def pairs() -> Iterator[tuple[str, Any]]:
+        for name, value in document.items():
+            if name == "started_at":
+                yield "started", f"{instant(name)(document)} UTC"
+                yield "duration", duration(document["duration_ms"])
+            elif name not in apart and value not in (None, 0, False):
+                yield name.replace("_", " "), value
+
+    yield from _aligned(pairs())
+    for one in document["violations"]:
+        got = f", got {one['received']}" if one["received"] else ""
+        text = f"{one['path']} {one['code']}: expected {one['expected']}{got}"
+        yield f"violation  {tame(text)}"
+    for kind, member in (("start", "args"), ("end", "output")):
+        recorded = document[kind]
+        if recorded is None:
+            continue
+        yield ""
+        yield f"{member}  ({kind} at ledger index {recorded['ledger_index']:,})"
+        if document["withheld"]:
+            yield "  hidden: the key lacks the scope payloads"
+        elif recorded["event"] is None:
+            yield "  erased"
+        else:
+            value = recorded["event"].get(member)
+            for line in json.dumps(value, indent=2, ensure_ascii=False).splitlines():
+                yield f"  {tame(line)}"
+    if document["log_error"]:
+        yield f"The log could not be read: {tame(document['log_error'])}"
+
+
+def tally(document: Row) -> Iterator[str]:
+    """How many calls have each condition."""
+    yield ", ".join(f"{count:,} {kind}" for kind, count in document["tally"].items())
+    yield ""
+
+
+def producers(document: Row) -> Iterator[str]:
+    """How many producers there are, and which events they dropped."""
+    yield (
+        f"{document['producer_count']:,} producers, {document['heard_lately']:,} active in the"
+        f" last 15 minutes, {document['inbox']:,} rejected events in the inbox"
+    )
+    for gap in document["gaps"]:
+        yield f"dropped: {gap['lost']:,} events, {tame(gap['reason'])}"
+    yield ""
+
+
+def total(document: Row) -> Iterator[str]:
+    """The range."""
+    yield f"{instant('from')(document)} to {instant('to')(document)} UTC"
+    yield ""
+
+
+def repeats(document: Row) -> Iterator[str]:
+    """The range, and the totals of loops and repeats."""
+    yield f"{instant('from')(document)} to {instant('to')(document)} UTC"
+    yield (
+        f"{document['loops']:,} loops of {document['loop_calls']:,} calls,"
+        f" {document['repeated']:,} repeats of {document['repeated_calls']:,}"
+    )
+    yield ""
