@@ -16,13 +16,13 @@ if TYPE_CHECKING:  # this is loaded before Django is set up
 
 @pytest.fixture
 def full(pytestconfig: pytest.Config) -> bool:
-    """Whether the long form is asked for."""
+    """Whether `--full` was given."""
     return bool(pytestconfig.getoption("full"))
 
 
 @pytest.fixture
 def proxy(live_server: "LiveServer") -> Iterator[Proxy]:
-    """Between executors and the server; it does no harm until told to."""
+    """A proxy between executors and server. It changes nothing until a test asks it to."""
     proxy = Proxy(live_server.url)
     yield proxy
     proxy.close()
@@ -30,7 +30,7 @@ def proxy(live_server: "LiveServer") -> Iterator[Proxy]:
 
 @pytest.fixture
 def site(acme: "Cast", live_server: "LiveServer", tmp_path: Path) -> "Iterator[Site]":
-    """acme's executors, straight at the server."""
+    """acme's executors, connected directly to the server."""
     from tests.support.faults.site import site_of
 
     with site_of(acme.tenant, live_server.url, tmp_path / "acme", tmp_path / "spool") as site:

@@ -22,7 +22,7 @@ from tools_registry.exchange.reading import open_document
 from tools_registry.models import Tool
 
 PAYLOAD = "payload7c2d"
-"""Stands in every payload, and in what quotes one."""
+"""A text in every payload, and in everything that quotes one."""
 ERROR = {"type": "UPSTREAM", "code": "BAD_GATEWAY", "message": PAYLOAD, "upstream_status": 502}
 VIOLATION = {
     "path": "$.items[3].id",
@@ -35,7 +35,7 @@ VIOLATION = {
 
 @dataclass(frozen=True)
 class Record:
-    """The tenant, keys that read in it, and things to ask for by their ids."""
+    """The tenant, its keys for reading, and the ids of what can be read."""
 
     cast: Cast
     reader: str
@@ -51,12 +51,12 @@ class Record:
     at: datetime
 
     def get(self, path: str, key: str = "", **query: str | int) -> Any:
-        """The answer to GET, by who sees payloads unless another key is given."""
+        """The answer to GET, with the key that sees payloads by default."""
         authorization = {"Authorization": f"Bearer {key or self.auditor}"}
         return Client(headers=authorization).get(f"/api/v1/{path}", query)
 
     def ids(self) -> dict[str, dict[str, str | int]]:
-        """What each operation that names something is asked for."""
+        """The ids in the address of each operation that names something."""
         return {
             "read_call": {"invocation_id": str(self.failed)},
             "read_trace": {"trace_id": "a/trace"},

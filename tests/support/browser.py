@@ -1,4 +1,4 @@
-"""Chromium, Playwright and axe for browser tests: found, or fetched, or a clear line why not.
+"""Chromium, Playwright and axe for browser tests; the session ends if one cannot be installed.
 
 Playwright is not among the installed packages: it and the browser driver in it are half as
 large as all the rest (docs/adr/0004). The first browser test that is collected fetches it, and

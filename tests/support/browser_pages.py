@@ -3,7 +3,7 @@
 from playwright.sync_api import Page
 
 MAX_TRANSFER_BYTES = 400_000
-"""Bytes of a page with charts, as they come over the line."""
+"""Bytes of a page with charts, as transferred."""
 
 
 def chart_colours(page: Page, chart: str) -> int:

@@ -13,7 +13,7 @@ type Event = dict[str, Any]
 
 
 def some_call(rng: random.Random, number: int) -> list[Event]:
-    """A call as calls are: most succeed, some fail, break their schema, or never end."""
+    """A realistic call: most succeed, some fail, violate their schema, or never end."""
     kind = rng.choice(("ok", "ok", "ok", "failed", "broken", "open"))
     members: Event = {}
     if kind == "failed":

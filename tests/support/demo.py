@@ -18,7 +18,7 @@ class Demo:
     api_key: str
     tenant_id: str
     begun_at: datetime
-    """When it was started: what is older is history, what is younger the trickle."""
+    """When it was started. Older calls are its history, newer ones arrive while it runs."""
     database_url: str
 
     def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:

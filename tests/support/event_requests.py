@@ -13,14 +13,14 @@ NDJSON = "application/x-ndjson"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `headers` know their names in any case."""
+    """The response. Names of `headers` are case-insensitive."""
 
     status_code: int
     headers: Mapping[str, str]
     content: bytes
 
     def json(self) -> Any:
-        """The body as JSON. Raises ValueError if it is none."""
+        """The body as JSON. Raises ValueError if it is not JSON."""
         return json.loads(self.content)
 
 
@@ -30,7 +30,7 @@ def lines(events: Iterable[dict[str, Any]]) -> bytes:
 
 
 def new_batch_id() -> str:
-    """A batch id of now."""
+    """A batch id made now."""
     return str(uuid_utils.compat.uuid7())
 
 

@@ -32,7 +32,7 @@ def report(what: str) -> None:
 
 @trail.tool(version="1", timeouts_ms=60_000)
 def export_report(name: str) -> str:
-    """Wait for the word to go on."""
+    """Wait for a line on standard input."""
     report("running")
     sys.stdin.readline()
     return f"{name}.pdf"
@@ -40,7 +40,7 @@ def export_report(name: str) -> str:
 
 @trail.tool(version="3", output_schema=SCHEMA, on_invalid="coerce-and-warn")
 def count_pages(number: int) -> dict[str, object]:
-    """Count the bytes of a file that is there."""
+    """Count the bytes of an existing file."""
     return {"pages": str(Path(__file__).stat().st_size + number)}
 
 
@@ -53,7 +53,7 @@ def dig(depth: int) -> None:
 
 
 def main(trace_id: str, command: str, *numbers: str) -> None:
-    """Do what the command says, all in one trace."""
+    """Run the command in one trace."""
     assert not {"django", "psycopg", "config", "audit"} & sys.modules.keys()
     with trail.trace(trace_id, run_id="graph_run_1"):
         match command:

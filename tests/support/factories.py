@@ -30,12 +30,12 @@ class Cast:
 
 
 def make_user(name: str) -> User:
-    """A user whose name starts with `name` and is nobody else's."""
+    """A user whose name starts with `name` and is unique."""
     return User.objects.create_user(f"{name}-{secrets.token_hex(4)}", password=PASSWORD)
 
 
 def make_tenant(name: str) -> Tenant:
-    """A tenant whose slug starts with `name` and is nobody else's."""
+    """A tenant whose slug starts with `name` and is unique."""
     return Tenant.objects.create(slug=f"{name}-{secrets.token_hex(4)}", name=name.capitalize())
 
 

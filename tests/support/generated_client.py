@@ -18,7 +18,7 @@ from uuid import UUID
 
 
 def undeclared(parsed: Any, path: str = "") -> list[str]:
-    """The members of a parsed answer that its class does not know, at whatever depth."""
+    """The members of a parsed answer that its class does not know, at any depth."""
     if isinstance(parsed, list):
         return [name for one in parsed for name in undeclared(one, f"{path}[]")]
     if not hasattr(parsed, "additional_properties"):
@@ -26,7 +26,7 @@ def undeclared(parsed: Any, path: str = "") -> list[str]:
     names = [attribute.name for attribute in parsed.__attrs_attrs__]
     members = {name.strip("_"): getattr(parsed, name) for name in names}
     more = members.pop("additional_properties")
-    if not members:  # an object of whatever members
+    if not members:  # an object with any members
         return []
     paths = [f"{path}.{name}" for name in more]
     return paths + [
@@ -58,7 +58,7 @@ def main() -> None:
         answers[name] = {
             "status": answer.status_code,
             "is": type(answer.parsed).__name__,
-            # Of what is no JSON there are bytes alone.
+            # An answer that is not JSON has only bytes.
             "members": answer.parsed.to_dict() if hasattr(answer.parsed, "to_dict") else {},
             "undeclared": undeclared(answer.parsed),
         }

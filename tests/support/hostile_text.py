@@ -1,4 +1,4 @@
-"""Texts that would run as code or leave their place if a page showed them unescaped."""
+"""Texts that would run as code or break the layout if a page showed them unescaped."""
 
 from typing import Any
 

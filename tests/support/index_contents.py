@@ -20,7 +20,7 @@ _TABLES = {
 
 
 def index_contents(tenant: Tenant) -> dict[str, list[str]]:
-    """The rows of every index table as text, without batch positions and times of arrival."""
+    """The rows of every index table as text, without batch positions and arrival times."""
     index = {}
     with tenant_scope(tenant.id), connection.cursor() as cursor:
         for table, left_out in _TABLES.items():

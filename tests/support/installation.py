@@ -65,7 +65,7 @@ class Installation:
 
     @property
     def errors(self) -> Path:
-        """What the one started last said."""
+        """The output of the process started last."""
         return self.var.parent / f"stderr-{len(self.started)}"
 
     def up(self, *options: str, **environment: str) -> Up:
@@ -92,7 +92,7 @@ class Installation:
         subprocess.run(["cp", "-a", f"{_prepared_var()}/.", str(self.var)], check=True)
 
     def refusal(self, *options: str, **environment: str) -> str:
-        """What `up` says when it refuses to start: one line, and a failure for the shell."""
+        """What `up` prints when it refuses to start: one line, and a non-zero exit code."""
         process = self.up("--json", *options, **environment)
         assert stdout(process).read() == ""
         assert process.wait() != 0
@@ -101,9 +101,9 @@ class Installation:
         return message
 
     def processes(self, *words: str) -> list[psutil.Process]:
-        """The processes of this installation that run, with such words in their command line.
+        """The running processes of this installation with these words in their command line.
 
-        Found by their environment: PostgreSQL's and the demo's children have it too.
+        They are recognized by their environment, which PostgreSQL's and the demo's children share.
         """
         running = []
         for process in psutil.process_iter():
@@ -152,7 +152,7 @@ def new_installation() -> Iterator[Installation]:
     try:
         yield installation
     finally:
-        for started in installation.started:  # first, or it starts again what is killed next
+        for started in installation.started:  # first, else it restarts what is killed next
             started.kill()
             started.wait()
             stdout(started).close()

@@ -26,19 +26,19 @@ class Expected:
     failed: set[str]
     """The checks that fail; none: the bundle is genuine."""
     may_fail: set[str] = field(default_factory=set)
-    """What may fail besides."""
+    """What may also fail."""
     previous: bool = False
     """Whether a checkpoint the auditor has kept shows it."""
     index_differs: bool = False
     """Whether `reindex --check` shows it."""
     of: TimeRange | None = None
-    """Of what the bundle is; None: of everything."""
+    """The range of the bundle; None: everything."""
 
 
 PROOFS = {"consistent", "erasures"}
 """What fails along with the tree: earlier checkpoints, and the proof of the entry that erases."""
 COVERED_UP = Expected({"included"}, PROOFS)
-"""Bytes and leaves fit each other: only what was signed tells."""
+"""Bytes and leaves match: only the signatures show it."""
 
 
 def pick(case: Case, rng: random.Random) -> tuple[Stored, int]:
@@ -55,7 +55,7 @@ def pick(case: Case, rng: random.Random) -> tuple[Stored, int]:
 
 
 def edited(rng: random.Random, raw: bytes) -> bytes:
-    """An event that says something else."""
+    """An event with other content."""
     event = json.loads(raw)
     if rng.random() < 0.5 and "args" in event:
         event["args"] = {"city": rng.choice(["Paris", "Rome"]), "n": rng.random()}
@@ -105,7 +105,7 @@ def edit_leaf(case: Case, rng: random.Random) -> Expected:
 
 
 def edit_time(case: Case, rng: random.Random) -> Expected:
-    """A batch came at another time, within the range."""
+    """A batch has another arrival time, within the range."""
     stored, _ = pick(case, rng)
     case.run(
         "UPDATE batch SET received_at = received_at + %s WHERE tenant_id = %s AND batch_id = %s",
@@ -285,7 +285,7 @@ def edit_tiles(case: Case, rng: random.Random) -> Expected:
 
 
 def delete_tail(case: Case, rng: random.Random) -> Expected:
-    """The newest requests are gone; what was signed of them is still there."""
+    """The newest requests are gone, but their signatures are still there."""
     first = rng.choice(case.batches()[5:]).first_index
     case.run("DELETE FROM batch WHERE tenant_id = %s AND first_index >= %s", case.tenant.id, first)
     case.run("UPDATE ledger_head SET size = %s WHERE tenant_id = %s", first, case.tenant.id)
@@ -304,7 +304,7 @@ def remove_payload(case: Case, rng: random.Random) -> Expected:
 
 
 def remove_and_declare(case: Case, rng: random.Random) -> Expected:
-    """A payload is gone, and the entry that says what was erased says more than it did."""
+    """A payload is gone, and the entry about an erasure lists it in addition."""
     stored, _ = pick(case, rng)
     stored.events = None
     case.write(stored)
@@ -318,7 +318,7 @@ def remove_and_declare(case: Case, rng: random.Random) -> Expected:
 
 
 def damage_payload(case: Case, rng: random.Random) -> Expected:
-    """What is stored of a request cannot be read any more."""
+    """The stored bytes of a request can no longer be read."""
     stored, _ = pick(case, rng)
     case.run(
         "UPDATE batch SET payload = %s WHERE tenant_id = %s AND batch_id = %s",
@@ -382,4 +382,4 @@ ALTERATIONS: dict[Callable[[Case, random.Random], Expected], int] = {
     edit_tiles: 30,
     delete_tail: 20,
 }
-"""How often each is done."""
+"""How often each alteration runs."""

@@ -57,14 +57,14 @@ def status_of(tenant: Tenant) -> LedgerStatus:
 
 
 def keep(tenant: Tenant, now: datetime) -> LedgerStatus:
-    """Let the worker do what it does, until nothing is left to fold; how things stand then."""
+    """Run the worker's task until nothing is left to fold; return the status."""
     while signer.keep(tenant.id, now, seconds=5.0):
         pass
     return status_of(tenant)
 
 
 def as_owner(statement: str, parameters: list[Any]) -> int:
-    """What somebody with the database in hand does; the number of rows."""
+    """Run a statement as somebody with full access to the database; the number of rows."""
     with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as connection:
         return connection.execute(statement, parameters).rowcount
 
@@ -89,7 +89,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def sign(tenant: Tenant) -> LedgerStatus:
-    """All that came is signed, by the key of the session; for tests of something else."""
+    """Sign everything that arrived, with the session's key. For tests of other things."""
     _ensure_key(settings.LEDGER_DIR)
     return keep(tenant, datetime.now(UTC))
 

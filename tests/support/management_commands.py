@@ -23,7 +23,7 @@ def row_count(connection: psycopg.Connection[Any], table: str) -> int:
 
 
 def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run a management command with these variables and none else of Tooltrail's."""
+    """Run a management command with these and no other variables of Tooltrail."""
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=BASE_DIR,

@@ -12,7 +12,7 @@ _KEPT = re.compile(r"(<(pre|textarea|script|style)\b.*?</\2>)", re.DOTALL)
 class CompactMiddleware:
     """Sends HTML in one line: in tags and texts a space stands for a line break.
 
-    Tests compare markup as text. How a template breaks its lines is no part of what they test.
+    Tests compare markup as text. Line breaks in templates are not part of the test.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

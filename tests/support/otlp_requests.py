@@ -25,7 +25,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back, decoded: `rejected` spans and a `message`, or a Status's `message`."""
+    """The decoded response: `rejected` spans and a `message`, or a Status's `message`."""
 
     status_code: int
     content_type: str
@@ -139,7 +139,7 @@ class Stored:
 
     @property
     def output(self) -> Any:
-        """What the end says came out: data, or the error."""
+        """The result in the end event: data, or the error."""
         output = self.end.get("output", {})
         return output.get("data", output.get("error"))
 

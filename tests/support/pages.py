@@ -21,7 +21,7 @@ HOSTILE = [
 ]
 PARTIAL = {"HX-Request": "true"}
 FRAME = 10
-"""Of every page: session, user, memberships (4), the scope's three, how many wait in the inbox."""
+"""Of every page: session, user, memberships (4), scope (3), number of rejected events."""
 
 
 def signed_in(user: User) -> Client:

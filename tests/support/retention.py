@@ -1,4 +1,4 @@
-"""Old calls, retention periods, and what is left after retention has run."""
+"""Old calls, retention periods, and the rows that remain after retention has run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -62,7 +62,7 @@ def running_server(**environment: str) -> Iterator[LiveServer]:
 
 @cache
 def _collect_static() -> None:
-    # In a process of its own: the session's settings know no manifest.
+    # In a process of its own: the session's settings have no manifest.
     subprocess.run(
         [sys.executable, "manage.py", "collectstatic", "--no-input", "--verbosity", "0"],
         cwd=BASE_DIR,

@@ -35,7 +35,7 @@ def two_versions(cast: Cast, at: datetime) -> Tool:
 def send_calls(
     cast: Cast, first: datetime, count: int, *, failed: int = 0, violating: int = 0, **members: Any
 ) -> None:
-    """So many completed calls, a second after each other; the first ones failed, or violate."""
+    """Send completed calls, one a second; the first ones failed, or violate."""
 
     def events() -> Iterator[dict[str, Any]]:
         violation = {"path": "$.celsius", "code": "WRONG_TYPE", "expected": "", "received": ""}

@@ -39,21 +39,21 @@ BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 
 @dataclass
 class Log:
-    """A ledger of which entry `n` arrived `n` seconds after `BEGAN`."""
+    """A ledger whose entry `n` arrived `n` seconds after `BEGAN`."""
 
     lines: list[EntryLine] = field(default_factory=list)
     raws: list[bytes] = field(default_factory=list)
 
     @classmethod
     def of(cls, size: int) -> "Log":
-        """Executors' events alone."""
+        """A ledger with only executors' events."""
         log = cls()
         for number in range(size):
             log.add(f'{{"type":"toolExecutionStart","n":{number}}}'.encode())
         return log
 
     def add(self, raw: bytes, kind: Kind = Kind.START) -> int:
-        """Append an entry; its index."""
+        """Append an entry; return its index."""
         index = len(self.lines)
         received = int(BEGAN.timestamp()) + index
         line = EntryLine(
@@ -72,11 +72,11 @@ class Log:
         return index
 
     def declare(self, *ranges: tuple[int, int], kind: Kind = Kind.ERASURE) -> int:
-        """Append an entry that says these payloads are gone."""
+        """Append an entry that declares these payloads erased."""
         return self.add(json.dumps({"type": "erasure", "ranges": ranges}).encode(), kind)
 
     def erase(self, *indexes: int) -> None:
-        """Take payloads away."""
+        """Remove payloads."""
         for index in indexes:
             self.lines[index] = EntryLine(index, self.lines[index].leaf)
             self.raws[index] = b""
@@ -87,7 +87,7 @@ class Log:
         return root_of([line.leaf for line in whole])
 
     def root(self, size: int) -> bytes:
-        """Of the first `size` entries."""
+        """The root of the first `size` entries."""
         return root_of([line.leaf for line in self.lines[:size]])
 
     def checkpoint(self, size: int, *keys: SigningKey) -> bytes:
@@ -138,7 +138,7 @@ class Bundle:
         previous: Iterable[int] = (),
         declared: Iterable[int] = (),
     ) -> "Bundle":
-        """As an honest server makes it; `sizes` are those of its checkpoints."""
+        """The bundle of an honest server; `sizes` are those of its checkpoints."""
         sizes = sorted(sizes) or [len(log.lines)]
         size = sizes[-1]
         proved = {each for each in (*sizes, *previous) if not begin <= each <= end and each < size}
@@ -170,11 +170,11 @@ class Bundle:
         )
 
     def but(self, **changes: Any) -> "Bundle":
-        """Another with some parts replaced."""
+        """A copy with some parts replaced."""
         return replace(self, **changes)
 
     def write(self, path: Path) -> Path:
-        """Write it."""
+        """Write the bundle to a file."""
         writer = BundleWriter()
         parts = [writer.begin(self.manifest, "What this is\n")]
         parts += writer.entries(self.entries)

@@ -15,7 +15,7 @@ from tooltrail.events import EVENT
 
 @dataclass
 class Request:
-    """One request as it came in; `events` are its lines, read."""
+    """One received request; `events` are its parsed lines."""
 
     path: str
     batch_id: str
@@ -56,7 +56,7 @@ class Server:
         return reply
 
     def wait(self, fulfilled: Callable[[], bool], timeout: float = 20.0) -> None:
-        """Wait until something is so; fail after `timeout` seconds."""
+        """Wait until a condition is true; fail after `timeout` seconds."""
         with self.arrived:
             assert self.arrived.wait_for(fulfilled, timeout), "the server waited in vain"
 
@@ -102,7 +102,7 @@ def serving() -> Iterator[Server]:
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             body = self.rfile.read(length)
-            if len(body) < length:  # the sender died in the middle of it
+            if len(body) < length:  # the sender ended in the middle of the body
                 self.close_connection = True
                 return
             if self.headers.get("Content-Encoding") == "gzip":
@@ -110,7 +110,7 @@ def serving() -> Iterator[Server]:
             batch_id = self.headers.get("Idempotency-Key", "")
             request = Request(self.path, batch_id, body, dict(self.headers))
             status, document, headers = server.take(request)
-            if status == 0:  # cut the line without an answer
+            if status == 0:  # close the connection without an answer
                 self.close_connection = True
                 return
             text = json.dumps(document).encode()
@@ -129,7 +129,7 @@ def serving() -> Iterator[Server]:
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             error = sys.exception()
-            if error is not None and not isinstance(error, OSError):  # who hangs up is no failure
+            if error is not None and not isinstance(error, OSError):  # a client hung up
                 server.failures.append(error)
 
     http = Http(("127.0.0.1", 0), Handler)

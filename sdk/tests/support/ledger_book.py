@@ -59,6 +59,6 @@ def alike(leaf: bytes) -> Subtree:
 
 
 def flips(data: bytes) -> list[bytes]:
-    """Everything that is `data` but for a single bit."""
+    """Every text that differs from `data` in a single bit."""
     whole = int.from_bytes(data)
     return [(whole ^ 1 << bit).to_bytes(len(data)) for bit in range(len(data) * 8)]

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "conformance"
-EXEMPT = "exempt, "  # begins the reason a row's test is skipped for
+EXEMPT = "exempt, "  # the start of the reason for which a row's test is skipped
 
 tested: set[str] = set()
 """The ids of the rows that some test has taken."""
 
 
 def rows(file: str, *apis: str) -> list[dict[str, Any]]:
-    """The rows of a file, those of the given apis only where any is given."""
+    """The rows of a file, or only those of the given apis."""
     lines = (FOLDER / file).read_text().splitlines()
     return [row for row in map(json.loads, lines) if not apis or row["api"] in apis]
 

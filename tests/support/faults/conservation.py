@@ -1,8 +1,8 @@
-"""The law every run must end in: emitted = filled slots + duplicates + inbox + declared gaps.
+"""The equation of every run: emitted = filled slots + duplicates + inbox + declared gaps.
 
 What was emitted is known from the executors' journals, written without the SDK; what arrived
 is counted from the log, the inbox and the gaps of the tenant, not from any answer. Duplicates
-stand on the side of what arrived: an event that came twice was still emitted once.
+count as arrived: an event that arrived twice was emitted once.
 """
 
 import json
@@ -30,7 +30,7 @@ class Emitted:
 
     @classmethod
     def read(cls, folder: Path) -> "Emitted":
-        """All journals of a folder; a line cut off by a kill says nothing."""
+        """All journals of a folder; a line cut off by a kill is ignored."""
         emitted = cls()
         for path in folder.iterdir():
             for line in path.read_bytes().split(b"\n")[:-1]:
@@ -86,18 +86,18 @@ class Arrived:
     def _note_call(self, event: dict[str, Any]) -> None:
         is_end = event["type"] == "toolExecutionEnd"
         payload = event["output"].get("data") if is_end else event["args"]
-        if payload is not None:  # else it was given up for want of room
+        if payload is not None:  # else it was dropped, because the spool was full
             (self.ends if is_end else self.starts).add((payload["run"], payload["n"]))
 
     @property
     def numbers(self) -> set[tuple[str, int]]:
-        """Every event there is word of: stored, in the inbox or declared lost."""
+        """Every known event: stored, in the inbox or declared lost."""
         return set(self.logged) | self.inbox | self.declared
 
 
 @dataclass(frozen=True)
 class Balance:
-    """How the law came out, in events."""
+    """The terms of the equation, in events."""
 
     emitted: int
     slots: int
@@ -129,7 +129,7 @@ def assert_conserved(tenant: Tenant, journals: Path) -> Balance:
     count = len(arrived.numbers)
     assert 2 * len(emitted.confirmed) <= count <= 2 * len(emitted.started)
 
-    # The log and its index agree: each event fills one slot, what came again is a duplicate.
+    # The log and its index agree: each event fills one slot, a repeated one is a duplicate.
     lost = len(arrived.declared - set(arrived.logged) - arrived.inbox)
     only_in_inbox = len(arrived.inbox - set(arrived.logged))
     duplicates = arrived.logged.total() - arrived.slots - arrived.conflicts
@@ -140,7 +140,7 @@ def assert_conserved(tenant: Tenant, journals: Path) -> Balance:
     assert arrived.conflicts == 0
     assert arrived.gap_lines >= arrived.gaps
 
-    # And they are the very calls.
+    # And they are the same calls.
     assert arrived.starts | arrived.ends <= emitted.started
     assert calls_lost <= lost
     assert_consistent(tenant)

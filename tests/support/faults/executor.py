@@ -90,14 +90,14 @@ class Worker:
 
 
 def run_alone(options: argparse.Namespace) -> None:
-    """Work, say at the end what the trail counted, and leave as programs do."""
+    """Work, print the trail's counts at the end, and exit normally."""
     trail = make_trail(options)
     Worker(options, trail).work_in_threads()
     print_document(vars_of(trail))
 
 
 def run_swarm(options: argparse.Namespace) -> None:
-    """Many processes at once; every third ends without a word, every third by SIGKILL."""
+    """Many processes at once: a third closes the trail, a third only exits, a third is killed."""
     trail = make_trail(options)
     children = []
     for index in range(options.processes):
@@ -115,7 +115,7 @@ def run_swarm(options: argparse.Namespace) -> None:
 
 
 def run_preforked(options: argparse.Namespace) -> None:
-    """As a web server does that loads the application first: fork, and fork again who dies."""
+    """Fork workers like a web server that loads the application first; replace ended ones."""
     trail = make_trail(options)
     Worker(options, trail).work(0, stop_after(options.burst))  # the parent has a shipper, too
     workers: set[int] = set()
@@ -130,7 +130,7 @@ def run_preforked(options: argparse.Namespace) -> None:
     signal.signal(signal.SIGTERM, end)
     while not is_ending or workers:
         while len(workers) < options.processes and not is_ending:
-            # A worker that has no handler of its own yet must not be told to end.
+            # A worker that has no handler of its own yet must not get the signal to end.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
             pid = os.fork()
             if pid == 0:
@@ -145,7 +145,7 @@ def run_preforked(options: argparse.Namespace) -> None:
 
 
 def serve(options: argparse.Namespace, trail: Trail) -> None:
-    """A forked worker's life: until told to end."""
+    """Work in a forked worker until the signal to end."""
     stopping = SignalledEvent()
     signal.signal(signal.SIGTERM, lambda number, frame: stopping.set())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
@@ -154,8 +154,9 @@ def serve(options: argparse.Namespace, trail: Trail) -> None:
 
 
 class SignalledEvent(threading.Event):
-    """One that a signal's handler may set. Another's lock may be held by the very thread that is
-    interrupted, which then waits for itself for ever.
+    """An event that a signal handler may set.
+
+    The lock of a normal event may be held by the interrupted thread, which would then deadlock.
     """
 
     def __init__(self) -> None:
@@ -174,7 +175,7 @@ class SignalledEvent(threading.Event):
 
 
 def stop_after(calls: int) -> threading.Event:
-    """An event that is set once it has been looked at so many times."""
+    """An event that is set after it was checked so many times."""
     stopping = threading.Event()
     is_set, left = stopping.is_set, [calls]
 

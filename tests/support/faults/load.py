@@ -16,7 +16,7 @@ from tests.support.factories import make_call
 from tests.support.installation import Installation, until
 
 CALLS = 20  # in a batch
-PAUSE_S = 0.05  # of a sender that was refused; an executor's is longer
+PAUSE_S = 0.05  # pause of a sender after a 503; an executor's is longer
 TRANSIENT = {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}
 
 
@@ -33,7 +33,7 @@ class Load:
     refused: int = 0
 
     def run(self) -> None:
-        """One sender, until told to stop."""
+        """Send until the test stops it."""
         with urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(30)) as http:
             while not self.stop.is_set():
                 body = lines(event for _ in range(CALLS) for event in make_call())
@@ -50,7 +50,7 @@ class Load:
         assert not self.stop.is_set(), self.statuses
 
     def wait_for_refusals(self, more: int) -> None:
-        """Wait until so many more were told to come again."""
+        """Wait until so many more requests were told to retry later."""
         goal = self.refused + more
         until(lambda: self.refused >= goal or self.stop.is_set())
         assert not self.stop.is_set(), self.statuses
@@ -81,7 +81,7 @@ class Load:
 
 
 def assert_kept(installation: Installation, load: Load) -> None:
-    """Nothing acknowledged is missing, nothing is there twice, and all tables say the same."""
+    """Nothing acknowledged is missing, nothing is stored twice, and all tables agree."""
     url = with_database(installation.postgres.admin_url, DATABASE)
     with psycopg.connect(url) as connection:
 

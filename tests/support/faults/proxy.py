@@ -1,6 +1,6 @@
-"""A TCP proxy between executor and server that does to connections what networks do.
+"""A TCP proxy between executor and server that breaks connections as networks do.
 
-It reads requests and answers just far enough to know where they end (`Content-Length`), so
+It reads requests and answers only as far as needed to know where they end (`Content-Length`), so
 that a fault strikes at a chosen moment: after the server has committed, in mid-answer, in
 mid-request. Of each request to the events endpoint it asks `choose` what to do.
 """
@@ -18,7 +18,7 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset
 
 
 class Fault(Enum):
-    """What becomes of one request or its answer."""
+    """What happens to one request or its answer."""
 
     NONE = "none"
     ANSWER_DROPPED = "answer dropped after the commit"
@@ -49,7 +49,7 @@ class Proxy:
         return f"http://127.0.0.1:{self._port}"
 
     def go_away(self) -> None:
-        """Refuse connections and cut those there are, as a server that is down."""
+        """Refuse new connections and cut the open ones, like a server that is down."""
         listener, self._listener = self._listener, None
         if listener is not None:
             # Closing alone does not wake the thread in accept().
@@ -62,7 +62,7 @@ class Proxy:
                     each.shutdown(socket.SHUT_RDWR)
 
     def come_back(self) -> None:
-        """Listen, on the same port as ever."""
+        """Listen again, on the same port."""
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self._port))
@@ -104,7 +104,7 @@ class Proxy:
             connection.close()
 
     def _pass_on(self, client: socket.socket, upstream: socket.socket) -> bool:
-        """One request and its answer; whether the connection lives on. Raises EOFError."""
+        """One request and its answer; whether the connection stays open. Raises EOFError."""
         request = _read_message(client)
         is_of_events = request.startswith(b"POST /api/v1/events ")
         fault = self.choose() if is_of_events else Fault.NONE
@@ -129,7 +129,7 @@ class Proxy:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 return False
             case Fault.ANSWER_DELAYED:
-                client.recv(1)  # until the client has lost patience and hangs up
+                client.recv(1)  # until the client times out and disconnects
                 return False
         client.sendall(answer)
         return True

@@ -56,28 +56,28 @@ class Site:
         return process
 
     def finish(self, process: subprocess.Popen[str]) -> str:
-        """Let an executor come to its end, and be sure it was a good one."""
+        """Wait until an executor ends; fail unless its exit code is 0."""
         out, _ = process.communicate(timeout=PATIENCE_SECONDS)
         assert process.returncode == 0, self.errors
         return out
 
     @property
     def errors(self) -> str:
-        """What all executors have said on standard error."""
+        """What all executors wrote to standard error."""
         return self._errors.read_text()
 
     def calls_of(self, process: subprocess.Popen[str]) -> int:
-        """How many calls an executor's main process has had back."""
+        """How many calls of an executor's main process have returned."""
         journal = self.journals / str(process.pid)
         return journal.read_bytes().count(b"e ") if journal.exists() else 0
 
     def wait_for_calls(self, process: subprocess.Popen[str], count: int) -> None:
-        """Wait until an executor has had so many calls back."""
+        """Wait until so many of an executor's calls have returned."""
         wait_until(lambda: self.calls_of(process) >= count or process.poll() is not None)
         assert process.poll() is None, self.errors
 
     def tooltrail(self, *arguments: str) -> tuple[int, dict[str, Any]]:
-        """Run the `tooltrail` command with `--json`: its exit code, and what it says."""
+        """Run the `tooltrail` command with `--json`: its exit code and its output."""
         completed = subprocess.run(
             (sys.executable, "-m", "tooltrail", *arguments, "--json"),
             env=self.environment,
@@ -94,7 +94,7 @@ class Site:
         assert (code, stats["waiting"]) == (0, 0)
 
     def balance(self) -> Balance:
-        """The law, with nothing left on this host."""
+        """Check the equation, with nothing left on this host."""
         assert "Traceback" not in self.errors
         assert not list(self.spool_dir.glob("*/rejected/*"))
         balance = assert_conserved(self.tenant, self.journals)
@@ -112,7 +112,7 @@ class Site:
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait until something is so; fail when it is not in time."""
+    """Wait until a condition is true; fail if it takes too long."""
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline, "waited in vain"

@@ -52,7 +52,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
         sink.shutdown()
         sink.server_close()
         sys.stderr.write(f"{script}: {[len(body) for body in sink.bodies]}\n")
-        # A slow machine tells of the handshake in requests before these.
+        # On a slow machine, earlier requests report the handshake.
         for name, body in zip(names, sink.bodies[-len(names) :], strict=True):
             (FIXTURES / name).write_bytes(body if name.endswith("json") else _cleaned(body))
 

@@ -16,7 +16,7 @@ import pytest
 
 FRAMEWORKS = Path(__file__).parent / "frameworks"
 FIXTURES = Path(__file__).parent / "fixtures"
-"""What the frameworks sent once (tests/support/otlp/capture.py)."""
+"""What the frameworks sent when captured (tests/support/otlp/capture.py)."""
 _REQUIREMENTS = FRAMEWORKS / "requirements.txt"
 _TIMEOUT_S = 600
 
@@ -47,7 +47,7 @@ def frameworks_python() -> str:
 def run_framework(script: str, endpoint: str, headers: str) -> str:
     """Run a script of `frameworks`, configured by what its documentation page says to set.
 
-    Returns what it printed. Fails with its errors when it does not end well.
+    Returns what it printed. Fails with its errors if the exit code is not 0.
     """
     name, *arguments = script.split()
     environment = {

@@ -138,4 +138,4 @@ EXPECTATIONS: dict[str, tuple[Callable[[Tenant], None], list[str]]] = {
     "mcp_client_server.py both": (mcp_in_process, ["mcp-in-process.pb"]),
     "mcp_client_server.py client content": (mcp_two_processes, ["mcp-server.pb", "mcp-client.pb"]),
 }
-"""By script: what must come of it, and the fixtures it was captured in."""
+"""By script: the expected calls, and the fixtures it was captured in."""
