@@ -39,10 +39,10 @@ for _name in ("DATABASE_URL", "DATABASE_OWNER_URL", "TOOLTRAIL_URL", "TOOLTRAIL_
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-from config.postgresql import database  # noqa: E402  (they read the environment set above)
-from config.postgresql.embedded import EmbeddedPostgres  # noqa: E402
-from tests.support import browser as browsers  # noqa: E402
-from tests.support import sampling  # noqa: E402
+from config.postgresql import database  # noqa: E402  # reads the environment set above
+from config.postgresql.embedded import EmbeddedPostgres  # noqa: E402  # likewise
+from tests.support import browser as browsers  # noqa: E402  # likewise
+from tests.support import sampling  # noqa: E402  # likewise
 
 _embedded: EmbeddedPostgres | None = None
 
@@ -92,7 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
         ("DATABASE_KEEPER_URL", database.KEEPER),
     ):
         os.environ[variable] = database.role_url(admin_url, role, passwords[role], name)
-    # Who can do everything: for tests that alter what nobody may, or need a database of their own.
+    # A role without limits: for tests that alter protected rows or need their own database.
     os.environ["TEST_ADMIN_URL"] = admin_url
     os.environ["TEST_SUPERUSER_URL"] = conninfo.make_conninfo(admin_url, dbname=name)
 
@@ -233,7 +233,7 @@ def acme() -> "Cast":
 
 @pytest.fixture
 def globex() -> "Cast":
-    """Another tenant: whoever belongs to it must see nothing of acme's."""
+    """Another tenant. Its members must see nothing of acme's."""
     from tests.support.factories import make_cast
 
     return make_cast("globex")

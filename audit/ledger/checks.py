@@ -42,7 +42,7 @@ CHUNK = 20
 FINDINGS_KEPT = 20
 
 
-def start_check(asked_by: str, now: datetime) -> LedgerCheck | None:
+def start_check(requested_by: str, now: datetime) -> LedgerCheck | None:
     """Create a check for the worker. Returns None while another check is under way.
 
     The caller defers the task. Needs the tenant's scope.
@@ -54,7 +54,7 @@ def start_check(asked_by: str, now: datetime) -> LedgerCheck | None:
     return LedgerCheck.objects.create(
         tenant_id=tenant_id,
         id=new_id(),
-        asked_by=asked_by,
+        asked_by=requested_by,
         created_at=now,
         state=JobState.WAITING,
         size=ledger_status(tenant_id).folded,

@@ -220,7 +220,7 @@ def calls_alike(call: Call, *, limit: int = 20) -> list[AlikeCall]:
 
 
 class CallKey(NamedTuple):
-    """A call's day (UTC) and id, which find it."""
+    """A call's day (UTC) and id, which identify it."""
 
     started_on: date
     invocation_id: UUID

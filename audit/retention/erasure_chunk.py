@@ -106,7 +106,7 @@ class Chunk:
                 invocation_ids=arrays.uuids([call.invocation_id for call in blank]),
             )
         erasure.erased_calls += len(blank)
-        self._tell(removed)
+        self._record(removed)
 
     def _remove_events_of(self, calls: Sequence["_LockedCall"]) -> tuple[Removed, set[_Place]]:
         """Remove the calls' events. Returns also the places of those that stay."""
@@ -147,7 +147,7 @@ class Chunk:
             erasure.step, erasure.cursor_at, erasure.cursor_id = "inbox", None, None
             return
         erasure.next_index = rows[-1][1]
-        self._tell(self._remove([row[0] for row in rows], self._keeping_others))
+        self._record(self._remove([row[0] for row in rows], self._keeping_others))
 
     def inbox(self) -> None:
         """Blank the next rejected lines that mention the calls; end the erasure after the last."""
@@ -220,7 +220,7 @@ class Chunk:
             )
         return removed
 
-    def _tell(self, removed: Removed) -> None:
+    def _record(self, removed: Removed) -> None:
         erasure = self._erasure
         if self._is_dry:
             erasure.event_count += removed.event_count
