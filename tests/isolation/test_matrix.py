@@ -121,6 +121,8 @@ def visitors(foreign: World, others: dict[Role, User]) -> Iterator[tuple[Visitor
         yield Visitor("own", role, own.client()), own
 
 
+@pytest.mark.slow
+@pytest.mark.generated(50)
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_each_route_answers_as_declared(
     route: str, foreign: World, others: dict[Role, User]
@@ -142,6 +144,7 @@ def test_each_route_answers_as_declared(
     assert not wrong, f"tests/isolation/routes.py, {route!r}:\n" + "\n".join(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ["settings/keys", "inbox/<uuid:pk>/discard"])
 def test_missing_role_check_would_be_detected(
     route: str, foreign: World, others: dict[Role, User], monkeypatch: pytest.MonkeyPatch
@@ -156,6 +159,8 @@ def _user(visitor: Visitor, others: dict[Role, User], named: World) -> User:
     return others[visitor.role] if visitor.relation == "other" else named.admin
 
 
+@pytest.mark.slow
+@pytest.mark.generated(20)
 @pytest.mark.parametrize("route", API)
 def test_each_api_route_answers_each_scope_as_declared(route: str, foreign: World) -> None:
     visit = ROUTES[route]
@@ -173,6 +178,8 @@ def test_each_api_route_answers_each_scope_as_declared(route: str, foreign: Worl
             assert answer.status_code == want, f"{scope} {method}"
 
 
+@pytest.mark.slow
+@pytest.mark.generated(30)
 @pytest.mark.parametrize("route", PAGES)
 def test_cross_site_form_is_rejected(route: str, foreign: World) -> None:
     client = Client(enforce_csrf_checks=True)
@@ -187,6 +194,8 @@ def test_cross_site_form_is_rejected(route: str, foreign: World) -> None:
         assert "The form has expired" in answer.content.decode()
 
 
+@pytest.mark.slow
+@pytest.mark.generated(40)
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_every_answer_has_security_headers(route: str, foreign: World) -> None:
     """Pages and files, refusals and redirects alike."""

@@ -185,6 +185,8 @@ def test_member_of_another_tenant_sees_nothing(route: str, foreign: World, own: 
     _find_nothing(CLOSED[route], foreign, own)
 
 
+@pytest.mark.slow
+@pytest.mark.generated(20)
 @pytest.mark.parametrize("route", LEAKY)
 def test_page_with_the_wrong_tenant_would_be_detected(
     route: str, own: World, monkeypatch: pytest.MonkeyPatch
@@ -205,6 +207,8 @@ def test_page_with_the_wrong_tenant_would_be_detected(
         _find_nothing(CLOSED[route], foreign, own)
 
 
+@pytest.mark.slow
+@pytest.mark.generated(30)
 @pytest.mark.parametrize("route", sorted(r for r, v in CLOSED.items() if isinstance(v, Object)))
 def test_foreign_object_is_indistinguishable_from_a_missing_one(
     route: str, foreign: World, own: World
@@ -227,6 +231,8 @@ def test_own_page_with_a_foreign_id_is_indistinguishable_from_a_missing_id(
     assert _blurred(existing, foreign) == _blurred(missing, nowhere)
 
 
+@pytest.mark.slow
+@pytest.mark.generated(30)
 @pytest.mark.parametrize("route", [route for route in PAGES if route != "switch-tenant"])
 def test_member_of_two_tenants_sees_only_the_selected_one(
     route: str, foreign: World, double: World
@@ -241,6 +247,8 @@ def test_member_of_two_tenants_sees_only_the_selected_one(
             assert response.status_code in {404, 405}
 
 
+@pytest.mark.slow
+@pytest.mark.generated(30)
 @pytest.mark.parametrize("route", SHOWN)
 def test_own_admin_sees_the_canary(route: str, foreign: World) -> None:
     _, response = next(_knock(CLOSED[route], foreign, foreign, foreign.client()))
@@ -248,6 +256,8 @@ def test_own_admin_sees_the_canary(route: str, foreign: World) -> None:
     assert foreign.canary in _text(response), "the walk as a stranger would prove nothing"
 
 
+@pytest.mark.slow
+@pytest.mark.generated(40)
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_anonymous_user_sees_nothing(route: str, foreign: World) -> None:
     visit = ROUTES[route]
@@ -263,6 +273,8 @@ def test_anonymous_user_sees_nothing(route: str, foreign: World) -> None:
             assert isinstance(visit, Open) or response.status_code in {401, 405}
 
 
+@pytest.mark.slow
+@pytest.mark.generated(20)
 @pytest.mark.parametrize("route", PAGES)
 def test_api_key_opens_no_page(route: str, own: World) -> None:
     client = Client(headers={"Authorization": f"Bearer {own.key(Scope.READ)}"})
@@ -270,6 +282,8 @@ def test_api_key_opens_no_page(route: str, own: World) -> None:
     assert {client.get(address).status_code, client.post(address).status_code} <= {302, 405}
 
 
+@pytest.mark.slow
+@pytest.mark.generated(20)
 @pytest.mark.parametrize("route", API)
 def test_session_opens_no_api(route: str, own: World) -> None:
     client, address = own.client(), _path(CLOSED[route], own)

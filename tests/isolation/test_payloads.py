@@ -121,7 +121,7 @@ def members(world: World) -> dict[Role, User]:
 
 @pytest.fixture
 def clients(members: dict[Role, User]) -> dict[Role, Client]:
-    """A browser for each role, signed in; of one test, because a route signs out."""
+    """A browser for each role, signed in."""
     return {role: signed_in(user) for role, user in members.items()}
 
 
@@ -141,31 +141,37 @@ def shown(visit: Visit, world: World, client: Client, **headers: str) -> str:
     return "".join(f"{one.getvalue().decode()}{one.headers!r}" for one in answers)
 
 
+@pytest.mark.slow
+@pytest.mark.generated(50)
 @pytest.mark.parametrize("route", sorted(ROUTES))
-def test_viewer_sees_no_payload(route: str, world: World, clients: dict[Role, Client]) -> None:
+def test_viewer_sees_no_payload(route: str, world: World, members: dict[Role, User]) -> None:
+    viewer = signed_in(members[Role.VIEWER])  # for one test, because a route signs out
     for headers in ({}, {"HX-Request": "true"}):
-        assert PAYLOAD not in shown(ROUTES[route], world, clients[Role.VIEWER], **headers)
+        assert PAYLOAD not in shown(ROUTES[route], world, viewer, **headers)
 
 
+@pytest.mark.slow
+@pytest.mark.generated(50)
 @pytest.mark.parametrize("route", sorted(ROUTES.keys() - ON_REQUEST.keys()))
 def test_auditor_sees_no_payload_without_a_reveal(
-    route: str, world: World, clients: dict[Role, Client]
+    route: str, world: World, members: dict[Role, User]
 ) -> None:
+    auditor = signed_in(members[Role.AUDITOR])
     for headers in ({}, {"HX-Request": "true"}):
-        assert PAYLOAD not in shown(ROUTES[route], world, clients[Role.AUDITOR], **headers)
+        assert PAYLOAD not in shown(ROUTES[route], world, auditor, **headers)
 
 
 @pytest.mark.parametrize("role", [Role.EDITOR, Role.ADMIN])
 @pytest.mark.parametrize("route", SHOWING)
 def test_payload_pages_show_payloads_to_editor_and_admin(
-    route: str, role: Role, world: World, clients: dict[Role, Client]
+    route: str, role: Role, world: World, members: dict[Role, User]
 ) -> None:
-    visit = ROUTES[route]
+    visit, client = ROUTES[route], signed_in(members[role])
     assert isinstance(visit, Listing | Object)
     if route.startswith("calls/search/"):
-        world = replace(world, search_id=searched(world, clients[role]))
+        world = replace(world, search_id=searched(world, client))
     may_open = opens_to(visit, role)
-    is_shown = PAYLOAD in shown(visit, world, clients[role])
+    is_shown = PAYLOAD in shown(visit, world, client)
     assert is_shown == may_open, "that a viewer is not shown it would prove nothing"
 
 
