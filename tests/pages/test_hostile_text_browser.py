@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import pytest
-from django.test import Client
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from audit.models import Invocation, RejectedEvent
 from audit.pages.traces.waterfall import WINDOW_ROWS
@@ -23,11 +23,14 @@ from tests.support.event_requests import post
 from tests.support.factories import (
     Cast,
     make_call,
+    make_cast,
     make_ingest_key,
     send_events,
 )
 from tests.support.hostile_text import XSS, send_hostile_calls
+from tests.support.pages import signed_in
 from tests.support.reports import make
+from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 from tools_registry.changes import Publisher
 from tools_registry.models import Tool
@@ -40,11 +43,41 @@ FOREIGN = (
 FOREIGN += ", main :is([onerror], [onmouseover], [srcdoc], b[hx-get], a[href^='javascript'])"
 
 
-@pytest.fixture
-def addresses(acme: Cast) -> Iterator[list[str]]:
+PAGES = [
+    *("/traces/", "/traces/long?row=0", "/calls/", "/calls/?live=1", "/calls/open"),
+    *("/calls/open?kind=orphan", "/inbox/", "/tools/", "/reports/"),
+    *("/settings/keys", "/settings/members", "/settings/redaction", "/settings/tenant"),
+    *("/", "/violations/", "/latency/", "/latency/newest", "/repeats/", "/repeats/results"),
+]
+COUNTS = {
+    "report": 1,
+    "search": 1,
+    "trace": len(XSS),
+    "call": 2 * len(XSS),
+    "rejected": 2 * len(XSS),
+    "tool": len(XSS),
+    "calls that match": len(XSS),
+    "traces that match": len(XSS),
+    "rows that match": len(XSS),
+}
+"""How many pages there are of each kind whose addresses depend on what was sent."""
+CASES = [(page, 0) for page in PAGES] + [(kind, n) for kind in COUNTS for n in range(COUNTS[kind])]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A tenant that has nothing but hostile text, and its pages by kind."""
+
+    cast: Cast
+    addresses: dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
     """Every page of a tenant whose agents, executors and members write nothing else."""
-    send_hostile_calls(acme)
-    key, now = make_ingest_key(acme.tenant), datetime.now(UTC)
+    cast = make_cast("acme")
+    send_hostile_calls(cast)
+    key, now = make_ingest_key(cast.tenant), datetime.now(UTC)
     long = [
         make_call(
             trace_id="long",
@@ -55,11 +88,11 @@ def addresses(acme: Cast) -> Iterator[list[str]]:
         )
         for n in range(2 * WINDOW_ROWS)
     ]
-    send_events(acme.tenant, [event for call in long for event in call], key=key)
+    send_events(cast.tenant, [event for call in long for event in call], key=key)
     for text in XSS:
         event = make_call(tool_name=text)[1] | {"duration_ms": text, text: text}
         post(key, json.dumps(event).encode() + b"\n" + text.encode())
-    with tenant_scope(acme.tenant.id):
+    with tenant_scope(cast.tenant.id):
         contracts = [
             ToolContract.model_validate(
                 make_contract(
@@ -70,44 +103,50 @@ def addresses(acme: Cast) -> Iterator[list[str]]:
             )
             for n, text in enumerate(XSS)
         ]
-        register_contracts(acme.tenant, contracts, Publisher(key_id="key"))
+        register_contracts(cast.tenant, contracts, Publisher(key_id="key"))
         for text in XSS:
-            create_key(acme.tenant, text[:60], [Scope.READ])
-            save_view(acme.admin, text[:60], f"run:{json.dumps(text, ensure_ascii=False)}")
+            create_key(cast.tenant, text[:60], [Scope.READ])
+            save_view(cast.admin, text[:60], f"run:{json.dumps(text, ensure_ascii=False)}")
         TenantSetting.objects.create(
-            tenant=acme.tenant, redact_names=XSS, redact_patterns=[f"never {text}" for text in XSS]
+            tenant=cast.tenant, redact_names=XSS, redact_patterns=[f"never {text}" for text in XSS]
         )
-        search = start_search(acme.admin, "needle", parse(""), now + timedelta(minutes=1))
-        calls = Invocation.objects.for_tenant(acme.tenant.id).exclude(trace_id="long")
+        search = start_search(cast.admin, "needle", parse(""), now + timedelta(minutes=1))
+        calls = Invocation.objects.for_tenant(cast.tenant.id).exclude(trace_id="long")
         traces = {call.trace_id for call in calls}
-        pages = [
-            *("/traces/", "/traces/long?row=0", "/calls/", "/calls/?live=1", "/calls/open"),
-            *("/calls/open?kind=orphan", f"/calls/search/{search.id}", "/inbox/", "/tools/"),
-            *(
-                "/settings/keys",
-                "/settings/members",
-                "/settings/redaction",
-                "/settings/tenant",
-                "/",
-                "/violations/",
-                "/latency/",
-                "/latency/newest",
-                "/repeats/",
-                "/repeats/results",
-            ),
-            *(f"/traces/{quote(quote(trace, safe=''), safe='')}" for trace in traces),
-            *(f"/calls/{call.started_on}/{call.invocation_id}" for call in calls),
-            *(f"/inbox/{line.id}" for line in RejectedEvent.objects.for_tenant(acme.tenant.id)),
-            *(f"/tools/{tool.id}" for tool in Tool.objects.filter(tenant=acme.tenant)),
-            *(f"/calls/?q={quote(text)}" for text in XSS),
-            *(f"/traces/?trace={quote(text)}" for text in XSS),
-            *(f"/traces/long?find={quote(text)}&tool={quote(text)}" for text in XSS),
-        ]
-    run_slice(acme.tenant.id, search.id)
-    client = Client()
-    client.force_login(acme.admin)
-    pages += ["/reports/", f"/reports/{make(client, kind='range', range='24h')}"]
-    yield [address for address in pages if client.get(address).status_code != 404]
+        addresses = {page: [page] for page in PAGES} | {
+            "search": [f"/calls/search/{search.id}"],
+            "trace": [f"/traces/{quote(quote(trace, safe=''), safe='')}" for trace in traces],
+            "call": [f"/calls/{call.started_on}/{call.invocation_id}" for call in calls],
+            "rejected": [
+                f"/inbox/{line.id}" for line in RejectedEvent.objects.for_tenant(cast.tenant.id)
+            ],
+            "tool": [f"/tools/{tool.id}" for tool in Tool.objects.filter(tenant=cast.tenant)],
+            "calls that match": [f"/calls/?q={quote(text)}" for text in XSS],
+            "traces that match": [f"/traces/?trace={quote(text)}" for text in XSS],
+            "rows that match": [
+                f"/traces/long?find={quote(text)}&tool={quote(text)}" for text in XSS
+            ],
+        }
+    run_slice(cast.tenant.id, search.id)
+    report = make(signed_in(cast.admin), kind="range", range="24h")
+    return Site(cast, addresses | {"report": [f"/reports/{report}"]})
+
+
+@pytest.fixture(scope="module")
+def visitor(browser: Browser, live_server: LiveServer, site: Site) -> Iterator[Page]:
+    """A tab in which the admin visits one page after the other."""
+    with browser.new_context(base_url=live_server.url) as context:
+        page = context.new_page()
+        sign_in(page, site.cast.admin)
+        yield page
+
+
+@pytest.fixture(scope="module")
+def heard(visitor: Page) -> list[str]:
+    """What the browser complained about, on any page so far."""
+    complained = complaints(visitor)
+    visitor.on("dialog", lambda dialog: complained.append(f"a dialog: {dialog.message}"))
+    return complained
 
 
 def is_inert(page: Page, address: str) -> None:
@@ -115,25 +154,28 @@ def is_inert(page: Page, address: str) -> None:
     assert page.locator(FOREIGN).count() == 0, address
 
 
-def test_hostile_agent_text_runs_on_no_page(page: Page, acme: Cast, addresses: list[str]) -> None:
-    assert len(addresses) > 80
-    sign_in(page, acme.admin)
-    heard = complaints(page)
-    page.on("dialog", lambda dialog: heard.append(f"a dialog: {dialog.message}"))
-    for address in addresses:
-        answer = page.goto(address)
-        assert answer is not None
-        assert answer.status == 200, address
-        assert "/login" not in page.url, f"something before {address} signed us out"
-        page.evaluate("document.querySelectorAll('main details').forEach(it => { it.open = true })")
-        is_inert(page, address)
-        assert heard == [], address
+def test_pages_of_each_kind_are_complete(site: Site) -> None:
+    counts = {kind: len(addresses) for kind, addresses in site.addresses.items()}
+    assert counts == dict.fromkeys(PAGES, 1) | COUNTS
 
 
-def test_rows_and_panels_loaded_later_are_inert(
-    page: Page, acme: Cast, addresses: list[str]
+@pytest.mark.generated(40, kind="kind")
+@pytest.mark.parametrize(("kind", "number"), CASES)
+def test_hostile_agent_text_runs_on_no_page(
+    visitor: Page, heard: list[str], site: Site, kind: str, number: int
 ) -> None:
-    sign_in(page, acme.admin)
+    address = site.addresses[kind][number]
+    answer = visitor.goto(address)
+    assert answer is not None
+    assert answer.status == 200, address
+    assert "/login" not in visitor.url, f"something before {address} signed us out"
+    visitor.evaluate("document.querySelectorAll('main details').forEach(it => { it.open = true })")
+    is_inert(visitor, address)
+    assert heard == [], address
+
+
+def test_rows_and_panels_loaded_later_are_inert(page: Page, site: Site) -> None:
+    sign_in(page, site.cast.admin)
     heard = complaints(page)
     page.goto("/traces/long?row=0")
     rows = page.locator(".calls li[id]")

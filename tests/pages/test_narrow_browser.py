@@ -118,6 +118,7 @@ def test_user_gets_from_an_empty_tenant_to_the_first_call(
     page.set_viewport_size({"width": width, "height": 844})
     sign_in(page, acme.admin)
     heard = complaints(page)
+    page.goto("/")
     page.get_by_role("button", name="Create API key").click()
     key = page.get_by_label("Your new key").input_value()
     expect(page.get_by_text(f"TOOLTRAIL_API_KEY={key}")).to_be_visible()

@@ -1,22 +1,45 @@
-"""The accessibility checks of axe-core on a page."""
+"""The accessibility checks of axe-core on a page, in light and in dark."""
 
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from playwright.sync_api import Page, expect
 
 _AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
+_COLOUR_RULES = ["color-contrast", "link-in-text-block"]
+"""axe's rules of category `cat.color`, but for the one that is off unless asked for."""
 
 
 def accessibility_findings(page: Page) -> list[str]:
-    """The serious and critical findings of axe-core: rule, element and reason."""
+    """The serious and critical findings of axe-core: scheme, rule, element and reason.
+
+    All rules run on the page in light. In dark only colours differ (css/tokens.css), so only
+    their rules run again, on the page as it is.
+    """
     expect(page.locator(".htmx-request")).to_have_count(0)  # what loads is dimmed meanwhile
     page.evaluate(_AXE)
+    return [
+        *_findings(page, "light", {}),
+        *_findings(page, "dark", {"runOnly": _COLOUR_RULES}),
+    ]
+
+
+def open_folds(page: Page) -> None:
+    """Open everything that is folded in the page's content."""
+    page.evaluate(
+        "document.querySelectorAll('main details:not(.menu)').forEach(it => { it.open = true })"
+    )
+
+
+def _findings(page: Page, scheme: Literal["light", "dark"], options: dict[str, Any]) -> list[str]:
+    # Colours change at once: a transition on its way is no colour of the page.
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     violations: list[dict[str, Any]] = page.evaluate(
-        "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
+        "async (options) => (await axe.run(document, options)).violations",
+        {"resultTypes": ["violations"], **options},
     )
     return [
-        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
+        f"{scheme}: {one['id']}: {node['html'][:200]} {node['failureSummary']}"
         for one in violations
         if one["impact"] in {"serious", "critical"}
         for node in one["nodes"]

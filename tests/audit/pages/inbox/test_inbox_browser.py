@@ -21,6 +21,7 @@ def test_event_is_edited_and_retried_without_javascript(
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
     page = context.new_page()
     sign_in(page, acme.editor)
+    page.goto("/")
     page.get_by_role("link", name="Rejected events 1").click()
     page.get_by_role("link", name="Invalid event").click()
     page.get_by_text("Resend an edited copy").click()

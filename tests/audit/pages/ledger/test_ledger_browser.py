@@ -53,6 +53,7 @@ def test_ledger_check_is_watched_until_the_end(page: Page, acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     keep(acme.tenant, datetime.now(UTC))
     sign_in(page, acme.auditor)
+    page.goto("/")
     page.get_by_role("link", name="Ledger").click()
     page.get_by_role("button", name="Verify").click()
     expect(page.get_by_role("button", name="Cancel")).to_be_visible()

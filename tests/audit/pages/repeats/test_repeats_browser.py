@@ -79,9 +79,7 @@ def test_link_leads_to_the_results_without_javascript(
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_reports_no_serious_issues(page: Page, looping: Cast, scheme: str) -> None:
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+def test_axe_reports_no_serious_issues(page: Page, looping: Cast) -> None:
     sign_in(page, looping.editor)
     for address in ("/repeats/?range=1h", "/repeats/results?range=1h", "/repeats/?tool=none"):
         page.goto(address)

@@ -12,6 +12,7 @@ from tests.support.sign_in import sign_in
 
 def test_key_is_created_copied_and_revoked(page: Page, acme: Cast) -> None:
     sign_in(page, acme.admin)
+    page.goto("/")
     page.get_by_role("link", name="API keys").click()
     page.get_by_label("Name").fill("crawler")
     page.get_by_label("Send events").check()
@@ -28,6 +29,7 @@ def test_key_is_created_copied_and_revoked(page: Page, acme: Cast) -> None:
 def test_rotated_key_works_beside_the_new_key(page: Page, acme: Cast) -> None:
     _, text = create_key(acme.tenant, "crawler", [Scope.INGEST])
     sign_in(page, acme.admin)
+    page.goto("/")
     page.get_by_role("link", name="API keys").click()
     page.locator("summary", has_text="Rotate").click()
     page.get_by_label("Old key").select_option(label="works for 7 more days")
@@ -43,6 +45,7 @@ def test_retention_change_is_confirmed_and_redaction_rules_are_tried_before_savi
     page: Page, acme: Cast
 ) -> None:
     sign_in(page, acme.admin)
+    page.goto("/")
     page.get_by_role("link", name="Tenant", exact=True).click()
     page.get_by_label("Keep payloads (days)").fill("90")
     page.get_by_role("button", name="Save").click()
@@ -70,6 +73,7 @@ def test_retention_change_is_confirmed_and_redaction_rules_are_tried_before_savi
 def test_theme_and_time_zone_of_a_viewer_apply_on_every_page(page: Page, acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     sign_in(page, acme.viewer)
+    page.goto("/")
     expect(page.get_by_role("link", name="Redaction")).to_have_count(0)
     page.locator(".nav-foot summary").click()
     page.get_by_role("link", name="Preferences").click()
@@ -87,6 +91,7 @@ def test_switcher_leads_to_the_other_tenant(page: Page, acme: Cast, globex: Cast
     with tenant_scope(globex.tenant.id):
         Membership.objects.create(tenant=globex.tenant, user=acme.admin, role=Role.ADMIN)
     sign_in(page, acme.admin)
+    page.goto("/")
     page.locator(".nav-tenant summary").click()
     page.get_by_role("button", name="Globex").click()
     page.get_by_role("link", name="Members").click()
@@ -98,6 +103,7 @@ def test_invited_user_joins_without_javascript(
     page: Page, browser: Browser, live_server: LiveServer, acme: Cast
 ) -> None:
     sign_in(page, acme.admin)
+    page.goto("/")
     page.get_by_role("link", name="Members").click()
     page.get_by_label("Invited person").fill("Nina from Support")
     page.get_by_label("Role", exact=True).select_option(label="Auditor")

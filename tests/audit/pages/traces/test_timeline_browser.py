@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.support.browser_errors import complaints
 from tests.support.factories import Cast, make_call, send_events
-from tests.support.sign_in import sign_in
+from tests.support.sign_in import sign_in, sign_in_by_form
 from tests.support.traces import send_family
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def test_tool_filter_reduces_the_timeline(page: Page, acme: Cast) -> None:
 def test_trace_pages_work_without_javascript(plain_page: Page, acme: Cast) -> None:
     ids = send_family(acme)
     page = plain_page
-    sign_in(page, acme.editor)
+    sign_in_by_form(page, acme.editor)
     page.goto("/traces/")
     page.locator("main").get_by_role("link", name="Failed").click()
     page.get_by_role("link", name="trace-123").click()
