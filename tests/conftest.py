@@ -208,9 +208,8 @@ def browser() -> "Iterator[Browser]":
 
 @pytest.fixture
 def page(browser: "Browser", live_server: "LiveServer") -> "Iterator[Page]":
-    """An empty tab; `page.goto("/login")` goes to the live server. It waits 10 s at most."""
+    """An empty tab; `page.goto("/login")` goes to the live server."""
     context = browser.new_context(base_url=live_server.url)
-    context.set_default_timeout(10_000)
     yield context.new_page()
     context.close()
 

@@ -20,7 +20,6 @@ PATH = re.compile(r"\$\.\w+")  # of a violation, as on every row whose reason is
 def visitor(request: pytest.FixtureRequest, browser: "Browser", demo: Demo) -> Iterator[Page]:
     """An empty tab on the demo."""
     context = browser.new_context(base_url=demo.url, java_script_enabled=request.param)
-    context.set_default_timeout(10_000)
     yield context.new_page()
     context.close()
 

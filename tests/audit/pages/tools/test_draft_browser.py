@@ -73,7 +73,7 @@ def test_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> None
     expect(page.get_by_role("progressbar")).to_be_visible()
     run_replay(acme, pk)  # the worker
     outputs = page.get_by_role("region", name="Outputs")
-    expect(outputs.locator("dd").first).to_contain_text("3", timeout=10_000)
+    expect(outputs.locator("dd").first).to_contain_text("3")
     expect(page.get_by_role("progressbar")).to_have_count(0)
     outputs.get_by_text("3 calls").click()
     expect(outputs.get_by_text('Required field "celsius" is missing').first).to_be_visible()
@@ -98,7 +98,6 @@ def test_draft_editing_and_publishing_work_without_javascript(
     tool = publish_contract(acme)
     send_outputs(acme, [{"celsius": 1}] * 2 + [{}])
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
-    context.set_default_timeout(10_000)
     page = context.new_page()
     sign_in(page, acme.editor)
     page.goto(f"/tools/{tool.pk}/draft")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 def plain_page(browser: "Browser", live_server: "LiveServer") -> Iterator[Page]:
     """A tab that runs no JavaScript."""
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
-    context.set_default_timeout(10_000)
     yield context.new_page()
     context.close()
 
@@ -187,7 +186,6 @@ def any_page(
 ) -> Iterator[Page]:
     """A tab that runs JavaScript, and one that does not."""
     context = browser.new_context(base_url=live_server.url, java_script_enabled=request.param)
-    context.set_default_timeout(10_000)
     yield context.new_page()
     context.close()
 
