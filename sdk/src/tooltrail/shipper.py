@@ -25,6 +25,8 @@ REFUSED_SECONDS = 60.0  # after 401, 403 or 404: someone may correct the key or 
 KEEP_HOUSE_SECONDS = 10.0
 DAY_SECONDS = 86_400.0
 FLUSH_POLL_SECONDS = 0.5  # how often a flush checks that its thread is alive
+# Spreads load. The host's own `random` must stay as it is: a host may have seeded it.
+_RANDOM = random.SystemRandom()
 
 
 class Announcer(Protocol):
@@ -159,7 +161,7 @@ class Shipper:
         """Do housekeeping if it is due, then send what is due. False if the server failed."""
         now = time.monotonic()
         if now >= self._next_housekeeping_at:
-            jitter = random.uniform(0.8, 1.2)  # noqa: S311  # spreads load, protects nothing
+            jitter = _RANDOM.uniform(0.8, 1.2)
             self._next_housekeeping_at = now + KEEP_HOUSE_SECONDS * jitter
             self._spool.declare()
             self._spool.adopt()
@@ -234,7 +236,7 @@ class Shipper:
             self._warn(f"the server rejected a batch ({status}); it was moved to rejected/")
             return self._park(batch, f"{status} {answer.document.get('detail', '')}".strip())
         if answer.retry_after is not None:
-            self._allowed_at = time.monotonic() + answer.retry_after * random.uniform(1.0, 1.2)  # noqa: S311  # spreads load
+            self._allowed_at = time.monotonic() + answer.retry_after * _RANDOM.uniform(1.0, 1.2)
         return self._failed(f"the server returned {status}")
 
     def _acknowledged(self, batch: Batch, lines: list[bytes], answer: Answer) -> None:
@@ -287,7 +289,7 @@ class Shipper:
         self._warn(message)
         ceiling = min(BACKOFF_MAX_SECONDS, 2.0**self._failures_in_a_row)
         self._failures_in_a_row = min(self._failures_in_a_row + 1, 10)
-        self._retry_at = time.monotonic() + ceiling * random.uniform(0.5, 1.0)  # noqa: S311  # spreads load
+        self._retry_at = time.monotonic() + ceiling * _RANDOM.uniform(0.5, 1.0)
         return False
 
     def _warn(self, message: str) -> None:
