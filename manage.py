@@ -1,9 +1,14 @@
 #!/usr/bin/env python
-"""Tooltrail's command line: `manage.py up --demo` starts everything."""
+"""Tooltrail's command line: `manage.py up --demo` starts everything.
+
+The wheel contains this file as `tooltrail_server.manage`, beside `config`, `audit` and the others,
+and installs it as the command `tooltrail-server`.
+"""
 
 import os
 import signal
 import sys
+from pathlib import Path
 
 INTERRUPTED = 130
 
@@ -25,10 +30,17 @@ def main() -> None:
         sys.exit(f"tooltrail: {error}")
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run `main`. Ctrl-C ends with exit code 130. The wheel's entry point."""
+    if __package__:  # imported from the wheel; run as a script, Python puts this folder there
+        sys.path.insert(0, str(Path(__file__).resolve().parent))
     try:
         main()
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one while the interpreter ends
         sys.stderr.write("\ntooltrail: interrupted\n")
         sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    run()

@@ -16,7 +16,20 @@ from config.postgresql.database import APP, ROLES, VARIABLES
 from config.postgresql.embedded import EmbeddedPostgres
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VAR = Path(env.text("TOOLTRAIL_VAR", str(BASE_DIR / "var"))).resolve()
+IS_CHECKOUT = (BASE_DIR / "pyproject.toml").exists()
+"""Otherwise this is the installed wheel, and BASE_DIR its folder in site-packages."""
+COMMAND = "manage.py" if IS_CHECKOUT else "tooltrail-server"
+
+
+def _default_var() -> Path:
+    if IS_CHECKOUT:
+        return BASE_DIR / "var"
+    # As the XDG base directory specification says. A user without a home must set TOOLTRAIL_VAR.
+    data = env.text("XDG_DATA_HOME", "") or os.path.expanduser("~/.local/share")  # noqa: PTH111  Path.expanduser raises without a home
+    return Path(data) / "tooltrail"
+
+
+VAR = Path(env.text("TOOLTRAIL_VAR", str(_default_var()))).resolve()
 POSTGRES = EmbeddedPostgres(VAR / "postgres")
 SECRETS = VAR / "secrets.json"
 WEB_PROCESSES = env.integer("TOOLTRAIL_WEB_PROCESSES", min(2, os.cpu_count() or 1), minimum=1)

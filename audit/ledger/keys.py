@@ -20,6 +20,7 @@ from tooltrail.ledger import SigningKey
 
 from audit.ledger import private_files
 from audit.models import LedgerKey
+from config.instance import COMMAND
 from config.postgresql.aliases import KEEPER
 
 OVERLAP = timedelta(days=30)
@@ -111,7 +112,7 @@ def _make_first(now: datetime) -> StoredKey:
             if cursor.fetchone()[0]:
                 raise NoKeyError(
                     f"there is no {_path()}, and there are public keys: another machine signs, or"
-                    " the file is lost (manage.py ledger rotate-key)"
+                    f" the file is lost ({COMMAND} ledger rotate-key)"
                 )
         publish(key)
         _save([key])  # before the commit: a public key without its file would stop everything

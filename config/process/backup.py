@@ -63,7 +63,7 @@ def owner_address() -> Iterator[str]:
         return
     address = instance.embedded_url(database.OWNER)
     if address is None:
-        raise BackupError(f"no database in {instance.VAR}; run manage.py up to create it")
+        raise BackupError(f"no database in {instance.VAR}; run {instance.COMMAND} up to create it")
     try:
         with running():
             yield address
@@ -225,7 +225,9 @@ def _check_target(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         raise BackupError(f"the database is not empty: it has {tables} tables")
     known = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
     if missing := [role for role in database.ROLES if role not in known]:
-        raise BackupError(f"missing roles {', '.join(missing)}: run manage.py database init first")
+        raise BackupError(
+            f"missing roles {', '.join(missing)}: run {instance.COMMAND} database init first"
+        )
 
 
 def _count_tables(connection: psycopg.Connection[tuple[object, ...]]) -> int:

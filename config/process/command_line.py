@@ -12,21 +12,22 @@ import django
 from django.core.management import ManagementUtility, get_commands
 from django.core.management.base import BaseCommand
 
+from config.instance import COMMAND
 from config.version import VERSION
 
 OURS = ("config", "audit", "tools_registry", "tenants")
 FOR_OPERATORS = ("check", "showmigrations")
 FOR_DEVELOPERS = ("collectstatic", "makemigrations", "shell", "sqlmigrate")
 INSTEAD = {
-    "createsuperuser": "use `manage.py tenant create NAME --admin USERNAME`",
+    "createsuperuser": f"use `{COMMAND} tenant create NAME --admin USERNAME`",
     "dbshell": "use `psql` with DATABASE_URL",
-    "dumpdata": "use `manage.py backup FILE`",
-    "flush": "use `manage.py tenant delete SLUG`, which deletes one tenant",
-    "loaddata": "use `manage.py restore FILE`",
-    "runserver": "use `manage.py up`",
-    "sqlflush": "use `manage.py tenant delete SLUG`, which deletes one tenant",
+    "dumpdata": f"use `{COMMAND} backup FILE`",
+    "flush": f"use `{COMMAND} tenant delete SLUG`, which deletes one tenant",
+    "loaddata": f"use `{COMMAND} restore FILE`",
+    "runserver": f"use `{COMMAND} up`",
+    "sqlflush": f"use `{COMMAND} tenant delete SLUG`, which deletes one tenant",
     "test": "use `uv run pytest`",
-    "testserver": "use `manage.py up --dev-tenant NAME`",
+    "testserver": f"use `{COMMAND} up --dev-tenant NAME`",
 }
 _USAGE_ERROR = 2
 
@@ -53,7 +54,7 @@ class CommandLine(ManagementUtility):
         }
         if commands_only:
             return "\n".join(name for names in groups.values() for name in names)
-        lines = ["Run manage.py COMMAND --help for help on a command, --version for the version."]
+        lines = [f"Run {COMMAND} COMMAND --help for help on a command, --version for the version."]
         for title, names in groups.items():
             lines += ["", f"{title}:", *(f"  {name}" for name in names)]
         return "\n".join(lines)
@@ -62,8 +63,8 @@ class CommandLine(ManagementUtility):
         """Return the command. Raises SystemExit for one that only Django has."""
         known = {*_ours(), *FOR_OPERATORS, *FOR_DEVELOPERS}
         if subcommand in get_commands() and subcommand not in known:
-            instead = INSTEAD.get(subcommand, "see `manage.py help`")
-            sys.stderr.write(f"tooltrail: manage.py {subcommand} is not available: {instead}\n")
+            instead = INSTEAD.get(subcommand, f"see `{COMMAND} help`")
+            sys.stderr.write(f"tooltrail: {COMMAND} {subcommand} is not available: {instead}\n")
             sys.exit(_USAGE_ERROR)
         return super().fetch_command(subcommand)
 

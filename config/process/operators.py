@@ -61,7 +61,7 @@ def run(arguments: Sequence[str]) -> None:
             raise
         sys.exit(
             f"tooltrail: the database lacks migrations ({_first_line(error)}):"
-            " run manage.py up, or manage.py migrate --database owner"
+            f" run {instance.COMMAND} up, or {instance.COMMAND} migrate --database owner"
         )
 
 
@@ -77,7 +77,7 @@ def running() -> Iterator[None]:
     if not instance.load_secrets():
         raise NoDatabaseError(
             f"no installation in {instance.VAR}: set TOOLTRAIL_VAR to its folder or DATABASE_URL to"
-            " its database, or run manage.py up to create one"
+            f" its database, or run {instance.COMMAND} up to create one"
         )
     from config.process.up import UpError, lock  # it imports models, which need django.setup()
 

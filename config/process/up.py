@@ -178,7 +178,7 @@ def _migrate(alias: str, report: Callable[[str], None]) -> None:
     if alias == "default":
         raise UpError(
             "the database lacks migrations: set DATABASE_OWNER_URL,"
-            " or run manage.py migrate --database owner where it is set"
+            f" or run {instance.COMMAND} migrate --database owner where it is set"
         )
     report(f"applying {len(plan)} migrations")
     call_command(Migrate(), database=OWNER, verbosity=0)  # our `migrate` takes the lock we hold

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from config.instance import COMMAND
 from config.process.backup import BackupError, owner_address, restore
 from config.progress import Progress
 
@@ -40,6 +41,6 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({"file": str(file), **asdict(result)}))
         else:
             self.stdout.write(
-                f"{result.tables} tables restored. Next: run manage.py up, which applies newer"
-                " migrations, then manage.py reindex --check, which compares index and log."
+                f"{result.tables} tables restored. Next: run {COMMAND} up, which applies newer"
+                f" migrations, then {COMMAND} reindex --check, which compares index and log."
             )

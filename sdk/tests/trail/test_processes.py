@@ -257,6 +257,21 @@ def test_unwritable_spool_falls_back_to_memory_with_a_warning(server: Server, st
     assert len(server.events) == 2
 
 
+def test_system_without_file_locks_keeps_events_in_memory_with_one_warning(
+    server: Server, start: Any, tmp_path: Path
+) -> None:
+    """What Windows lacks is taken away; the SDK was not tried on Windows itself."""
+    taken_away = "register_at_fork", "fork", "geteuid", "getuid"
+    lines = ["import os, sys", "sys.modules['fcntl'] = None", *(f"del os.{n}" for n in taken_away)]
+    (tmp_path / "sitecustomize.py").write_text("\n".join(lines))
+    process = start("echo(1); echo(2); print(trail.flush(20))", PYTHONPATH=str(tmp_path))
+    out, err = process.communicate(timeout=60)
+    assert out == "True\n"
+    assert err.count("events are kept in memory only") == 1
+    assert len(server.events) == 4
+    assert not list(tmp_path.rglob("*.open"))
+
+
 def test_sdk_imports_no_django_and_starts_no_thread_before_the_first_event(start: Any) -> None:
     out = finish(
         start(

@@ -1,0 +1,238 @@
+"""The wheels that `.ci/release` builds, in an empty environment without the checkout."""
+
+import json
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.instance import BASE_DIR
+from tests.support.installation import clean_environment
+
+pytestmark = pytest.mark.slow
+
+USER = Path(__file__).parents[1] / "support" / "wheel_user.py"
+HOMES = [Path("/root"), Path("/home")]
+"""Folders that other users cannot enter, and that may contain the Python."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment with both wheels, from files that were built."""
+
+    release: Path
+    environment: Path
+
+    @property
+    def server(self) -> Path:
+        return self.environment / "bin" / "tooltrail-server"
+
+    @property
+    def python(self) -> Path:
+        return self.environment / "bin" / "python"
+
+
+def built(folder: Path) -> Path:
+    subprocess.run([".ci/release", str(folder)], cwd=BASE_DIR, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder that every user may enter, unlike pytest's."""
+    created = Path(tempfile.mkdtemp(prefix="tt-wheels-"))
+    created.chmod(0o755)
+    yield created
+    shutil.rmtree(created)
+
+
+@pytest.fixture(scope="module")
+def installed(folder: Path) -> Installed:
+    release, environment = built(folder / "release"), folder / "environment"
+    subprocess.run(["uv", "venv", "-q", "--python", sys.executable, environment], check=True)
+    install = ["uv", "pip", "install", "-q", "--python", environment, "--compile-bytecode"]
+    files = ["--find-links", release, "--require-hashes", "-r", release / "requirements.txt"]
+    subprocess.run([*map(str, (*install, *files))], cwd="/", check=True)
+    return Installed(release, environment)
+
+
+def outside(folder: Path, **more: str) -> dict[str, str]:
+    """The environment of a user who has nothing of this checkout, and no home."""
+    return {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/nonexistent"} | more
+
+
+def without_network(command: list[str], user: int) -> list[str]:
+    """The command in a network of its own that has only the loopback interface.
+
+    Another user than root may not be able to enter root's home, where the Python may be: only its
+    folder is there then.
+    """
+    lines = ["ip link set lo up"]
+    home = next((home for home in HOMES if Path(sys.base_prefix).is_relative_to(home)), None)
+    if user != os.geteuid() and home is not None:
+        prefix = shlex.quote(sys.base_prefix)
+        lines += [
+            "mount --make-rprivate /",
+            "python=$(mktemp -d)",
+            f'mount --bind {prefix} "$python"',
+            f"mount -t tmpfs -o mode=755 tmpfs {home}",
+            f"mkdir -p {prefix}",
+            f'mount --bind "$python" {prefix}',
+        ]
+    as_user = f"setpriv --reuid {user} --regid {user} --clear-groups" * (user != os.geteuid())
+    script = "; ".join(["set -e", *lines, f"exec {as_user} {shlex.join(command)}"])
+    rights = [] if os.geteuid() == 0 else ["--map-root-user"]
+    return ["unshare", "--net", "--mount", *rights, "sh", "-c", script]
+
+
+@pytest.mark.parametrize("who", ["the one who runs the tests", "a user without a home"])
+def test_everything_works_from_the_wheels_without_network(
+    installed: Installed, folder: Path, who: str
+) -> None:
+    user = os.geteuid()
+    if who == "a user without a home":
+        if user != 0:
+            pytest.skip("only root can become another user")
+        user = pwd.getpwnam("nobody").pw_uid
+    data = Path(tempfile.mkdtemp(dir=folder))
+    os.chown(data, user, -1)
+    script = folder / "wheel_user.py"
+    shutil.copy(USER, script)
+    command = [str(installed.python), "-I", str(script), str(installed.server), str(data)]
+    completed = subprocess.run(
+        without_network(command, user), cwd="/", env=outside(folder), capture_output=True, text=True
+    )
+    assert completed.returncode == 0, completed.stderr
+    found: dict[str, Any] = json.loads(completed.stdout)
+    assert found.pop("sdk").startswith(str(installed.environment))
+    assert found.pop("style_bytes") > 10_000
+    assert found == {
+        "version": version("pyproject.toml"),
+        "user": user,
+        "interfaces": ["lo"],
+        "spooled": 1,
+        "shown": True,
+        "restored": True,
+    }
+
+
+def version(file: str) -> str:
+    return str(tomllib.loads((BASE_DIR / file).read_text())["project"]["version"])
+
+
+def test_server_needs_the_sdk_of_its_own_version() -> None:
+    needed = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert version("pyproject.toml") == version("sdk/pyproject.toml")
+    assert f"tooltrail=={version('sdk/pyproject.toml')}" in needed
+
+
+def test_release_is_reproducible_and_names_no_registry(installed: Installed, folder: Path) -> None:
+    again = built(folder / "again")
+    names = sorted(path.name for path in installed.release.iterdir())
+    assert names == sorted(path.name for path in again.iterdir())
+    for name in names:
+        assert (again / name).read_bytes() == (installed.release / name).read_bytes(), name
+    for name in ("requirements.txt", "sbom.cdx.json", "SHA256SUMS"):
+        assert "://" not in (again / name).read_text(), name
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=again, check=True)
+    parts = {
+        each["name"] for each in json.loads((again / "sbom.cdx.json").read_text())["components"]
+    }
+    assert {"django", "tooltrail", "psycopg"} <= parts
+
+
+def test_release_contains_what_runs_and_no_more(installed: Installed) -> None:
+    (server,) = installed.release.glob("tooltrail_server-*.whl")
+    (source,) = installed.release.glob("tooltrail_server-*.tar.gz")
+    (sdk,) = installed.release.glob("tooltrail-*.whl")
+    in_server = set(zipfile.ZipFile(server).namelist())
+    tracked = subprocess.check_output(
+        ["git", "ls-files", "audit", "config", "tenants", "tools_registry", "templates", "static"],
+        cwd=BASE_DIR,
+        text=True,
+    ).split("\n")[:-1]
+    assert {f"tooltrail_server/{path}" for path in tracked} <= in_server
+    top = {name.split("/")[0] for name in in_server}
+    assert {name.partition("-")[0] for name in top} == {"tooltrail_server"}
+    assert not [name for name in in_server if "/tests/" in name or name.endswith((".pyc", ".png"))]
+    with tarfile.open(source) as archive:
+        assert any(name.endswith("/pyproject.toml") for name in archive.getnames())
+    in_sdk = set(zipfile.ZipFile(sdk).namelist())
+    assert {"tooltrail/py.typed", "tooltrail/__init__.py"} <= in_sdk
+    assert any(name.endswith("licenses/LICENSE") for name in in_sdk)
+
+
+def calls(command: list[str], cwd: str, var: Path) -> int:
+    """Start it on this folder; how many calls its tenant has."""
+    environment = clean_environment(TOOLTRAIL_VAR=str(var))
+    process = subprocess.Popen(
+        [*command, "up", "--dev-tenant", "acme", "--json", "--port", "0"],
+        cwd=cwd,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        facts = json.loads(process.stdout.readline())
+        code = (
+            "import json, sys, urllib.request as web\n"
+            "from tooltrail import Trail\n"
+            "url, key = sys.argv[1:]\n"
+            "trail = Trail(url, key, spool='memory')\n"
+            "trail.tool(lambda: 1, name='one')()\n"
+            "assert trail.flush(30), trail.stats()\n"
+            "asked = web.Request(f'{url}/api/v1/summary?range=24h',"
+            " headers={'Authorization': f'Bearer {key}'})\n"
+            "print(json.load(web.urlopen(asked))['calls'])\n"
+        )
+        python = [sys.executable, "-c", code, facts["url"], facts["api_key"]]
+        return int(subprocess.check_output(python, env=environment))
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def test_checkout_and_wheel_take_turns_on_the_same_data(installed: Installed, folder: Path) -> None:
+    var = folder / "turns"
+    checkout, wheel = [sys.executable, "manage.py"], [str(installed.server)]
+    assert calls(checkout, str(BASE_DIR), var) == 1
+    secrets = (var / "secrets.json").read_bytes()
+    assert calls(wheel, "/", var) == 2
+    assert calls(checkout, str(BASE_DIR), var) == 3
+    assert (var / "secrets.json").read_bytes() == secrets
+
+
+def test_wheel_keeps_its_data_in_the_users_data_folder(
+    installed: Installed, tmp_path: Path
+) -> None:
+    def said(**environment: str) -> str:
+        completed = subprocess.run(
+            [str(installed.server), "key", "list", "acme"],
+            env={"PATH": "/usr/bin:/bin"} | environment,
+            cwd="/",
+            capture_output=True,
+            text=True,
+        )
+        assert completed.returncode == 1
+        assert completed.stderr.count("\n") == 1
+        return completed.stderr
+
+    home = f"no installation in {tmp_path}/.local/share/tooltrail: set TOOLTRAIL_VAR"
+    assert home in said(HOME=str(tmp_path))
+    assert f"no installation in {tmp_path}/data/tooltrail" in said(
+        HOME="/nonexistent", XDG_DATA_HOME=str(tmp_path / "data")
+    )
+    assert "or run tooltrail-server up to create one" in said(HOME=str(tmp_path))
