@@ -86,6 +86,7 @@ class Open:
 
 
 Visit = Object | Listing | Open
+UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
 
 ROUTES: dict[str, Visit] = {
     # pages of audit
@@ -581,6 +582,11 @@ def opens_to(visit: Object | Listing, role: Role) -> bool:
     if visit.needs_payloads and role is Role.VIEWER:
         return False
     return visit.role in {Role.VIEWER, role} or role is Role.ADMIN
+
+
+def is_read_only(visit: Visit) -> bool:
+    """Whether no method of the route changes anything, so that cases may share a tenant."""
+    return visit.answers.keys().isdisjoint(UNSAFE)
 
 
 def make_event(world: World) -> bytes:
