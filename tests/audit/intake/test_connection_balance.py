@@ -6,8 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ from tests.support.installation import (
     Installation,
     announcement,
     end,
-    new_installation,
+    prepared_installation,
     until,
 )
 
@@ -140,7 +139,7 @@ def test_connections_are_not_moved_without_a_shared_file(tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def installation() -> Iterator[Installation]:
-    with new_installation() as created:
+    with prepared_installation() as created:
         yield created
 
 
@@ -154,16 +153,16 @@ def test_connections_accepted_by_one_process_are_served_by_both(installation: In
     assert address.port is not None
     _, serving, stopped = installation.processes("config.process.web_server")
     stopped.suspend()
-    connections: list[http.client.HTTPConnection] = []
-    while len(connections) < 4:  # whose each is, the system rolls
+    # Which process gets a connection, the system decides: about half go to each.
+    opened: dict[int, http.client.HTTPConnection] = {}
+    for _ in range(40):
         connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
         connection.connect()
-        if _is_within_a_second(
-            lambda: _accepted(address.port).get(serving.pid, 0) > len(connections)
-        ):
-            connections.append(connection)
-        else:
-            connection.close()
+        opened[connection.sock.getsockname()[1]] = connection
+    until(lambda: len(_accepted(address.port).get(serving.pid, [])) >= 4)
+    connections = [opened.pop(port) for port in _accepted(address.port)[serving.pid][:4]]
+    for connection in opened.values():
+        connection.close()
     stopped.resume()
     stop = threading.Event()
     refused: list[int] = []
@@ -195,18 +194,12 @@ def test_connections_accepted_by_one_process_are_served_by_both(installation: In
     assert end(process) == 0
 
 
-def _accepted(port: int | None) -> dict[int, int]:
-    """How many connections to a port each process has."""
-    counts = Counter(
-        each.pid
-        for each in psutil.net_connections("tcp")
-        if each.status == psutil.CONN_ESTABLISHED and each.laddr and each.laddr.port == port
-    )
-    return {pid: connections for pid, connections in counts.items() if pid is not None}
-
-
-def _is_within_a_second(check: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 1
-    while not (is_true := check()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return is_true
+def _accepted(port: int | None) -> dict[int, list[int]]:
+    """Each process's connections to a port, by the ports of their clients."""
+    clients: dict[int, list[int]] = {}
+    for each in psutil.net_connections("tcp"):
+        if not (each.status == psutil.CONN_ESTABLISHED and each.laddr and each.raddr and each.pid):
+            continue
+        if each.laddr.port == port:
+            clients.setdefault(each.pid, []).append(each.raddr.port)
+    return clients

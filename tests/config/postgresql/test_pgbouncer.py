@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import psycopg
 import pytest
 
 from config.postgresql import base, database
-from config.postgresql.embedded import EmbeddedPostgres
+from tests.support.clusters import running_cluster
 from tests.support.installation import (
     Installation,
     announcement,
@@ -48,8 +49,17 @@ def need(package: str, program: str) -> None:
         subprocess.run(apt, check=True, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
 
 
-def debian_13(folder: Path) -> Path:
-    """A root with Debian 13's PgBouncer, from the mirror that this machine's apt uses."""
+def debian_13() -> Path:
+    """A root with Debian 13's PgBouncer, from the mirror that this machine's apt uses.
+
+    It is kept in the user's cache folder, because making it takes most of this test's time.
+    """
+    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tooltrail"
+    root = kept / "debian-13-pgbouncer"
+    version = ["chroot", str(root), PROGRAM, "--version"]
+    if root.exists() and subprocess.run(version, capture_output=True, check=False).returncode == 0:
+        return root
+    shutil.rmtree(root, ignore_errors=True)
     need("mmdebstrap", "/usr/bin/mmdebstrap")
     sources = [
         path.read_text()
@@ -60,14 +70,17 @@ def debian_13(folder: Path) -> Path:
     sources += [single.read_text()] if single.exists() else []
     mirror = re.search(r"^(?:URIs:|deb)\s+(http\S*/debian/?)\s", "\n".join(sources), re.MULTILINE)
     assert mirror is not None, "apt knows no mirror of Debian"
-    root = folder / "trixie"
+    kept.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=kept))
+    draft.chmod(0o755)
     subprocess.run(
         [
             *("mmdebstrap", "--quiet", "--variant=apt", "--include=pgbouncer"),
-            *("trixie", str(root), f"deb {mirror[1]} trixie main"),
+            *("trixie", str(draft), f"deb {mirror[1]} trixie main"),
         ],
         check=True,
     )
+    draft.rename(root)  # only now, because an interrupted one must not be used
     return root
 
 
@@ -109,33 +122,28 @@ def through(url: str, port: int) -> str:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="it installs packages and makes a root of Debian 13")
 @pytest.mark.parametrize("release", [12, 13])
-def test_senders_and_readers_share_a_pooler(release: int, tmp_path: Path) -> None:
+def test_senders_and_readers_share_a_pooler(release: int) -> None:
     need("pgbouncer", PROGRAM)
-    tmp_path.chmod(0o755)
-    root = Path("/") if release == 12 else debian_13(tmp_path)
-    with new_installation() as installation:
-        server_port = free_port()
-        server = EmbeddedPostgres(
-            installation.var.parent / "own",
-            settings=("fsync = off", "listen_addresses = '127.0.0.1'", f"port = {server_port}"),
-        )
-        server.start()
-        try:
-            socket_url = server.admin_url + f"&port={server_port}"
-            admin = socket_url.partition("/postgres?")[0].removesuffix("@")
-            addresses = init_database(f"{admin}@127.0.0.1:{server_port}/postgres", installation.var)
-            passwords = {
-                role: str(urlsplit(addresses[variable]).password)
-                for variable, role in database.VARIABLES.items()
-            }
-            with pgbouncer(root, server_port, passwords) as port:
-                pooled = {name: through(url, port) for name, url in addresses.items()}
-                with psycopg.connect(pooled["DATABASE_URL"], autocommit=True) as connection:
-                    assert base.is_pooled(connection)
-                    assert base._carries_prepared(connection) == (release == 13)
-                _share(installation, pooled, addresses)
-        finally:
-            server.stop()
+    root = Path("/") if release == 12 else debian_13()
+    server_port = free_port()
+    reachable = ("listen_addresses = '127.0.0.1'", f"port = {server_port}")
+    with (
+        new_installation() as installation,
+        running_cluster(installation.var.parent / "own", *reachable) as server,
+    ):
+        socket_url = server.admin_url + f"&port={server_port}"
+        admin = socket_url.partition("/postgres?")[0].removesuffix("@")
+        addresses = init_database(f"{admin}@127.0.0.1:{server_port}/postgres", installation.var)
+        passwords = {
+            role: str(urlsplit(addresses[variable]).password)
+            for variable, role in database.VARIABLES.items()
+        }
+        with pgbouncer(root, server_port, passwords) as port:
+            pooled = {name: through(url, port) for name, url in addresses.items()}
+            with psycopg.connect(pooled["DATABASE_URL"], autocommit=True) as connection:
+                assert base.is_pooled(connection)
+                assert base._carries_prepared(connection) == (release == 13)
+            _share(installation, pooled, addresses)
 
 
 def _share(installation: Installation, pooled: dict[str, str], direct: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
 
 from config.postgresql import database, schema
-from config.postgresql.embedded import EmbeddedPostgres
+from tests.support.clusters import running_cluster
 from tests.support.factories import make_call
 from tests.support.installation import (
     Installation,
@@ -21,6 +21,7 @@ from tests.support.installation import (
     clean_environment,
     end,
     new_installation,
+    prepared_installation,
     until,
 )
 from tests.support.installation_requests import Senders, post_events, status_code
@@ -46,8 +47,8 @@ TOOL_SPAN = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [_SPAN]}]}]}
 
 @pytest.fixture
 def installation() -> Iterator[Installation]:
-    """An installation that nobody has started yet."""
-    with new_installation() as created:
+    """An installation whose database has the schema."""
+    with prepared_installation() as created:
         yield created
 
 
@@ -72,8 +73,8 @@ def test_process_stops_writing_after_an_unknown_migration(installation: Installa
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
     with (
-        psycopg.connect(owner_url(installation)) as owner,
         Senders(facts, count=3) as senders,
+        psycopg.connect(owner_url(installation)) as owner,
     ):
         until(lambda: senders.answers[200] > 20)
         until(lambda: row_count(owner, "procrastinate_workers"))
@@ -81,7 +82,9 @@ def test_process_stops_writing_after_an_unknown_migration(installation: Installa
         owner.execute("LOCK TABLE batch")  # as a migration does that alters it
         stored = row_count(owner, "batch")
         owner.execute(APPLY, UNKNOWN)
-        time.sleep(0.5)  # requests wait for the table, each with an open transaction
+        # A request waits for the table, with an open transaction.
+        waiting = "SELECT FROM pg_locks WHERE relation = 'batch'::regclass AND NOT granted"
+        until(lambda: owner.execute(waiting).fetchone() is not None)
         owner.commit()
         until(lambda: senders.answers[503] > 20)
         assert row_count(owner, "batch") == stored
@@ -181,36 +184,34 @@ def test_migrations_run_while_senders_continue(installation: Installation) -> No
 
 @pytest.mark.slow
 def test_two_concurrent_starts_on_a_new_database_succeed() -> None:
-    with new_installation() as one, new_installation() as other:
-        server = EmbeddedPostgres(
-            one.var.parent / "own", settings=("fsync = off", "shared_buffers = 4MB")
-        )
-        server.start()
-        try:
-            addresses = init_database(server.admin_url, one.var)
-            both = [each.up("--json", "--dev-tenant", "acme", **addresses) for each in (one, other)]
-            for process in both:
-                assert status_code(announcement(process)["url"] + "/readyz") == HTTPStatus.OK
-            with psycopg.connect(addresses["DATABASE_OWNER_URL"]) as owner:
-                applied = owner.execute("SELECT app, name FROM django_migrations").fetchall()
-                assert len(applied) == len(set(applied))
-                assert row_count(owner, "tenant") == 1
-            for process in both:
-                assert end(process) == 0
-        finally:
-            server.stop()
+    with (
+        new_installation() as one,
+        new_installation() as other,
+        running_cluster(one.var.parent / "own", "shared_buffers = 4MB") as server,
+    ):
+        addresses = init_database(server.admin_url, one.var)
+        both = [each.up("--json", "--dev-tenant", "acme", **addresses) for each in (one, other)]
+        for process in both:
+            assert status_code(announcement(process)["url"] + "/readyz") == HTTPStatus.OK
+        with psycopg.connect(addresses["DATABASE_OWNER_URL"]) as owner:
+            applied = owner.execute("SELECT app, name FROM django_migrations").fetchall()
+            assert len(applied) == len(set(applied))
+            assert row_count(owner, "tenant") == 1
+        for process in both:
+            assert end(process) == 0
 
 
 @pytest.mark.slow
 def test_command_of_older_code_is_rejected_in_one_line(installation: Installation) -> None:
-    process = installation.up("--json")
-    announcement(process)
-    with psycopg.connect(owner_url(installation)) as owner:
-        owner.execute(APPLY, UNKNOWN)
-    environment = clean_environment(TOOLTRAIL_VAR=str(installation.var))
-    for arguments in (("procrastinate", "worker"), ("reindex",), ("tenant", "list")):
-        completed = manage(*arguments, **environment)
-        assert completed.returncode != 0
-        assert "does not know: audit.9999" in completed.stderr
-        assert completed.stderr.count("\n") == 1, completed.stderr
-    assert end(process) == 0
+    installation.postgres.start()
+    try:
+        with psycopg.connect(owner_url(installation)) as owner:
+            owner.execute(APPLY, UNKNOWN)
+        environment = clean_environment(TOOLTRAIL_VAR=str(installation.var))
+        for arguments in (("procrastinate", "worker"), ("reindex",), ("tenant", "list")):
+            completed = manage(*arguments, **environment)
+            assert completed.returncode != 0
+            assert "does not know: audit.9999" in completed.stderr
+            assert completed.stderr.count("\n") == 1, completed.stderr
+    finally:
+        installation.postgres.stop()

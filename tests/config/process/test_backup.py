@@ -21,6 +21,7 @@ from config.postgresql.embedded import EmbeddedPostgres
 from config.process import backup
 from config.process.backup import BackupError, find_program
 from tests.isolation.world import make_world
+from tests.support.clusters import running_cluster
 from tests.support.factories import (
     Cast,
     make_call,
@@ -33,6 +34,7 @@ from tests.support.installation import (
     clean_environment,
     end,
     new_installation,
+    prepared_installation,
     until,
 )
 from tests.support.installation_requests import post_events, status_code
@@ -109,20 +111,25 @@ def installation() -> Iterator[Installation]:
 
 
 @pytest.fixture
+def prepared() -> Iterator[Installation]:
+    """One whose database has the schema."""
+    with prepared_installation() as created:
+        yield created
+
+
+@pytest.fixture
 def target(installation: Installation) -> Iterator[tuple[EmbeddedPostgres, dict[str, str]]]:
     """Somebody's own PostgreSQL with an empty database and the roles, and their addresses."""
-    server = EmbeddedPostgres(installation.var.parent / "own", settings=("fsync = off",))
-    server.start()
-    passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
-    database.initialise(server.admin_url, passwords)
-    yield (
-        server,
-        {
-            variable: database.role_url(server.admin_url, role, passwords[role])
-            for variable, role in database.VARIABLES.items()
-        },
-    )
-    server.stop()
+    with running_cluster(installation.var.parent / "own") as server:
+        passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+        database.initialise(server.admin_url, passwords)
+        yield (
+            server,
+            {
+                variable: database.role_url(server.admin_url, role, passwords[role])
+                for variable, role in database.VARIABLES.items()
+            },
+        )
 
 
 @pytest.mark.slow
@@ -252,20 +259,24 @@ def older_postgres(folder: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_embedded_database_18_moves_to_an_older_server(
-    installation: Installation, tmp_path: Path
+    prepared: Installation, tmp_path: Path
 ) -> None:
-    process = installation.up("--json", "--dev-tenant", "acme")
+    process = prepared.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
     for _ in range(20):
         assert post_events(facts, make_call()) == 200
-    embedded = clean_environment(TOOLTRAIL_VAR=str(installation.var))
+    embedded = clean_environment(TOOLTRAIL_VAR=str(prepared.var))
 
     def ledger(environment: dict[str, str]) -> Any:
         completed = manage("ledger", "status", "--json", **environment)
         return json.loads(completed.stdout)["acme"]
 
     # What is signed later is not in the copy.
-    until(lambda: ledger(embedded)["signed"] == 40)
+    in_database = database.with_database(prepared.postgres.admin_url, database.DATABASE)
+    with psycopg.connect(in_database, autocommit=True) as connection:
+        signed = "SELECT max(size) FROM ledger_checkpoint"
+        until(lambda: connection.execute(signed).fetchone() == (40,))
+    assert ledger(embedded)["signed"] == 40
     file = tmp_path / "dump"
     completed = manage("backup", str(file), **embedded)
     assert completed.returncode == 0, completed.stderr
@@ -280,7 +291,7 @@ def test_embedded_database_18_moves_to_an_older_server(
             variable: database.role_url(admin_url, role, passwords[role], "moved")
             for variable, role in database.VARIABLES.items()
         }
-        own = clean_environment(TOOLTRAIL_VAR=str(installation.var), **addresses)
+        own = clean_environment(TOOLTRAIL_VAR=str(prepared.var), **addresses)
         completed = manage("restore", str(file), "--json", **own)
         assert completed.returncode == 0, completed.stderr
         assert json.loads(completed.stdout)["server"] == version
@@ -296,24 +307,24 @@ def test_embedded_database_18_moves_to_an_older_server(
 
 @pytest.mark.slow
 def test_failed_restore_reports_the_postgresql_error(
-    installation: Installation,
+    prepared: Installation,
     target: tuple[EmbeddedPostgres, dict[str, str]],
     tmp_path: Path,
 ) -> None:
-    process = installation.up("--json", "--dev-tenant", "acme")
-    announcement(process)
-    superuser = installation.postgres.url(
-        "postgres", (installation.postgres.root / "superuser-password").read_text()
-    )
-    with psycopg.connect(superuser) as connection:  # a row that a foreign key forbids
-        connection.execute("SET session_replication_role = replica")
-        connection.execute("DELETE FROM tenant")
-    file = tmp_path / "dump"
-    completed = manage(
-        "backup", str(file), **clean_environment(TOOLTRAIL_VAR=str(installation.var))
-    )
-    assert completed.returncode == 0, completed.stderr
-    assert end(process) == 0
+    embedded = clean_environment(TOOLTRAIL_VAR=str(prepared.var))
+    prepared.postgres.start()
+    try:
+        completed = manage("tenant", "create", "acme", "--admin", "acme", **embedded)
+        assert completed.returncode == 0, completed.stderr
+        superuser = database.with_database(prepared.postgres.admin_url, database.DATABASE)
+        with psycopg.connect(superuser) as connection:  # a row that a foreign key forbids
+            connection.execute("SET session_replication_role = replica")
+            connection.execute("DELETE FROM tenant")
+        file = tmp_path / "dump"
+        completed = manage("backup", str(file), **embedded)
+        assert completed.returncode == 0, completed.stderr
+    finally:
+        prepared.postgres.stop()
     completed = manage("restore", str(file), **clean_environment(**target[1]))
     assert completed.returncode == 1
     assert "ERROR:" in completed.stderr
