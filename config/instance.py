@@ -25,7 +25,7 @@ def _default_var() -> Path:
     if IS_CHECKOUT:
         return BASE_DIR / "var"
     # As the XDG base directory specification says. A user without a home must set TOOLTRAIL_VAR.
-    data = env.text("XDG_DATA_HOME", "") or os.path.expanduser("~/.local/share")  # noqa: PTH111  Path.expanduser raises without a home
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")  # noqa: PTH111  Path.expanduser raises without a home
     return Path(data) / "tooltrail"
 
 
