@@ -130,6 +130,14 @@ def test_schema_comparison_detects_each_kind_of_difference(database: str) -> Non
         assert before[kind] != after[kind], statement
 
 
+def assert_migrate_restores(database: str, complete: dict[str, list[str]], tmp_path: Path) -> None:
+    """Check that the schema differs from the complete one, and no more after `migrate`."""
+    assert schema_of(database) != complete
+    completed = run(database, tmp_path, "migrate", "--database", "owner")
+    assert completed.returncode == 0, completed.stderr
+    assert schema_of(database) == complete
+
+
 def test_missing_last_grants_are_added(database: str, tmp_path: Path) -> None:
     """They are a migration of their own, which does all that the replaced one did."""
     complete = schema_of(database)
@@ -142,10 +150,7 @@ def test_missing_last_grants_are_added(database: str, tmp_path: Path) -> None:
             " django_content_type, django_migrations, django_session, sign_in_failure"
             " TO tooltrail_app; GRANT UPDATE ON tenant TO tooltrail_app"
         )
-    assert schema_of(database) != complete
-    completed = run(database, tmp_path, "migrate", "--database", "owner")
-    assert completed.returncode == 0, completed.stderr
-    assert schema_of(database) == complete
+    assert_migrate_restores(database, complete, tmp_path)
 
 
 def test_superuser_flag_of_an_older_installation_is_cleared(database: str, tmp_path: Path) -> None:
@@ -160,10 +165,7 @@ def test_superuser_flag_of_an_older_installation_is_cleared(database: str, tmp_p
             " is_staff, is_active, date_joined, default_range, theme, time_zone)"
             " VALUES ('root', '', true, '', '', '', true, true, now(), '', '', '')"
         )
-    assert schema_of(database) != complete
-    completed = run(database, tmp_path, "migrate", "--database", "owner")
-    assert completed.returncode == 0, completed.stderr
-    assert schema_of(database) == complete
+    assert_migrate_restores(database, complete, tmp_path)
     with connections[database].cursor() as cursor:
         cursor.execute("SELECT username, is_superuser FROM app_user")
         assert cursor.fetchall() == [("root", False)]

@@ -244,7 +244,7 @@ JSON_TEXT = json.dumps({"user": "ada", "password": "hunter2", "n": 1})
         ("max_tokens=5, tokens=[1, 2], author='ada'", None),
         ('{"max_tokens": 5', None),
     ],
-)  # fmt: skip
+)  # fmt: skip  # a table, one case after the other
 def test_secret_names_are_redacted_inside_texts(text: str, left: str | None) -> None:
     expected = text if left is None or left == text else left
     cleaned, notes = encode({"a": [text]})
@@ -278,7 +278,7 @@ def test_custom_patterns_apply_inside_json_texts() -> None:
              '{"password":' * 10_000, "[" * 100_000 + "password", '"pwd":\\"' * 15_000,
              'password="' + "\\" * 120_000, "password" + " " * 120_000, "{pwd " * 24_000,
              ", a :" * 24_000, "pwd=(" * 24_000],
-)  # fmt: skip
+)  # fmt: skip  # a table, one case after the other
 def test_redaction_of_hostile_texts_takes_linear_time(text: str) -> None:
     began = time.process_time()
     REDACTOR.clean_text(text + ' password="x"')

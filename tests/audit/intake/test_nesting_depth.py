@@ -204,7 +204,7 @@ def test_deep_bodies_to_any_api_crash_no_process(server: LiveServer, acme: Cast)
         ("/api/v1/registry", "application/json", b'[{"name":"f","inputSchema":%b}]' % json_text),
         ("/api/v1/reports", "application/json", json_text),
         ("/api/v1/reports", "application/json", b'{"from":%b}' % json_text),
-    )  # fmt: skip
+    )  # fmt: skip  # a table, one case after the other
     process = web_process(server)
     for path, kind, body in doors:
         client = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
