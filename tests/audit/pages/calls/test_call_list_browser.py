@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from audit.models import PayloadSearch
 from audit.work.payload_search import run_slice
@@ -168,3 +168,16 @@ def test_no_call_page_scrolls_sideways_on_a_phone(page: Page, acme: Cast) -> Non
         page.get_by_text(menu).click()
         assert page.evaluate("document.documentElement.scrollWidth") == 390, menu
     assert heard == []
+
+
+def test_page_that_refreshes_itself_is_not_dimmed_meanwhile(page: Page, acme: Cast) -> None:
+    sign_in(page, acme.editor)
+    page.emulate_media(reduced_motion="reduce")
+    held: list[Route] = []
+    page.route("**/calls/tail?*", lambda route: held.append(route))
+    page.goto("/calls/?live=1")
+    refresh = page.get_by_role("link", name="Refresh now")
+    expect(refresh).to_have_class("htmx-request")
+    expect(refresh).to_have_css("opacity", "1")
+    for route in held:
+        route.abort()
