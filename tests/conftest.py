@@ -109,7 +109,9 @@ def pytest_configure(config: pytest.Config) -> None:
     }
     gzip = settings.MIDDLEWARE.index("django.middleware.gzip.GZipMiddleware")
     settings.MIDDLEWARE.insert(gzip + 1, "tests.support.markup.CompactMiddleware")
-    settings.STATIC_ROOT.mkdir(parents=True)  # WhiteNoise warns of a missing folder
+    # Every test client makes a WhiteNoise, which reads all files of this folder: empty here.
+    settings.STATIC_ROOT = _workspace / "no-static-files"
+    settings.STATIC_ROOT.mkdir()
     setup_test_environment()
     call_command("migrate", database="owner", verbosity=0)
 

@@ -15,10 +15,15 @@ class _KeepRedirection(HTTPRedirectHandler):
         return None
 
 
+# Each new one reads all certificates of the system, which takes longer than a request.
+_OPENER = build_opener()
+_KEEPS_REDIRECTION = build_opener(_KeepRedirection)
+
+
 def status_code(url: str, **headers: str) -> int:
     """The status code of a GET; redirections are not followed."""
     try:
-        with build_opener(_KeepRedirection).open(Request(url, headers=headers)) as answer:
+        with _KEEPS_REDIRECTION.open(Request(url, headers=headers)) as answer:
             code: int = answer.status
             return code
     except HTTPError as error:
@@ -35,7 +40,7 @@ def post_events(facts: dict[str, str], events: list[dict[str, Any]]) -> int:
     }
     request = Request(facts["url"] + "/api/v1/events", data=body, headers=headers)
     try:
-        with build_opener().open(request) as answer:
+        with _OPENER.open(request) as answer:
             return int(answer.status)
     except HTTPError as error:
         with error:
