@@ -21,7 +21,7 @@ LAST, FIRST = datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)
         (datetime(2026, 11, 20, 18, 14, tzinfo=UTC), KATHMANDU, "2026-11-20 23:59:00.000 UTC+5:45"),
         (datetime(2026, 11, 20, 18, 15, tzinfo=UTC), KATHMANDU, "2026-11-21 00:00:00.000 UTC+5:45"),
         (datetime(2026, 1, 1, tzinfo=UTC), ST_JOHNS, "2025-12-31 20:30:00.000 UTC−3:30"),
-        # The night clocks go back has two 02:30, the one they go forward none.
+        # 02:30 happens twice when clocks go back, and not at all when they go forward.
         (datetime(2026, 10, 25, 0, 30, tzinfo=UTC), ZURICH, "2026-10-25 02:30:00.000 UTC+2"),
         (datetime(2026, 10, 25, 1, 30, tzinfo=UTC), ZURICH, "2026-10-25 02:30:00.000 UTC+1"),
         (datetime(2026, 3, 29, 0, 59, 59, tzinfo=UTC), ZURICH, "2026-03-29 01:59:59.000 UTC+1"),

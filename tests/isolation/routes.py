@@ -1,7 +1,7 @@
-"""Every route of the product, and how a member of another tenant calls it.
+"""Every route of the product: how to request it, and which status each method returns.
 
-A route that is missing here fails `test_other_tenants.py`, which says what to add;
-`test_matrix.py` holds each to its roles, methods and answers.
+A route that is missing here fails `test_other_tenants.py`, which says what to add.
+`test_matrix.py` checks roles, methods and statuses of each.
 """
 
 import json
@@ -29,60 +29,60 @@ WHATEVER = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 @dataclass(frozen=True)
 class Object:
-    """A route that names something of a tenant: 404 for anybody else."""
+    """A route whose address contains an object's id: 404 for members of other tenants."""
 
     path: Callable[[World], str]
-    """The address of that thing in a given world."""
+    """The address of that object in a world."""
     scope: Scope | None = None
     """Of the API key, for an API route."""
     is_read: bool = True
-    """Whether GET shows it, so that its own tenant's admin is shown the canary."""
+    """Whether GET shows the object, so that the admin of its tenant sees the canary."""
     role: Role = Role.VIEWER
-    """The least a member must be, for a page."""
+    """The lowest role that may open the page."""
     needs_payloads: bool = False
-    """Whether it is closed to who sees no payloads."""
+    """Whether it is closed to members who may not see payloads."""
     needs_reveal: bool = False
-    """Whether it is closed to an auditor who has not said why they need to see it."""
+    """Whether it is closed to an auditor who has not revealed the object."""
     answers: Mapping[str, int] = READ
-    """To whom it opens: the status by method; any other method gets 405. HEAD is as GET."""
+    """For members who may open it: the status by method; other methods get 405. HEAD is as GET."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A route that names nothing: everybody sees their own, and never the canary."""
+    """A route without an id: members see data of their own tenant, never another's canary."""
 
     path: str
     scope: Scope | None = None
     shows_canary: bool = True
-    """Whether its own tenant's admin is shown the canary by a GET."""
+    """Whether GET shows the canary to the admin of its tenant."""
     data: Callable[[World], Any] = field(default=lambda world: {})
-    """What a POST carries: things of the world that the stranger may have heard of."""
+    """The body of a POST. It may contain ids of the world, which a visitor may know."""
     content_type: str = "application/json"
-    """Of a POST to an API route."""
+    """The content type of a POST to an API route."""
     role: Role = Role.VIEWER
-    """The least a member must be, for a page."""
+    """The lowest role that may open the page."""
     needs_payloads: bool = False
-    """Whether it is closed to who sees no payloads."""
+    """Whether it is closed to members who may not see payloads."""
     needs_tenant: bool = True
     """Whether it is closed to a user without a tenant."""
     answers: Mapping[str, int] = READ
-    """To whom it opens: the status by method; any other method gets 405. HEAD is as GET."""
+    """For members who may open it: the status by method; other methods get 405. HEAD is as GET."""
     scopes: Mapping[str, Scope] = field(default_factory=dict[str, Scope])
-    """Of the API key, by method, where that is another than `scope`."""
+    """The scope of the API key, by method, where it differs from `scope`."""
     of_others: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Where that is another when `data` names things of another tenant."""
+    """The status by method, where it differs because `data` has ids of another tenant."""
 
 
 @dataclass(frozen=True)
 class Open:
-    """A route for everybody that shows nothing of any tenant; `why`."""
+    """A route for everybody that shows no data of a tenant; `why` gives the reason."""
 
     path: str
     why: str
     answers: Mapping[str, int] = READ
-    """Of who is not signed in: the status by method; any other method gets 405."""
+    """Without a session: the status by method; other methods get 405."""
     signed_in: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Where that is another for who is."""
+    """With a session: the status by method, where it differs."""
 
 
 Visit = Object | Listing | Open
@@ -115,7 +115,7 @@ ROUTES: dict[str, Visit] = {
         needs_payloads=True,
         answers=ACTION,
     ),
-    # However long ago the world was made: by itself the tail begins two minutes back.
+    # Without `since` the tail begins two minutes ago; the world may be older.
     "calls/tail": Listing(
         f"/calls/tail?since={datetime.now(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
     ),
@@ -159,7 +159,7 @@ ROUTES: dict[str, Visit] = {
         of_others={"POST": 404},
     ),
     "reports/": Listing("/reports/"),
-    # Likewise closed to viewers alone: they read reports and make none.
+    # Viewers can read reports and not make them.
     "reports/create": Listing(
         "/reports/create",
         shows_canary=False,
@@ -195,7 +195,7 @@ ROUTES: dict[str, Visit] = {
         needs_payloads=True,
         answers=ACTION,
     ),
-    # Numbers count within a tenant: a stranger has an entry of the same number, their own.
+    # Each tenant counts its own entries: the visitor sees their own entry of the same number.
     "ledger/checkpoints/<int:epoch>/<int:size>": Listing("/ledger/checkpoints/0/2"),
     "ledger/consistency": Listing("/ledger/consistency?old=2"),
     "ledger/entries/<int:index>": Listing("/ledger/entries/1"),
@@ -204,7 +204,7 @@ ROUTES: dict[str, Visit] = {
     "actions/": Listing("/actions/", role=Role.AUDITOR),
     "actions/export.<slug:kind>": Listing("/actions/export.ndjson", role=Role.AUDITOR),
     "evidence/": Listing("/evidence/", role=Role.AUDITOR),
-    # What is in a zip is not to be seen in its bytes.
+    # A zip is compressed, so the canary cannot be found in its bytes.
     "evidence/bundle.zip": Listing(
         "/evidence/bundle.zip?range=24h", shows_canary=False, role=Role.AUDITOR
     ),
@@ -241,7 +241,7 @@ ROUTES: dict[str, Visit] = {
         answers=SENT,
     ),
     "tools/<uuid:pk>/draft/review": Object(lambda world: _tool(world) + "/draft/review"),
-    # Without a revision nothing is published: the form says so.
+    # Without a revision nothing is published, and the form shows the error.
     "tools/<uuid:pk>/draft/publish": Object(
         lambda world: _tool(world) + "/draft/publish",
         is_read=False,
@@ -288,7 +288,7 @@ ROUTES: dict[str, Visit] = {
     "tools/import/<uuid:pk>": Object(
         lambda world: f"/tools/import/{world.import_id}", role=Role.EDITOR
     ),
-    # Without the plan that was looked at nothing is done: the page shows it.
+    # Without the digest of the preview nothing is imported, and the page shows the preview.
     "tools/import/<uuid:pk>/confirm": Object(
         lambda world: f"/tools/import/{world.import_id}/confirm",
         is_read=False,
@@ -590,7 +590,7 @@ def is_read_only(visit: Visit) -> bool:
 
 
 def make_event(world: World) -> bytes:
-    """An event that claims to be the start of the world's own call, without its canary."""
+    """A start event with the id of the world's call, without its canary."""
     event = {
         "type": "toolExecutionStart",
         "invocation_id": str(world.call_id),
@@ -604,7 +604,7 @@ def make_event(world: World) -> bytes:
 
 
 def make_trace(world: World) -> bytes:
-    """An OTLP request with a tool call in the trace that is named as the world's."""
+    """An OTLP request with a tool call in a trace of another name."""
     ns = int(world.at.timestamp()) * 1_000_000_000
     span = {
         "traceId": "5" * 32,
@@ -629,7 +629,7 @@ def _call(world: World) -> str:
 
 
 def all_routes(site_map: str | None = None) -> dict[str, URLPattern]:
-    """Every pattern of the site map by its whole route, as Django writes it."""
+    """Every URL pattern by its complete route, as Django writes it."""
     routes: dict[str, URLPattern] = {}
 
     def walk(patterns: list[URLPattern | URLResolver], prefix: str) -> None:
@@ -645,7 +645,7 @@ def all_routes(site_map: str | None = None) -> dict[str, URLPattern]:
 
 
 def imagined(world: World) -> World:
-    """A world like that one, of which nothing exists: what asking for nothing looks like."""
+    """A copy of the world with ids of which none exists."""
     return replace(
         world,
         tenant=Tenant(id=uuid.uuid4(), slug="nowhere", name="Nowhere"),
@@ -684,4 +684,4 @@ ASKING: tuple[Callable[[World, World], str], ...] = (
     lambda own, foreign: f"/traces/{own.canary}?find={foreign.canary}",
     lambda own, foreign: f"/admin/tools_registry/tool/?q={foreign.canary}",
 )
-"""Addresses of the visitor's own pages that ask, in their query, for something of the other."""
+"""Addresses of the visitor's own pages whose query contains an id or text of the other tenant."""

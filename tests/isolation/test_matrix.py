@@ -1,7 +1,7 @@
-"""Every route by tenant, role and method, against what `routes.ROUTES` declares of it.
+"""Every route by tenant, role and method, compared with its declaration in `routes.ROUTES`.
 
-A route that is not declared there fails `test_other_tenants.test_every_route_is_covered`; one whose
-methods are not declared fails here, with what it answered.
+A route without a declaration fails `test_other_tenants.test_every_route_is_covered`. A route with
+an undeclared method fails here; the failure says which status it returned.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tests.support.factories import make_user
 from tests.support.pages import signed_in
 
 METHODS = ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "POST")
-"""POST last: it may take away what the others name."""
+"""POST is last: it may delete the object that the other methods request."""
 PAGES = sorted(
     route for route, visit in ROUTES.items() if isinstance(visit, Open) or visit.scope is None
 )
@@ -37,7 +37,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who knocks: of which tenant, with which role; a member of none has neither."""
+    """Who sends requests: from which tenant, with which role. Without a tenant there is no role."""
 
     relation: str
     role: Role | None
@@ -50,13 +50,13 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def foreign() -> World:
-    """The tenant whose things are named by members of another."""
+    """The tenant whose objects members of another tenant request."""
     return make_world("acme")
 
 
 @pytest.fixture(scope="module")
 def others() -> dict[Role, User]:
-    """A member of each role of that other tenant, which has everything, too."""
+    """A member of each role of the other tenant, which has rows in every table, too."""
     world = make_world("globex")
     users = {role: make_user(role.value) for role in Role}
     with tenant_scope(world.tenant.id):
@@ -66,7 +66,7 @@ def others() -> dict[Role, User]:
 
 
 def expected(visit: Visit, method: str, visitor: Visitor) -> int:
-    """What the declaration says a visitor is answered."""
+    """The status that a visitor gets according to the declaration."""
     answers = visit.answers
     if isinstance(visit, Open) and visitor.relation != "anonymous":
         answers = {**answers, **visit.signed_in}
@@ -94,8 +94,8 @@ def expected(visit: Visit, method: str, visitor: Visitor) -> int:
     return answers[method]
 
 
-def knock(visit: Visit, method: str, named: World, client: Client, **headers: str) -> Any:
-    """A request for the route's thing in a world."""
+def send(visit: Visit, method: str, named: World, client: Client, **headers: str) -> Any:
+    """The response to a request for the route's object in a world."""
     address = visit.path(named) if isinstance(visit, Object) else visit.path
     data = visit.data(named) if isinstance(visit, Listing) else {"tenant": str(named.tenant.id)}
     if method != "POST":
@@ -106,7 +106,7 @@ def knock(visit: Visit, method: str, named: World, client: Client, **headers: st
 
 
 def visitors(foreign: World, others: dict[Role, User]) -> Iterator[tuple[Visitor, World]]:
-    """Everybody, each with the world whose things they name."""
+    """Every kind of visitor, each with the world whose objects they request."""
     yield Visitor("anonymous", None, None, Client()), foreign
     nobody = make_user("nobody")
     yield Visitor("none", None, nobody, signed_in(nobody)), foreign
@@ -117,20 +117,20 @@ def visitors(foreign: World, others: dict[Role, User]) -> Iterator[tuple[Visitor
 
 
 def own_visitor(role: Role) -> tuple[Visitor, World]:
-    """A member with this role and a new world of theirs.
+    """A member with this role in a new world.
 
-    The one whose things they are, because some are one member's alone.
+    The member is the one who created the objects, because some are visible to their owner only.
     """
     own = make_world("initech")
     with tenant_scope(own.tenant.id):
-        mine = Membership.objects.filter(tenant=own.tenant, pk=own.membership.pk)
-        mine.update(role=role)
+        membership = Membership.objects.filter(tenant=own.tenant, pk=own.membership.pk)
+        membership.update(role=role)
     return Visitor("own", role, own.admin, own.client()), own
 
 
 @pytest.fixture(scope="module")
 def everybody(foreign: World, others: dict[Role, User]) -> list[tuple[Visitor, World]]:
-    """For requests that change nothing."""
+    """All visitors, for requests that change nothing."""
     return list(visitors(foreign, others))
 
 
@@ -155,13 +155,13 @@ def test_each_route_answers_as_declared(route: str, everybody: list[tuple[Visito
         elif visitor.user is not None and may_change(visit, visitor):
             visitor = replace(visitor, client=signed_in(visitor.user))
         for method in METHODS:
-            answer = knock(visit, method, named, visitor.client)
-            want = expected(visit, method, visitor)
-            if answer.status_code != want:
-                wrong.append(f"{visitor}: {method} is {answer.status_code}, declared {want}")
-            elif want == 302 and visitor.relation == "anonymous" and not isinstance(visit, Open):
+            answer = send(visit, method, named, visitor.client)
+            wanted = expected(visit, method, visitor)
+            if answer.status_code != wanted:
+                wrong.append(f"{visitor}: {method} is {answer.status_code}, declared {wanted}")
+            elif wanted == 302 and visitor.relation == "anonymous" and not isinstance(visit, Open):
                 assert answer.get("Location", "").startswith("/login?next=")
-            elif want in {401, 403, 404}:
+            elif wanted in {401, 403, 404}:
                 assert named.canary not in answer.content.decode()
             if isinstance(visit, Open) and visitor.role is not None:
                 assert visitor.user is not None
@@ -196,19 +196,19 @@ def test_each_api_route_answers_each_scope_as_declared(
     for scope, key in keys.items():
         for method in METHODS:
             headers = {"Authorization": f"Bearer {key}"}
-            answer = knock(visit, method, foreign, Client(enforce_csrf_checks=True), **headers)
-            want = visit.answers.get(method, 405)
+            answer = send(visit, method, foreign, Client(enforce_csrf_checks=True), **headers)
+            wanted = visit.answers.get(method, 405)
             opens = visit.scope
             if isinstance(visit, Listing):
                 opens = visit.scopes.get(method, opens)
-            if want != 405 and scope is not opens:
-                want = 403
-            assert answer.status_code == want, f"{scope} {method}"
+            if wanted != 405 and scope is not opens:
+                wanted = 403
+            assert answer.status_code == wanted, f"{scope} {method}"
 
 
 @pytest.fixture(scope="module")
 def strict(foreign: World) -> Client:
-    """A browser with Django's protection against forms of other sites, which tests leave out."""
+    """A client with Django's CSRF protection, which the test client disables by default."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(foreign.admin)
     return client
@@ -220,8 +220,8 @@ def strict(foreign: World) -> Client:
 def test_cross_site_form_is_rejected(route: str, foreign: World, strict: Client) -> None:
     visit = ROUTES[route]
     for method in UNSAFE:
-        answer = knock(visit, method, foreign, strict)
-        if route in {"api/v1/docs", "api/v1/openapi.json"}:  # take no form, and say so as the API
+        answer = send(visit, method, foreign, strict)
+        if route in {"api/v1/docs", "api/v1/openapi.json"}:  # API routes: 405
             assert answer.status_code == 405, method
             continue
         assert answer.status_code == 403, method
@@ -230,7 +230,7 @@ def test_cross_site_form_is_rejected(route: str, foreign: World, strict: Client)
 
 @pytest.fixture(scope="module")
 def admin(foreign: World) -> Client:
-    """For requests that do not sign out."""
+    """A signed-in admin, for requests that do not sign out."""
     return foreign.client()
 
 
@@ -238,11 +238,11 @@ def admin(foreign: World) -> Client:
 @pytest.mark.generated(40)
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_every_answer_has_security_headers(route: str, foreign: World, admin: Client) -> None:
-    """Pages and files, refusals and redirects alike."""
+    """Pages, files, errors and redirects."""
     visit = ROUTES[route]
     for client in (admin, Client()):
         for method in ("GET", "PUT"):
-            answer = knock(visit, method, foreign, client)
+            answer = send(visit, method, foreign, client)
             assert {name: answer.get(name) for name in HEADERS} == HEADERS
             policy = answer["Content-Security-Policy"]
             assert "default-src 'none'" in policy

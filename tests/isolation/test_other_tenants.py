@@ -1,4 +1,4 @@
-"""No tenant sees another's data: every route, called by a member of another tenant.
+"""No tenant sees data of another: every route is requested by a member of another tenant.
 
 The views run as they do in production: as the application role, in real transactions.
 """
@@ -47,42 +47,45 @@ SHOWN = sorted(
 _FRESH = re.compile(
     r"nonce-[^']+'|nonce=\"[^\"]+|name=\"csrfmiddlewaretoken\" value=\"\w+|'Expires', '[^']+'"
 )
-"""What is another in every answer."""
+"""What differs in every response."""
 PERSONAL = {
     "calls/search/<uuid:pk>",
     "calls/search/<uuid:pk>/cancel",
     "calls/views/<uuid:pk>/delete",
 }
-"""Of things that are one member's own: to anybody else there are none, in whichever tenant."""
+"""Routes of objects that belong to one member: anybody else gets 404, in any tenant."""
 LEAKY = [
     route
     for route in PAGES
     if route in SHOWN or (isinstance(CLOSED[route], Object) and route != "switch-tenant")
     if route not in PERSONAL
 ]
-"""Pages on which a wrong tenant would show; the switcher asks who is a member, not where one is."""
+"""Pages that show which tenant is selected. The switcher reads memberships, not the selection."""
 
 
 @pytest.fixture(scope="module")
 def foreign() -> World:
-    """The tenant that must not be seen."""
+    """The tenant whose data must not be shown."""
     return make_world("acme")
 
 
 @pytest.fixture(scope="module")
 def own() -> World:
-    """The stranger's own tenant, which has everything, too. For requests that do not change it."""
+    """The visitor's own tenant, with rows in every table, too. For requests that change nothing."""
     return make_world("globex")
 
 
 def _visiting(visit: Visit, own: World) -> World:
-    """The stranger: a new one if the route may change what is theirs. An Object is another's."""
+    """The visitor's world: a new one if the route may change it.
+
+    An Object is always requested from another world, so the visitor's does not change.
+    """
     return own if isinstance(visit, Object) or is_read_only(visit) else make_world("globex")
 
 
 @pytest.fixture(scope="module")
 def double(foreign: World) -> World:
-    """A tenant whose admin is a member of the other one, too, and has chosen this one."""
+    """A tenant whose admin is a member of `foreign`, too, and has selected this one."""
     world = make_world("initech")
     with tenant_scope(foreign.tenant.id):
         add_member(foreign.tenant, world.admin, Role.ADMIN)
@@ -96,7 +99,7 @@ def _text(response: HttpResponseBase) -> str:
 
 
 def _blurred(response: HttpResponseBase, world: World) -> str:
-    """Body and headers without what differs each time, and without what was asked for."""
+    """Body and headers without what differs each time, and without the requested ids."""
     text = _FRESH.sub("", _text(response))
     ids = (world.call_id, world.tool_id, world.refused_id, world.view_id, world.search_id)
     for name in (world.canary, *ids, world.tenant.id):
@@ -108,8 +111,11 @@ def _path(visit: Visit, named: World) -> str:
     return visit.path(named) if isinstance(visit, Object) else visit.path
 
 
-def _knock(visit: Visit, visitor: World, named: World, client: Client) -> Iterator[Any]:
-    """GET and POST the things of `named`, as a page and as a fragment; (method, response)."""
+def _request_all(visit: Visit, visitor: World, named: World, client: Client) -> Iterator[Any]:
+    """Request the objects of `named` by each method, as a page and as a fragment.
+
+    Yields the method and the response.
+    """
     address = _path(visit, named)
     data = visit.data(named) if isinstance(visit, Listing) else {"tenant": str(named.tenant.id)}
     scope = None if isinstance(visit, Open) else visit.scope
@@ -125,31 +131,31 @@ def _knock(visit: Visit, visitor: World, named: World, client: Client) -> Iterat
         yield method, client.generic(method, address, headers=headers)
 
 
-def _complain_of_routes(routes: dict[str, URLPattern]) -> None:
+def _check_routes(routes: dict[str, URLPattern]) -> None:
     missing = [
         f"  {route!r}  ({pattern.lookup_str}, name {pattern.name!r})"
         for route, pattern in routes.items()
         if route not in ROUTES
     ]
     assert not missing, (
-        "These routes are not walked as another tenant:\n"
+        "These routes are not requested by a member of another tenant:\n"
         + "\n".join(missing)
-        + "\nAdd each to ROUTES in tests/isolation/routes.py, under the text quoted above:\n"
-        '  Object(lambda world: f"/calls/{world.call_id}")  if its address names something of a'
-        " tenant (404 for others; is_read=False if GET does not show it; scope=… for the API)\n"
-        '  Listing("/calls/")  if it names nothing (shows_canary=False if there is nothing to'
-        " see; data=… for what a POST carries)\n"
-        '  Open("/login", "why")  if it shows nothing of any tenant to anybody.\n'
-        "answers={'POST': 302}  says what each method gets, if that is not GET alone and 200;"
-        " role=… and needs_payloads=True to whom it opens.\n"
-        "If it shows a new kind of thing, plant one in tests/isolation/world.py."
+        + "\nAdd each to ROUTES in tests/isolation/routes.py, with the quoted text as its key:\n"
+        '  Object(lambda world: f"/calls/{world.call_id}")  if its address contains the id of an'
+        " object (404 for others; is_read=False if GET does not show it; scope=… for the API)\n"
+        '  Listing("/calls/")  if it contains no id (shows_canary=False if it shows no texts of'
+        " the tenant; data=… is the body of a POST)\n"
+        '  Open("/login", "why")  if it shows no data of any tenant.\n'
+        "answers={'POST': 302}  is the status by method, if that is not GET alone with 200;"
+        " role=… and needs_payloads=True restrict who may open it.\n"
+        "If it shows a new kind of object, add one to tests/isolation/world.py."
     )
     gone = sorted(set(ROUTES) - set(routes))
-    assert not gone, f"No longer routes, remove them from tests/isolation/routes.py: {gone}"
+    assert not gone, f"These routes do not exist, remove them from routes.py: {gone}"
 
 
 def test_every_route_is_covered() -> None:
-    _complain_of_routes(all_routes())
+    _check_routes(all_routes())
 
 
 def test_forgotten_route_would_be_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +164,9 @@ def test_forgotten_route_would_be_reported(monkeypatch: pytest.MonkeyPatch) -> N
     vars(forgetful)["urlpatterns"] = [path("", include("config.urls")), path("out/", include(part))]
     monkeypatch.setitem(sys.modules, "forgetful", forgetful)
     with pytest.raises(AssertionError, match=r"'out/<uuid:pk>'.*'export'"):
-        _complain_of_routes(all_routes("forgetful"))
-    with pytest.raises(AssertionError, match="No longer routes"):
-        _complain_of_routes({})
+        _check_routes(all_routes("forgetful"))
+    with pytest.raises(AssertionError, match="These routes do not exist"):
+        _check_routes({})
 
 
 def test_every_tenant_table_contains_the_canary(foreign: World) -> None:
@@ -171,29 +177,29 @@ def test_every_tenant_table_contains_the_canary(foreign: World) -> None:
             if table not in WITHOUT_TEXT and count_rows(table, foreign.canary) == 0
         ]
     assert not bare, (
-        f"No canary in {bare}: the walk proves nothing for them. Plant one in"
+        f"No canary in {bare}: these tests prove nothing for them. Add one in"
         " tests/isolation/world.py, or list the table in its WITHOUT_TEXT with the reason."
     )
 
 
-def _find_nothing(visit: Visit, foreign: World, own: World) -> None:
+def _check_sees_nothing(visit: Visit, foreign: World, own: World) -> None:
     statuses = set()
-    for method, response in _knock(visit, own, foreign, own.client()):
+    for method, response in _request_all(visit, own, foreign, own.client()):
         assert foreign.canary not in _text(response), f"{method} shows another tenant's text"
         statuses.add(response.status_code)
     if isinstance(visit, Object):
-        assert statuses <= {404, 405}, "neither absent nor the wrong method: something was found"
-        assert 404 in statuses
+        assert statuses <= {404, 405}, "the object must look absent: only 404 and 405 are allowed"
+        assert 404 in statuses, "no method returned 404"
 
 
 @pytest.mark.parametrize("route", sorted(CLOSED))
 def test_member_of_another_tenant_sees_nothing(route: str, foreign: World, own: World) -> None:
-    _find_nothing(CLOSED[route], foreign, _visiting(CLOSED[route], own))
+    _check_sees_nothing(CLOSED[route], foreign, _visiting(CLOSED[route], own))
 
 
 @pytest.fixture(scope="module")
 def entered() -> World:
-    """The tenant that a wrong page enters. For requests that do not change it."""
+    """The tenant that a wrong page selects. For requests that do not change it."""
     return make_world("hooli")
 
 
@@ -203,7 +209,7 @@ def entered() -> World:
 def test_page_with_the_wrong_tenant_would_be_detected(
     route: str, own: World, entered: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let the stranger into the other tenant: the walk must fail, or it proves nothing."""
+    """Select the other tenant for the visitor: `_check_sees_nothing` must fail."""
     visit = CLOSED[route]
     own = _visiting(visit, own)
     foreign = entered if is_read_only(visit) else make_world("hooli")
@@ -217,8 +223,8 @@ def test_page_with_the_wrong_tenant_would_be_detected(
         return entered
 
     monkeypatch.setattr(access, "enter_tenant", enter_wrong_tenant)
-    with pytest.raises(AssertionError, match=r"another tenant's text|something was found"):
-        _find_nothing(visit, foreign, own)
+    with pytest.raises(AssertionError, match=r"another tenant's text|must look absent"):
+        _check_sees_nothing(visit, foreign, own)
 
 
 @pytest.mark.slow
@@ -228,8 +234,8 @@ def test_foreign_object_is_indistinguishable_from_a_missing_one(
     route: str, foreign: World, own: World
 ) -> None:
     visit, client, nowhere = CLOSED[route], own.client(), imagined(foreign)
-    of_foreign = _knock(visit, own, foreign, client)
-    of_nothing = _knock(visit, own, nowhere, client)
+    of_foreign = _request_all(visit, own, foreign, client)
+    of_nothing = _request_all(visit, own, nowhere, client)
     for (method, existing), (_, missing) in zip(of_foreign, of_nothing, strict=True):
         assert existing.status_code == missing.status_code, method
         assert _blurred(existing, foreign) == _blurred(missing, nowhere), method
@@ -239,7 +245,7 @@ def test_foreign_object_is_indistinguishable_from_a_missing_one(
 def test_own_page_with_a_foreign_id_is_indistinguishable_from_a_missing_id(
     ask: Callable[[World, World], str], foreign: World
 ) -> None:
-    own = make_world("globex")  # whose action log keeps the words of a query
+    own = make_world("globex")  # a new one: its audit log keeps the queries
     client, nowhere = own.client(), imagined(foreign)
     existing, missing = client.get(ask(own, foreign)), client.get(ask(own, nowhere))
     assert existing.status_code == missing.status_code == 200
@@ -254,8 +260,8 @@ def test_member_of_two_tenants_sees_only_the_selected_one(
 ) -> None:
     visit, client = CLOSED[route], double.client()
     client.post(reverse("tenant_switch"), {"tenant": str(double.tenant.id)})
-    for method, response in _knock(visit, double, foreign, client):
-        # The switcher names the other tenant, and that is all of it there is to be seen.
+    for method, response in _request_all(visit, double, foreign, client):
+        # The switcher shows the other tenant's name, and nothing else of it.
         shown = _text(response).replace(foreign.tenant.name, "")
         assert foreign.canary not in shown, f"{method} shows the other tenant's text"
         if isinstance(visit, Object):
@@ -266,9 +272,9 @@ def test_member_of_two_tenants_sees_only_the_selected_one(
 @pytest.mark.generated(30)
 @pytest.mark.parametrize("route", SHOWN)
 def test_own_admin_sees_the_canary(route: str, foreign: World) -> None:
-    _, response = next(_knock(CLOSED[route], foreign, foreign, foreign.client()))
+    _, response = next(_request_all(CLOSED[route], foreign, foreign, foreign.client()))
     assert response.status_code == 200
-    assert foreign.canary in _text(response), "the walk as a stranger would prove nothing"
+    assert foreign.canary in _text(response), "if its own admin does not see it, nothing is proved"
 
 
 @pytest.mark.slow
@@ -280,8 +286,8 @@ def test_anonymous_user_sees_nothing(route: str, foreign: World) -> None:
     for response in (Client().get(address), Client().post(address)):
         if response.status_code == 302:
             if not isinstance(visit, Open):
-                assert response["Location"].startswith("/login?next="), "not sent to sign in"
-            # The way back, after signing in, is what the stranger asked for.
+                assert response["Location"].startswith("/login?next="), "no redirect to the login"
+            # Location repeats the requested address, so only the body is checked.
             assert foreign.canary not in response.content.decode()
         else:
             assert foreign.canary not in _text(response)
@@ -308,7 +314,7 @@ def test_session_opens_no_api(route: str, own: World) -> None:
 def test_event_of_another_tenant_with_the_same_call_id_is_a_separate_call(
     foreign: World,
 ) -> None:
-    own = make_world("globex")  # which then has a call of that id
+    own = make_world("globex")  # a new one: it gets a call of that id
 
     def calls(world: World) -> list[str]:
         with tenant_scope(world.tenant.id):

@@ -1,4 +1,4 @@
-"""Viewers see no payload, auditors only on demand; all others see them (docs/adr/0011)."""
+"""Viewers see no payload, auditors only after a reveal; all others see them (docs/adr/0011)."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ from tests.support.ledger_log import as_owner
 from tests.support.pages import signed_in
 
 PAYLOAD = "payload3b1f"
-"""Stands in every payload, and in what quotes one."""
+"""Is in every payload, and in each text that quotes one."""
 
 SHOWING = (
     "",
@@ -44,22 +44,22 @@ SHOWING = (
     "inbox/export.<slug:kind>",
     "inbox/<uuid:pk>",
 )
-"""Routes that show the payload to those who see payloads and may open them."""
+"""Routes that show the payload to members who may open them and see payloads."""
 
 
 ON_REQUEST = {
-    "actions/": "what people searched for, in their words",
-    "actions/export.<slug:kind>": "likewise",
-    "calls/search/<uuid:pk>": "asks for a reason",
-    "evidence/bundle.zip": "is a deed on record",
-    "inbox/export.<slug:kind>": "likewise",
+    "actions/": "shows the queries of members",
+    "actions/export.<slug:kind>": "contains the queries of members",
+    "calls/search/<uuid:pk>": "requires a reason",
+    "evidence/bundle.zip": "is recorded as an action",
+    "inbox/export.<slug:kind>": "is recorded as an action",
 }
-"""Routes that show an auditor payloads because they asked."""
+"""Routes that may show an auditor payloads without a reveal, and why."""
 
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """A tenant to which an executor has sent the payload wherever one can be."""
+    """A tenant whose executor has sent the payload in every place that can hold one."""
     world = make_world("acme")
     key = make_ingest_key(world.tenant)
     at = datetime.now(UTC) - timedelta(seconds=30)
@@ -100,7 +100,7 @@ def world() -> World:
     )
     alone = make_call(trace_id=f"{world.canary} alone", output=failed[1]["output"], is_error=True)
     send_events(world.tenant, [*failed, *broken, *alone], key=key)
-    post(key, json.dumps({"args": PAYLOAD, "type": "neither"}).encode())  # breaks the contract
+    post(key, json.dumps({"args": PAYLOAD, "type": "neither"}).encode())  # an invalid event
     post(key, json.dumps({**failed[0], "args": [PAYLOAD]}).encode())  # a conflict
     with tenant_scope(world.tenant.id):
         refused = RejectedEvent.objects.for_tenant(world.tenant.id).order_by("-id")[0]
@@ -121,12 +121,12 @@ def members(world: World) -> dict[Role, User]:
 
 @pytest.fixture
 def clients(members: dict[Role, User]) -> dict[Role, Client]:
-    """A browser for each role, signed in."""
+    """A signed-in client for each role."""
     return {role: signed_in(user) for role, user in members.items()}
 
 
 def searched(world: World, client: Client) -> UUID:
-    """The id of a search for the payload that this member has made."""
+    """The id of a completed search for the payload by this member."""
     answer = client.post("/calls/search", {"text": PAYLOAD, "reason": "Asked to by Ada."})
     assert answer.status_code == 302
     pk = UUID(answer["Location"].rpartition("/")[2])
@@ -135,7 +135,7 @@ def searched(world: World, client: Client) -> UUID:
 
 
 def shown(visit: Visit, world: World, client: Client, **headers: str) -> str:
-    """What GET and an empty POST of a route answer, headers included."""
+    """Bodies and headers of the responses to GET and an empty POST."""
     address = visit.path(world) if isinstance(visit, Object) else visit.path
     answers = client.get(address, headers=headers), client.post(address, headers=headers)
     return "".join(f"{one.getvalue().decode()}{one.headers!r}" for one in answers)
@@ -145,7 +145,7 @@ def shown(visit: Visit, world: World, client: Client, **headers: str) -> str:
 @pytest.mark.generated(50)
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_viewer_sees_no_payload(route: str, world: World, members: dict[Role, User]) -> None:
-    viewer = signed_in(members[Role.VIEWER])  # for one test, because a route signs out
+    viewer = signed_in(members[Role.VIEWER])  # not shared, because one route signs out
     for headers in ({}, {"HX-Request": "true"}):
         assert PAYLOAD not in shown(ROUTES[route], world, viewer, **headers)
 
@@ -172,7 +172,7 @@ def test_payload_pages_show_payloads_to_editor_and_admin(
         world = replace(world, search_id=searched(world, client))
     may_open = opens_to(visit, role)
     is_shown = PAYLOAD in shown(visit, world, client)
-    assert is_shown == may_open, "that a viewer is not shown it would prove nothing"
+    assert is_shown == may_open, "if nobody is shown it, the viewer's test proves nothing"
 
 
 @pytest.mark.parametrize("kind", ["start", "end"])
@@ -185,7 +185,7 @@ def test_viewer_is_informed_about_hidden_payloads(
     assert "Your role can't view payloads. Error messages are hidden" in page
     assert "Message hidden for your role" in page
     assert f"/{kind}" not in page.split('id="call-panel"')[1].split("</section>")[0]
-    assert "received" in page, "when its events came is no payload"
+    assert "received" in page, "the time of arrival is no payload"
     assert "Your role can't view payloads" in shown(ROUTES["violations/"], world, viewer)
     assert "Your role can't view payloads" in shown(ROUTES["inbox/<uuid:pk>"], world, viewer)
     assert "Search in payloads" not in shown(ROUTES["calls/"], world, viewer)
@@ -233,10 +233,10 @@ def test_former_editor_sees_their_search_as_auditor_after_a_reason(world: World)
         before = views.count()
     page = client.get(answer["Location"]).content.decode()
     assert "<mark>" not in page
-    assert "get_weather" not in page, "nor of which calls it is"
+    assert "get_weather" not in page, "the matching calls must be hidden, too"
     assert "Search again" in page
     with tenant_scope(world.tenant.id):
-        assert views.count() == before, "nothing was shown"
+        assert views.count() == before, "nothing was shown, so no view is recorded"
     assert "/calls/search/" not in client.post("/calls/search", {"text": PAYLOAD})["Location"]
     page = client.get(f"/calls/search/{searched(world, client)}").content.decode()
     assert "<mark>" in page
@@ -289,7 +289,7 @@ def test_viewer_sees_the_structure_of_payloads(world: World, clients: dict[Role,
         f'&quot;q&quot;</span>: <span class="j-shape">text of {len(PAYLOAD)} characters</span>'
         in page
     )
-    assert "member 2, 23 characters" in page, "a key that may be a value is its length"
+    assert "member 2, 23 characters" in page, "an unsafe key is replaced by its length"
     assert "Reveal" not in page
 
 
@@ -307,12 +307,12 @@ def test_auditor_reveals_one_call_with_a_reason(world: World, members: dict[Role
     assert PAYLOAD in answer.content.decode()
     for address in (call, f"{call}/start", f"/traces/{world.canary}?call={world.call_id}"):
         assert PAYLOAD in client.get(address).content.decode()
-        assert PAYLOAD not in other.get(address).content.decode(), "another auditor asks, too"
-    assert "Case 4711" in other.get(call).content.decode(), "who asked before stands beside it"
+        assert PAYLOAD not in other.get(address).content.decode(), "a reveal is for one auditor"
+    assert "Case 4711" in other.get(call).content.decode(), "earlier reveals are listed"
     viewer = signed_in(members[Role.VIEWER]).get(call).content.decode()
     assert PAYLOAD not in viewer
     assert "Case 4711" not in viewer
-    assert PAYLOAD not in client.get("/calls/").content.decode(), "one call, and no other"
+    assert PAYLOAD not in client.get("/calls/").content.decode(), "a reveal is for one call only"
     with tenant_scope(world.tenant.id):
         actions = Action.objects.filter(tenant=world.tenant, user_id=auditor.pk).order_by("at")
         assert [one.verb for one in actions][:2] == ["call.reveal", "call.view"]
@@ -322,7 +322,7 @@ def test_auditor_reveals_one_call_with_a_reason(world: World, members: dict[Role
         "UPDATE action SET at = at - interval '61 minutes' WHERE tenant_id = %s AND id = %s",
         [world.tenant.id, revealed.id],
     )
-    assert PAYLOAD not in client.get(call).content.decode(), "its time is over"
+    assert PAYLOAD not in client.get(call).content.decode(), "a reveal lasts one hour"
     assert client.get(f"{call}/start").status_code == 403
 
 
@@ -339,7 +339,7 @@ def test_auditor_reveals_a_rejected_event_and_searches_with_a_reason(
     assert PAYLOAD in answer.content.decode()
     before = _searches(world)
     client.post("/calls/search", {"text": PAYLOAD})
-    assert _searches(world) == before, "no reason was given"
+    assert _searches(world) == before, "without a reason there is no search"
     assert PAYLOAD in client.get(f"/calls/search/{searched(world, client)}").content.decode()
     editor = signed_in(members[Role.EDITOR])
     assert editor.post(f"{line}/reveal", {"reason": "Case 4711"}).status_code == 403

@@ -1,6 +1,6 @@
 """A tenant with rows in every table, and a marker in each of its texts.
 
-Nobody but its own members may ever be shown the canary.
+Only members of the tenant may see the marker, called the canary.
 """
 
 import json
@@ -39,13 +39,13 @@ WITHOUT_TEXT = {
     "report_schedule": "kinds of reports, and the name of a zone",
 }
 
-# What the worker alone writes, as the keeper.
+# Only the worker writes these, as the role of the keeper.
 _KEEPERS = {"ledger_tile", "ledger_checkpoint", "ledger_signer", "ledger_erasure"}
 
-# What has rows as soon as there are a tenant, a member and a key.
+# These have rows as soon as the tenant has a member and a key.
 _PROVISIONED = {"api_key", "membership"}
 
-# What a constraint or a reader asks for; everything else is filled in by its type.
+# Values that a constraint or a reader requires; other columns get a value by their type.
 _LEAVES = bytes(64)
 _FITTING: dict[str, dict[str, Any]] = {
     "batch": {"first_index": 0, "is_own": False},
@@ -87,12 +87,12 @@ _DOCUMENTS = {"input_schema", "output_schema", "meta", "answer", "details", "con
 
 @dataclass(frozen=True)
 class World:
-    """One tenant with one row of everything, all of the same call."""
+    """One tenant with one row in every table, all about the same call."""
 
     tenant: Tenant
     admin: User
     canary: str
-    """Stands in every text, and as a whole is the tool's, the trace's and the key's name."""
+    """Is in every text. Tool, trace and API key have exactly this name."""
     at: datetime
     call_id: UUID
     batch_id: UUID
@@ -112,7 +112,7 @@ class World:
     membership: Membership
 
     def client(self) -> Client:
-        """A browser in which the admin is signed in."""
+        """A client in which the admin is signed in."""
         client = Client()
         client.force_login(self.admin)
         return client
@@ -123,7 +123,7 @@ class World:
 
 
 def make_world(name: str) -> World:
-    """A world of its own for one test."""
+    """A new world. Its texts, ids and canary are in no other."""
     canary = f"canary{secrets.token_hex(4)}"
     tenant = ensure_tenant(f"{name}-{secrets.token_hex(4)}", f"{name} {canary}")
     admin = make_user(canary)
@@ -166,7 +166,7 @@ def make_world(name: str) -> World:
 
 @cache
 def _columns() -> dict[str, list[tuple[str, str]]]:
-    """Names and types of the columns of each tenant's table."""
+    """Names and types of the columns of each table of tenants."""
     columns = {}
     with connection.cursor() as cursor:
         for table in tenant_tables():
@@ -180,7 +180,7 @@ def _columns() -> dict[str, list[tuple[str, str]]]:
 
 
 def tenant_tables() -> list[str]:
-    """Every table with a tenant_id, tools before their versions; partitions are their parents'."""
+    """Every table with a tenant_id, tools before their versions, without partitions."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
@@ -192,7 +192,7 @@ def tenant_tables() -> list[str]:
 
 
 def count_rows(table: str, containing: str = "") -> int:
-    """The open scope's rows of a table whose text contains something."""
+    """How many rows of the table, in the open tenant scope, contain this text."""
     with connection.cursor() as cursor:
         cursor.execute(
             f'SELECT count(*) FROM "{table}" t WHERE strpos(t::text, %s) > 0', [containing]
@@ -207,7 +207,7 @@ def _insert(
     *,
     using: str = "default",
 ) -> None:
-    """One row in each table, in a single request: a hundred worlds are made."""
+    """Insert one row in each table, in one round trip: tests make a hundred worlds."""
     inserts: list[str] = []
     parameters: list[Any] = []
     for table in sorted(tables):
@@ -234,7 +234,7 @@ def _value(values: dict[str, Any], table: str, column: str, kind: str) -> Any:
 
 
 def _values(world: World) -> dict[str, Any]:
-    """What a world's rows hold, by table and column, by column, and by type."""
+    """The values of a world's rows, by table and column, by column, and by type."""
     planned = json.dumps(_planned(world))
     document = json.dumps({"description": world.canary})
     return {
@@ -290,7 +290,7 @@ def _values(world: World) -> dict[str, Any]:
 
 
 def _planned(world: World) -> dict[str, Any]:
-    """What an import would do to a tool (`tools_registry.exchange.summary`)."""
+    """The preview of one imported tool (`tools_registry.exchange.summary`)."""
     words = dict.fromkeys(("path", "name"), world.canary)
     lists = {name: [world.canary] for name in ("steps", "problems", "notes")}
     nobody = dict.fromkeys(("callers", "consumers", "tool"))

@@ -1,4 +1,4 @@
-"""One real demo for the tests here: `manage.py up --demo`, its history lived through."""
+"""One real demo for these tests: `manage.py up --demo`, with its history complete."""
 
 import json
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from tests.support.installation import (
     until,
 )
 
-HISTORY_IS_IN = "past traces sent"  # what the executor says on stderr
+HISTORY_IS_IN = "past traces sent"  # the executor's message on stderr
 
 
 @pytest.fixture(scope="session")
 def demo() -> Iterator[Demo]:
-    """The demo, once a process of it has been killed in a call: its history is complete then."""
+    """The demo, after one of its processes was killed in a call: then its history is complete."""
     with prepared_installation() as installation:
         begun_at = datetime.now(UTC)
         process = installation.up("--demo", "--json")

@@ -13,12 +13,12 @@ from tests.support.demo import Demo
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-PATH = re.compile(r"\$\.\w+")  # of a violation, as on every row whose reason is one
+PATH = re.compile(r"\$\.\w+")  # a violation's path, as in the reason of a row
 
 
 @pytest.fixture(params=[True, False], ids=["with-javascript", "without-javascript"])
 def visitor(request: pytest.FixtureRequest, browser: "Browser", demo: Demo) -> Iterator[Page]:
-    """An empty tab on the demo."""
+    """A new tab, with and without JavaScript."""
     context = browser.new_context(base_url=demo.url, java_script_enabled=request.param)
     yield context.new_page()
     context.close()
@@ -31,15 +31,15 @@ def test_user_signs_in_and_reaches_the_violation(visitor: Page, demo: Demo) -> N
     page.get_by_label("Password").fill(demo.password)
     page.get_by_role("button", name="Sign in").click()
 
-    # What is worst off stands on the start page, before anything is asked.
+    # The start page shows the tools with most failures.
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     expect(page.get_by_role("table").filter(has_text="get_weather").first).to_be_visible()
 
-    # The list, narrowed to what failed, page by page until an output broke its schema.
+    # The list of failed traces, page by page until one has a violation.
     page.get_by_label("Main").get_by_role("link", name="Traces").click()
     page.get_by_label("State").get_by_role("link", name="Failed").click()
     page.wait_for_url("**/traces/?state=failed")
-    # A trace of an agent: those of the watch (audit/demo/agents.py) have one call each.
+    # A trace of an agent; traces of the watch (audit/demo/agents.py) have one call each.
     agents = page.get_by_role("row").filter(has_not_text="demo-watch")
     broken = agents.filter(has_text="get_weather").filter(has_text="$.")
     while broken.count() == 0:
@@ -51,7 +51,7 @@ def test_user_signs_in_and_reaches_the_violation(visitor: Page, demo: Demo) -> N
     assert path is not None, shown
     broken.first.get_by_role("link").click()
 
-    # The timeline opens at the first failure; another row and back to it.
+    # The timeline opens at the first failure. Select another row, then the failure again.
     page.wait_for_url("**/traces/demo-*")
     panel = page.locator("#call-panel")
     expect(panel).to_contain_text("get_weather")
@@ -62,7 +62,7 @@ def test_user_signs_in_and_reaches_the_violation(visitor: Page, demo: Demo) -> N
     expect(page).to_have_url(re.compile(r"\?call=[0-9a-f-]{36}$"))
     expect(panel.get_by_role("heading", level=2)).to_contain_text("get_weather")
 
-    # What broke, where, what was expected and what came; then the event's own bytes.
+    # The violation with path, expected and received value; then the raw event.
     [stored] = demo.query(
         "SELECT path, code, expected, received FROM violation WHERE invocation_id = %s",
         page.url.rpartition("call=")[2],

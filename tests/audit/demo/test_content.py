@@ -20,7 +20,7 @@ TRICKLE_WITHIN_S = 60.0  # a trace every two to eight seconds
 
 
 def test_demo_imports_neither_django_nor_the_database() -> None:
-    """Looked at in a bare process, where nobody else has imported them."""
+    """Checked in a new process, where no other code has imported them."""
     program = "import sys, audit.demo.__main__; print(*{m.partition('.')[0] for m in sys.modules})"
     imported = subprocess.run(
         [sys.executable, "-c", program], cwd=BASE_DIR, capture_output=True, text=True, check=True
@@ -44,7 +44,7 @@ def test_history_has_about_2000_calls_over_the_past_day(demo: Demo) -> None:
 
 @pytest.mark.slow
 def test_every_call_was_recorded_as_events_in_the_log(demo: Demo) -> None:
-    """A row put there by hand would have no place in the log, or no producer."""
+    """A row inserted by hand would have no position in the log, or no producer."""
     [(calls, with_start, ends)] = demo.query(
         "SELECT count(*), count(start_batch_id), count(end_batch_id) FROM invocation"
     )
@@ -54,7 +54,7 @@ def test_every_call_was_recorded_as_events_in_the_log(demo: Demo) -> None:
         "SELECT (SELECT sum(event_count) FROM batch WHERE NOT is_own),"
         " (SELECT sum(event_count) FROM producer)"
     )
-    assert logged == heard  # the trickle goes on, so no more than these calls' events
+    assert logged == heard  # the demo continues to send, so count only these calls' events
     assert logged >= with_start + ends
     assert demo.query("SELECT code, message FROM rejected_event") == []
     assert demo.query("SELECT FROM gap") == []
@@ -75,7 +75,7 @@ def test_no_event_is_in_the_future(demo: Demo) -> None:
 @pytest.mark.slow
 def test_every_error_type_occurs(demo: Demo) -> None:
     types = {kind for (kind,) in demo.query("SELECT DISTINCT error_type FROM invocation")}
-    # GUARD is the index' word for a guard that gave back an error result instead of raising.
+    # GUARD in the index: the guard returned an error result instead of raising.
     assert types - {"", "GUARD"} == {kind.value for kind in ToolErrorType}
 
 
@@ -175,7 +175,7 @@ def test_registry_contains_every_version_named_by_calls(demo: Demo) -> None:
 
 @pytest.mark.slow
 def test_both_versions_of_the_release_have_enough_calls_to_compare(demo: Demo) -> None:
-    """History is set back, and the registry publishes now: the page compared 0 calls with 0."""
+    """The history is backdated and the registry publishes now: the page compared 0 calls with 0."""
     [(before, after)] = demo.query(
         "SELECT count(*) FILTER (WHERE tool_version = '1' AND started_at < published.created_at"
         " AND started_at > published.created_at - (clock_timestamp() - published.created_at)),"
@@ -219,5 +219,5 @@ def test_new_calls_keep_arriving_after_the_history(demo: Demo) -> None:
     before = calls()
     deadline = time.monotonic() + TRICKLE_WITHIN_S
     while calls() == before:
-        assert time.monotonic() < deadline, "no further call has come"
+        assert time.monotonic() < deadline, "no further call has arrived"
         time.sleep(0.2)

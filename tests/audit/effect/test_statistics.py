@@ -15,7 +15,7 @@ def test_z_test_matches_a_published_result() -> None:
     comparison = compare_shares(5, 83, 12, 99)
     assert (comparison.by, round(comparison.p, 3)) == ("z", 0.159)
     assert comparison.z is not None
-    assert comparison.z > 0, "the second share is the larger one"
+    assert comparison.z > 0, "the second share is larger"
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_z_test_matches_a_published_result() -> None:
     [
         ((3, 4, 1, 4), 0.485714),  # Fisher's lady tasting tea, two-sided (R, ?fisher.test)
         ((6, 8, 1, 5), 0.102564),  # scipy.stats.fisher_exact, its documentation
-        ((8, 10, 1, 6), 0.034965),  # the same, of earlier versions
+        ((8, 10, 1, 6), 0.034965),  # the example of earlier versions
     ],
 )
 def test_fisher_test_matches_published_results(table: tuple[int, int, int, int], p: float) -> None:

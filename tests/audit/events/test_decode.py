@@ -42,7 +42,7 @@ NAMES = sorted(
 )
 ALIASES = {name: to_camel(name) for name in NAMES}
 
-# Values that are right for some member and wrong for others, at and over the bounds.
+# Values that are valid for some members and invalid for others, at and over the bounds.
 VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 1.0, 1.5, -0.5, 4, "4", "", "x", "x" * 128, "x" * 129, "x" * 256,
     "x" * 257, "\U0001f600" * 128, "\x00", [], {}, [1], {"a": 1}, 2**31, 2**63 - 1, 2**63, 2**64,
@@ -68,11 +68,11 @@ VALUES: list[Any] = [
     {"status": "ok", "data": [1], "meta": {"cache_hit": True, "token_usage": {"prompt": 1}}},
     {"status": "error", "error": {"type": "FATAL", "message": "m", "attempt": 2}},
     {"status": 5, "error": [], "meta": 7}, {"meta": {"token_usage": {"prompt": "x"}}},
-]  # fmt: skip  # by line as they belong together
+]  # fmt: skip  # one case a line
 
 
 def contract(line: bytes) -> events.Event | None:
-    """What the contract says to a line, its bytes repaired as `decode_line` documents."""
+    """The contract's verdict on a line, with its bytes repaired as `decode_line` documents."""
     repaired = decode._LONG_NUMBER.sub(rb"\1", decode._ESCAPE.sub(decode._replacement, line))
     try:
         return EVENT.validate_json(repaired)
@@ -187,7 +187,7 @@ TEXT = json.dumps(START).encode()
         TEXT[:-1] + b',"toolName":"b"}', TEXT[:-1] + b',"toolName":null}',
         TEXT[:-1] + b',"auth":null}',
     ],
-)  # fmt: skip  # by line as they belong together
+)  # fmt: skip  # one case a line
 def test_syntax_errors_match_the_contract(line: bytes) -> None:
     check(line)
 
@@ -249,7 +249,7 @@ def test_envelope_members_are_decoded_independently() -> None:
 @pytest.mark.parametrize("around", [b"[%b]", b'{"a":%b}', b'[[],{"]":"[\\""},%b,[]]'])
 def test_nesting_depth_is_counted_exactly(depth: int, around: bytes) -> None:
     text = b"0"
-    for _ in range(depth - 1):  # the innermost level is around's own brackets
+    for _ in range(depth - 1):  # the brackets of `around` are the innermost level
         text = around.replace(b"%b", text)
     text = b"[" + text + b"]"
     inner = 1 if around.startswith(b"[[]") and depth > 1 else 0
@@ -302,7 +302,7 @@ SECRETS: list[Any] = [
 
 @pytest.mark.parametrize("base", [START, END, GAP], ids=lambda base: base["type"])
 def test_rejection_quotes_no_value(base: dict[str, Any]) -> None:
-    """Viewers and keys without payloads read it (docs/adr/0011)."""
+    """Viewers and keys without payloads can read it (docs/adr/0011)."""
     refusals = 0
     for name in NAMES:
         for value in SECRETS:

@@ -56,7 +56,7 @@ def clean(document: Any, names: list[str], patterns: list[str]) -> Any:
 
 
 def everything(cast: Cast) -> str:
-    """All that is stored of the tenant in any table, payloads inflated."""
+    """All stored data of the tenant, from every table, with payloads decompressed."""
     with tenant_scope(cast.tenant.id), connection.cursor() as cursor:
         cursor.execute("SELECT i::text FROM invocation i WHERE tenant_id = %s", [cast.tenant.id])
         texts = [row for (row,) in cursor.fetchall()]
@@ -152,10 +152,10 @@ def test_backtracking_pattern_terminates(pattern: str) -> None:
     try:
         rules = Redaction([], [pattern])
     except ValueError:
-        return  # it would remove every text
+        return  # matches every text
     began = time.process_time()
     rules.clean(json.dumps({"args": "a" * 500_000 + "?"}).encode())
-    # Of an engine that tries all ways it would take longer than the universe has been.
+    # A backtracking engine would never finish.
     assert time.process_time() - began < 30
 
 
@@ -259,7 +259,7 @@ def test_replayed_redacted_request_gets_the_same_answer(acme: Cast) -> None:
 
 
 def test_intake_is_unavailable_while_rules_cannot_be_applied(acme: Cast) -> None:
-    """As after an upgrade to an engine that knows less."""
+    """For example, after an upgrade to an engine that supports fewer patterns."""
     set_rules(acme, [], [r"(a)\1"])
     answer = post(make_ingest_key(acme.tenant), lines(make_call()))
     assert answer.status_code == 503
@@ -309,7 +309,7 @@ SECRETS = {
 
 
 def secret_span() -> dict[str, Any]:
-    """A failed call that has a secret wherever a span can have one."""
+    """A failed call with a secret in every place that a span has for texts."""
     exception = {
         "exception.type": "LoginError",
         "exception.message": 'refused: {"password": "hunter2"}',
@@ -399,7 +399,7 @@ def test_marked_texts_are_equal_only_without_other_differences() -> None:
 
 
 def test_violations_do_not_quote_values_under_a_redacted_name(acme: Cast) -> None:
-    """The guard ran where the tenant's rules are not known."""
+    """The guard runs in the executor, which does not know the tenant's rules."""
     set_rules(acme, ["iban"], [])
     quoted = {
         "severity": "error",

@@ -58,47 +58,47 @@ _LATER = iter(range(1, 10_000))
 
 @pytest.fixture(autouse=True)
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A worker of this test's own, with its own key."""
+    """A worker for this test, with a key of its own."""
     monkeypatch.setattr(settings, "LEDGER_DIR", tmp_path / "ledger")
     write_key(tmp_path / "ledger", os.urandom(32))
     yield
 
 
 def sign(tenant: Tenant) -> LedgerCheckpoint:
-    """Let the worker sign what came; the newest checkpoint."""
+    """Let the worker sign all entries, and return the newest checkpoint."""
     keep(tenant, NOW + timedelta(minutes=next(_LATER)))
     with tenant_scope(tenant.id):
         return LedgerCheckpoint.objects.for_tenant(tenant.id).latest("size")
 
 
 def make(tenant: Tenant, of: TimeRange = ALL, *previous: int) -> bytes:
-    """A bundle."""
+    """The bytes of a bundle."""
     with tenant_scope(tenant.id):
         ledger_range = ledger_range_of(of)
     return b"".join(bundle(Wanted(tenant, ledger_range, of, "ada", NOW, previous=previous)))
 
 
 def judge(data: bytes, folder: Path, *previous: bytes) -> Verdict:
-    """What its verifier says."""
+    """The verifier's verdict on a bundle."""
     path = folder / "evidence.zip"
     path.write_bytes(data)
     with Archive(path) as archive:
         return verify(archive, previous=previous)
 
 
-def words(verdict: Verdict) -> str:
-    """To be shown if it is not what it should be."""
+def verdict_text(verdict: Verdict) -> str:
+    """The verdict as text, for assertion messages."""
     return "\n".join(verdict.lines())
 
 
 def member(data: bytes, name: str) -> bytes:
-    """What a bundle has under a name."""
+    """The content of a file in a bundle."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return archive.read(name)
 
 
 def arrive(tenant: Tenant, at: datetime, calls: int = 1, **members: Any) -> list[bytes]:
-    """Calls that came at a moment, as one request."""
+    """Store calls as one request that arrived at this instant; return the raw events."""
     events = [event for _ in range(calls) for event in make_call(started_at=at, **members)]
     raws = [json.dumps(event).encode() for event in events]
     lines = [Line(number, raw) for number, raw in enumerate(raws, 1)]
@@ -107,7 +107,7 @@ def arrive(tenant: Tenant, at: datetime, calls: int = 1, **members: Any) -> list
 
 
 def adk_event(kind: str, n: int) -> dict[str, Any]:
-    """An event without any id of its own; those of an `n` are identical."""
+    """An event without an id. Events with the same `n` are identical."""
     event: dict[str, Any] = {
         "type": f"toolExecution{kind}",
         "turnId": f"turn-{n}",
@@ -120,7 +120,7 @@ def adk_event(kind: str, n: int) -> dict[str, Any]:
 
 
 def test_bundle_contains_everything_received_and_is_genuine(acme: Cast, tmp_path: Path) -> None:
-    """Events without ids between refused lines, duplicates, gaps, and the server's own."""
+    """Events without ids between rejected lines, duplicates, gaps, and the server's events."""
     rng = random.Random(3)
     for _ in range(8):
         lines = [json.dumps(adk_event(rng.choice(["Start", "End"]), n % 3)) for n in range(9)]
@@ -146,7 +146,7 @@ def test_bundle_contains_everything_received_and_is_genuine(acme: Cast, tmp_path
         append_entry(acme.tenant.id, Kind.ACTION, {"user": "ada"}, NOW)
     newest = sign(acme.tenant)
     verdict = judge(make(acme.tenant), tmp_path)
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert verdict.events == newest.size > 100
 
 
@@ -163,13 +163,13 @@ def test_bundle_contains_the_events_unchanged(acme: Cast, tmp_path: Path) -> Non
 def test_range_is_verified_when_requests_were_stored_out_of_order(
     acme: Cast, tmp_path: Path, minutes: tuple[int, ...]
 ) -> None:
-    """Requests that came at once may be stored in the other order: nothing was altered."""
+    """Simultaneous requests may be stored in either order; that is no alteration."""
     for minute in minutes:
         arrive(acme.tenant, NOW + timedelta(minutes=minute))
     sign(acme.tenant)
     of = TimeRange(NOW - timedelta(minutes=45), NOW - timedelta(minutes=35), UTC)
     verdict = judge(make(acme.tenant, of), tmp_path)
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert {check.name: check.result for check in verdict.checks}["range"] == "verified"
 
 
@@ -181,8 +181,8 @@ def test_range_contains_its_arrivals_and_the_events_of_its_calls(
         sign(acme.tenant)
     of = TimeRange(NOW - timedelta(hours=7, minutes=1), NOW - timedelta(hours=5, minutes=1), UTC)
     verdict = judge(make(acme.tenant, of), tmp_path)
-    assert verdict.is_genuine, words(verdict)
-    # Of 20 entries those of two hours, and one on either side.
+    assert verdict.is_genuine, verdict_text(verdict)
+    # Of 20 entries: those of two hours, and one on either side.
     assert (verdict.first_index, verdict.end_index) == (5, 11)
     assert {check.name: check.result for check in verdict.checks}["range"] == "verified"
     # A call that began in the range and ended later than all others.
@@ -192,7 +192,7 @@ def test_range_contains_its_arrivals_and_the_events_of_its_calls(
     send_events(acme.tenant, [start, end])
     sign(acme.tenant)
     verdict = judge(make(acme.tenant, of), tmp_path)
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert (verdict.first_index, verdict.end_index) == (5, 24)
 
 
@@ -205,7 +205,7 @@ def test_range_without_entries_is_genuine(
     sign(acme.tenant)
     start, end = (NOW - timedelta(hours=each) for each in hours)
     verdict = judge(make(acme.tenant, TimeRange(start, end, UTC)), tmp_path)
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert verdict.events <= 2
 
 
@@ -214,7 +214,7 @@ def test_unsigned_entries_are_not_in_the_bundle(acme: Cast, tmp_path: Path) -> N
     sign(acme.tenant)
     arrive(acme.tenant, NOW)
     verdict = judge(make(acme.tenant), tmp_path)
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert verdict.events == 2
 
 
@@ -227,7 +227,7 @@ def test_bundle_continues_from_a_requested_checkpoint(acme: Cast, tmp_path: Path
     early = notes[1]
     assert judge(make(acme.tenant, of), tmp_path, early.note.encode()).is_undecided
     verdict = judge(make(acme.tenant, of, early.size, 9_999), tmp_path, early.note.encode())
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert not verdict.is_undecided
 
 
@@ -241,7 +241,7 @@ def test_entries_erased_by_retention_are_declared(acme: Cast, tmp_path: Path) ->
         pass
     sign(acme.tenant)
     verdict = judge(make(acme.tenant), tmp_path)
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert (verdict.events, verdict.erased) == (7, 4)
     (line,) = member(make(acme.tenant), "erasures.ndjson").splitlines()
     assert json.loads(line)["entry"]["index"] == 6
@@ -262,14 +262,14 @@ def test_entries_erased_by_filter_are_declared_and_other_losses_fail(
             pass
     sign(acme.tenant)
     verdict = judge(make(acme.tenant), tmp_path)
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert verdict.erased == 4
     as_owner(
         "UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 2", [acme.tenant.id]
     )
     verdict = judge(make(acme.tenant), tmp_path)
     assert not verdict.is_genuine
-    assert "entries 2 to 3 is missing" in words(verdict)
+    assert "entries 2 to 3 is missing" in verdict_text(verdict)
 
 
 def test_erasure_signed_during_bundling_is_declared(acme: Cast, tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_unsigned_erasure_is_waited_for(
         return
     verdict = judge(make(acme.tenant), tmp_path)
     assert len(waits) == 3
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert verdict.erased == 2
 
 
@@ -359,7 +359,7 @@ def test_omitted_tool_versions_are_reported(
 
 
 def download(cast: Cast, query: str = "", user: Any = None) -> Any:
-    """What the page's link gives."""
+    """The bundle behind the page's link."""
     return signed_in(user or cast.auditor).get(f"/evidence/bundle.zip?{query}")
 
 
@@ -374,7 +374,7 @@ def test_auditor_downloads_the_bundle_and_the_download_is_logged(
     assert answer["Content-Type"] == "application/zip"
     assert f"evidence-{acme.tenant.slug}-" in answer["Content-Disposition"]
     verdict = judge(b"".join(answer.streaming_content), tmp_path)
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert verdict.events == 2
     with tenant_scope(acme.tenant.id):
         action = Action.objects.get(tenant=acme.tenant, verb="evidence.export")
@@ -399,7 +399,7 @@ def test_evidence_of_a_report_contains_the_report(acme: Cast, globex: Cast, tmp_
     data = b"".join(download(acme, f"report={report.id}").streaming_content)
     assert json.loads(member(data, "report.json"))["id"] == str(report.id)
     verdict = judge(data, tmp_path)
-    assert verdict.is_genuine, words(verdict)
+    assert verdict.is_genuine, verdict_text(verdict)
     assert any("figures of the report" in limit for limit in verdict.limits)
     sign(globex.tenant) if arrive(globex.tenant, NOW) else None
     assert download(globex, f"report={report.id}").status_code == 404
@@ -421,23 +421,27 @@ def test_impossible_bundle_is_explained_on_the_page(query: str, expected: str, a
     assert expected in answer.content.decode()
 
 
-def ask(cast: Cast, query: str = "", *, scopes: tuple[Scope, ...] = (Scope.PAYLOADS,)) -> Any:
-    """What the API gives to a key with these scopes."""
+def api_response(
+    cast: Cast, query: str = "", *, scopes: tuple[Scope, ...] = (Scope.PAYLOADS,)
+) -> Any:
+    """The API's response to a key with these scopes."""
     key = create_key(cast.tenant, "auditor's script", list(scopes))[1]
     return Client().get(f"/api/v1/evidence?{query}", headers={"Authorization": f"Bearer {key}"})
 
 
 def test_api_key_with_payloads_scope_downloads_the_bundle(acme: Cast, tmp_path: Path) -> None:
     arrive(acme.tenant, timezone.now() - HOUR)
-    assert ask(acme).json()["code"] == "unsigned"
+    assert api_response(acme).json()["code"] == "unsigned"
     sign(acme.tenant)
-    verdict = judge(b"".join(ask(acme, "range=24h&previous=1").streaming_content), tmp_path)
-    assert verdict.is_genuine, words(verdict)
+    verdict = judge(
+        b"".join(api_response(acme, "range=24h&previous=1").streaming_content), tmp_path
+    )
+    assert verdict.is_genuine, verdict_text(verdict)
     with tenant_scope(acme.tenant.id):
         action = Action.objects.get(tenant=acme.tenant, verb="evidence.export")
     assert action.user_name.startswith("API key auditor's script (")
-    assert ask(acme, scopes=(Scope.READ,)).json()["code"] == "missing_scope"
-    assert ask(acme, "rang=24h").json()["code"] == "parameter"
-    assert ask(acme, "previous=x").json()["code"] == "parameter"
-    assert ask(acme, "range=x").json()["code"] == "range"
-    assert ask(acme, f"report={uuid_utils.compat.uuid7()}").json()["code"] == "not_found"
+    assert api_response(acme, scopes=(Scope.READ,)).json()["code"] == "missing_scope"
+    assert api_response(acme, "rang=24h").json()["code"] == "parameter"
+    assert api_response(acme, "previous=x").json()["code"] == "parameter"
+    assert api_response(acme, "range=x").json()["code"] == "range"
+    assert api_response(acme, f"report={uuid_utils.compat.uuid7()}").json()["code"] == "not_found"

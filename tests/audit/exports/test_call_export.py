@@ -105,7 +105,7 @@ def test_export_is_logged_with_user_and_query(acme: Cast) -> None:
 
 
 def test_exports_with_error_messages_are_logged_for_each_query(acme: Cast) -> None:
-    """What a second export of the same minute showed was not to be found."""
+    """A second export within a minute used to leave no entry."""
     for user in (acme.editor, acme.viewer):
         browser = signed_in(user)
         for query in ("tool:a", "tool:b", "tool:b"):
@@ -153,7 +153,7 @@ def test_invalid_query_or_format_exports_nothing(acme: Cast) -> None:
 
 @pytest.mark.slow
 def test_export_memory_does_not_grow_with_the_number_of_calls() -> None:
-    """Peak memory of writing 200 chunks is that of writing 20."""
+    """The peak memory of writing 200 chunks equals that of writing 20."""
     call = dict.fromkeys(COLUMNS, "x" * 30)
 
     def chunks(number: int) -> Iterator[list[dict[str, Any]]]:
@@ -169,7 +169,7 @@ def test_export_memory_does_not_grow_with_the_number_of_calls() -> None:
 
     for name in ("ndjson", "csv"):
         form = calls.FORMS[name]
-        peak(2, form)  # what is made once
+        peak(2, form)  # allocations that happen once
         assert peak(200, form) < 1.2 * peak(20, form), name
 
 
@@ -178,7 +178,7 @@ def test_chunks_are_read_lazily(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> 
     send_numbered(acme, 30)
     stream = calls.chunks(acme.tenant.id, CallFilter(), NOW, with_messages=True)
     assert len(next(stream)) == 10
-    send_events(acme.tenant, make_call(tool_name="newer"))  # no scope is left open meanwhile
+    send_events(acme.tenant, make_call(tool_name="newer"))  # no tenant scope stays open
     assert sum(len(chunk) for chunk in stream) == 20
 
 

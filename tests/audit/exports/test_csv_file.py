@@ -1,4 +1,4 @@
-"""The one writer of CSV files: what it makes harmless, and that there is no other."""
+"""The writer of CSV files: which cells it escapes, and that there is no second writer."""
 
 import csv
 import io

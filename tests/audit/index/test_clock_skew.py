@@ -16,7 +16,7 @@ HOUR = timedelta(hours=1)
 
 
 def send(cast: Cast, started_at: datetime, ended_at: datetime) -> tuple[Answer, str]:
-    """Send a call with these times; the answer, and the call's id."""
+    """Send a call with these times; return the response and the call's id."""
     start, end = make_call(started_at=started_at)
     end |= {"ended_at": ended_at.isoformat()}
     return post(make_ingest_key(cast.tenant), lines([start, end])), start["invocation_id"]

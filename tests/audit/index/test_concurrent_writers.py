@@ -1,9 +1,9 @@
 """Concurrent writers: the counts always equal those of the calls.
 
-Four writers, each with a connection of its own and real commits, all send all events of the
-same calls: in orders of their own (ends before starts as often as after), cut differently,
-some twice within a request, some whole requests twice under the same id. What they leave
-must equal a GROUP BY over `invocation`, and the log (`recount.assert_consistent`).
+Four writers, each with its own connection and real commits, send all events of the same calls,
+each in another order (ends before starts as often as after) and in other batches. Some events are
+sent twice in a request, some requests twice under the same id. Afterwards the stored counts must
+equal a GROUP BY over `invocation`, and the log (`recount.assert_consistent`).
 """
 
 import random
@@ -43,7 +43,7 @@ CALLS = 150
 
 
 def over_http(cast: Cast, server: LiveServer) -> Send:
-    """Sends as this tenant to the server."""
+    """A function that sends requests of this tenant to the server over HTTP."""
     key = make_ingest_key(cast.tenant)
     pool = urllib3.PoolManager(maxsize=WRITERS, retries=False)
 
@@ -61,29 +61,29 @@ def over_http(cast: Cast, server: LiveServer) -> Send:
 
 
 def stored_answer(answer: Answer) -> dict[str, Any]:
-    """What every answer to the same request says; when to send next is about its time."""
+    """The part of a response that is equal each time the same request is sent."""
     document: dict[str, Any] = answer.json()
     document.pop("next_after_ms", None)
     return document
 
 
 def check_history(cast: Cast, send: Send, seed: int) -> None:
-    """Send a history with four writers, and compare what they left with what was sent."""
+    """Send a history with four writers, and compare what is stored with what was sent."""
     rng = random.Random(seed)
     calls = [some_call(rng, number) for number in range(CALLS)]
     events = [event for call in calls for event in call]
     shares = [random_batches(rng, events) for _ in range(WRITERS)]
     sent = {request[0]: request for share in shares for request in share}
-    # Requests that are sent again, by another writer, while the first may be on its way.
+    # Another writer sends some requests a second time, perhaps while the first is being stored.
     for share, others in zip(shares, [*shares[1:], shares[0]], strict=True):
         for request in rng.sample(others, 3):
             share.insert(rng.randrange(len(share)), request)
     answers = write_at_once([(send, share) for share in shares])
 
     accepted = 0
-    for batch_id, (first, *again) in answers.items():
+    for batch_id, (first, *repeats) in answers.items():
         assert first.status_code == 200, first.content
-        for each in again:
+        for each in repeats:
             assert (each.status_code, stored_answer(each)) == (200, stored_answer(first))
         document = first.json()
         assert document["rejected"] == []
@@ -104,15 +104,15 @@ def check_history(cast: Cast, send: Send, seed: int) -> None:
 
 
 @pytest.fixture
-def no_second_chance(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A deadlock, which is else survived by trying again, is an error."""
+def no_retries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A deadlock is an error instead of a reason to retry."""
     monkeypatch.setattr(retries, "_SERIALIZATION_STATES", frozenset())
     yield
 
 
 @pytest.fixture
-def forewarned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """It is known that calls come twice, so that none that starts is taken for new."""
+def expecting_repeats(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The server expects repeated calls, so it takes no start for a new call."""
     monkeypatch.setattr(ingest, "_CAREFUL_S", 3600.0)
     ingest._EXPECTATION.take_back()
     yield
@@ -121,9 +121,9 @@ def forewarned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.generated(1)
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.usefixtures("no_second_chance", "forewarned")
+@pytest.mark.usefixtures("no_retries", "expecting_repeats")
 def test_four_concurrent_writers_produce_the_same_index_as_one(acme: Cast, seed: int) -> None:
-    """And never wait for each other in a ring."""
+    """Without retries: there must be no deadlock."""
     check_history(acme, sender_in_process(acme), seed)
 
 
@@ -139,9 +139,9 @@ def test_four_http_clients_produce_the_same_index(acme: Cast, live_server: LiveS
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", ["trace_id", "tool_name", "producer_id"])
-@pytest.mark.usefixtures("no_second_chance")
+@pytest.mark.usefixtures("no_retries")
 def test_writers_without_shared_calls_do_not_deadlock(acme: Cast, shared: str) -> None:
-    """Only traces, hours or producers are shared, by hundreds: no other lock comes before."""
+    """They share only traces, tools or producers, hundreds of them, so no other lock is first."""
 
     def share(writer: int) -> list[Request]:
         rng = random.Random(writer)
@@ -163,9 +163,9 @@ def test_writers_without_shared_calls_do_not_deadlock(acme: Cast, shared: str) -
     assert_consistent(acme.tenant)
 
 
-@pytest.mark.usefixtures("no_second_chance")
+@pytest.mark.usefixtures("no_retries")
 def test_writers_of_two_tenants_do_not_mix(acme: Cast, globex: Cast) -> None:
-    """The very same requests to both, at the same time."""
+    """Both get exactly the same requests, at the same time."""
     rng = random.Random(5)
     events = [event for number in range(40) for event in some_call(rng, number)]
     shares = [random_batches(rng, events) for _ in range(2)]
@@ -179,9 +179,9 @@ def test_writers_of_two_tenants_do_not_mix(acme: Cast, globex: Cast) -> None:
         assert_consistent(cast.tenant)
 
 
-@pytest.mark.usefixtures("no_second_chance")
+@pytest.mark.usefixtures("no_retries")
 def test_concurrent_conflicts_keep_one_event_and_reject_the_rest(acme: Cast) -> None:
-    """Every writer ends the same calls in its own way: one is kept, the others are not lost."""
+    """Every writer sends other ends of the same calls: one is kept, the others are rejected."""
     calls = [make_call() for _ in range(30)]
     shares = [
         random_batches(
@@ -201,7 +201,7 @@ def test_concurrent_conflicts_keep_one_event_and_reject_the_rest(acme: Cast) -> 
 
 
 def test_rollup_rows_are_written_in_key_order(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where tools come in another order by quarter: two orders of locking are a deadlock."""
+    """Also if tools are in another order by quarter: two orders of locks cause a deadlock."""
     written: dict[str, Any] = {}
     send = IndexWriter.send
 

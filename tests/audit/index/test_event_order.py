@@ -1,7 +1,7 @@
 """The same events give the same index, in any order and with any repeats.
 
-Pairs that agree are sent to a tenant each time in another order, cut into other requests and
-partly twice. What lies where in the log differs, what the index says of the calls must not.
+The same events are sent to several tenants, each time in another order and other batches, some of
+them twice. Positions in the log differ; the rows of the index must not.
 """
 
 import random

@@ -51,7 +51,7 @@ def test_histogram_numbers_add_up_like_histograms(
 
 @given(COUNTS, st.data())
 def test_withdrawn_call_leaves_its_bucket(counts: dict[int, int], data: st.DataObject) -> None:
-    """A call told more fully leaves one bucket for another: a number with both signs."""
+    """A call whose end changes moves to another bucket: one count of -1 and one of +1."""
     left, entered = data.draw(st.sampled_from(sorted(counts))), data.draw(BUCKETS)
     change = {left: -1} | ({entered: 1} if entered != left else {left: 0})
     after = dict(counts)

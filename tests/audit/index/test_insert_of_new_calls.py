@@ -1,6 +1,4 @@
-"""Calls that start are taken for new and just inserted; what was stored before is found all the
-same, at a second attempt.
-"""
+"""Starts are inserted as new calls. If a call is stored already, a second attempt updates it."""
 
 from typing import Any
 
@@ -18,7 +16,7 @@ from tests.support.recount import assert_consistent
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The statements by which rows of calls are written, as they run."""
+    """The names of the statements that wrote rows of calls, in order."""
     ran: list[str] = []
     execute = Statements._execute
 
@@ -32,7 +30,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def accepted(key: str, *events: dict[str, Any]) -> tuple[int, int]:
-    """Send events in a request of their own: how many are new, and how many were known."""
+    """Send events in one request; return how many were new and how many duplicates."""
     answer = post(key, lines(events))
     assert answer.status_code == 200, answer.content
     assert answer.json()["rejected"] == []
@@ -62,7 +60,7 @@ def test_new_calls_are_inserted_and_later_ends_update_those_rows(
 def test_end_before_its_start_is_upserted_together_with_the_new_calls(
     acme: Cast, written: list[str]
 ) -> None:
-    """Else two requests with halves of each other's calls would wait for each other."""
+    """Otherwise two requests with halves of each other's calls would deadlock."""
     key = make_ingest_key(acme.tenant)
     first, second = make_call(), make_call()
     assert accepted(key, first[1], second[0]) == (2, 0)
@@ -81,12 +79,14 @@ def test_late_starts_are_written_at_the_second_attempt_and_then_expected(
     assert written == ["insert_invocations", "upsert_invocations"]
     written.clear()
     assert accepted(key, calls[1][0], *make_call()) == (3, 0)
-    assert written == ["upsert_invocations"], "it is known by now that starts come late"
+    assert written == ["upsert_invocations"], "by now late starts are expected"
     written.clear()
     monkeypatch.setattr(ingest, "_CAREFUL_S", 0.0)
     ingest._EXPECTATION.take_back()
     assert accepted(key, calls[2][0], *make_call()) == (3, 0)
-    assert written == ["insert_invocations", "upsert_invocations"], "tried again after a while"
+    assert written == ["insert_invocations", "upsert_invocations"], (
+        "after a while the quick way is tried again"
+    )
     assert set(states(acme).values()) == {"ok"}
     assert_consistent(acme.tenant)
 
@@ -104,7 +104,7 @@ def test_resent_call_is_a_duplicate_on_either_path(acme: Cast, written: list[str
 def test_second_attempt_uses_the_same_connection(
     acme: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of a large request several commands are on their way when the first of them fails."""
+    """In a large request several commands are in the pipeline when the first one fails."""
     key = make_ingest_key(acme.tenant)
     call = make_call()
     accepted(key, call[1])

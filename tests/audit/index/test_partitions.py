@@ -1,4 +1,4 @@
-"""`manage.py partitions plan|apply`: missing partitions are printed, made, and then used."""
+"""`manage.py partitions plan|apply`: missing partitions are printed, created, and then used."""
 
 import os
 import time
@@ -37,7 +37,7 @@ def run(*arguments: str) -> list[str]:
 
 @pytest.fixture
 def tidied() -> Iterator[None]:
-    """The partitions are afterwards what they were before."""
+    """Restores the partitions after the test."""
     before = partitions.existing()
     yield
     with connections["owner"].cursor() as cursor:
@@ -48,7 +48,7 @@ def tidied() -> Iterator[None]:
 
 
 def drop_day(day: int) -> list[str]:
-    """Drop the partitions of a day so many after today; their names."""
+    """Drop the partitions of the day that many days after today; return their names."""
     dropped = [
         Partition(timezone.now().date() + timedelta(days=day), table).name
         for table in PARTITIONED_TABLES
@@ -74,13 +74,15 @@ def test_intake_does_not_wait_for_a_backup_that_blocks_partitions(
     dropped = drop_day(DAYS_AHEAD)
     key = make_ingest_key(acme.tenant)
     with ThreadPoolExecutor(2) as pool, psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as backup:
-        backup.execute("LOCK TABLE trace IN ACCESS SHARE MODE")  # as pg_dump, until it is done
+        backup.execute(
+            "LOCK TABLE trace IN ACCESS SHARE MODE"
+        )  # like pg_dump, which holds its lock until the end
         applied = pool.submit(in_thread, lambda: run("apply"))
         waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'trace'::regclass AND NOT granted"
         while not applied.done() and backup.execute(waiting).fetchone() == (0,):
             time.sleep(0.01)
         assert not applied.done()
-        # It queues behind the lock that `apply` waits for, so not for longer than that.
+        # The request queues behind `apply`, so it waits no longer than `apply` may wait.
         sent = pool.submit(in_thread, lambda: post(key, lines(make_call())))
         assert sent.result(timeout=30).status_code == HTTPStatus.OK
         with pytest.raises(CommandError, match="trace is in use"):
@@ -122,7 +124,7 @@ def test_older_calls_are_rejected_until_an_import_creates_their_partitions(acme:
     assert planned[-1] == f"{3 * len(PARTITIONED_TABLES)} missing"
     assert planned[0] == f"invocation_{since:%Y%m%d}"
     assert run("apply", "--import", str(since))[-1] == f"{3 * len(PARTITIONED_TABLES)} created"
-    INDEX_DAYS.refresh()  # a process looks again by itself ten seconds after it last did
+    INDEX_DAYS.refresh()  # each process checks again every ten seconds
     assert post(key, lines(call)).json()["accepted"] == 2
     with tenant_scope(acme.tenant.id):
         stored = Invocation.objects.for_tenant(acme.tenant.id).get()

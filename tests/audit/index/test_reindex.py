@@ -39,7 +39,7 @@ START, END = 0, 1
 
 
 def ingest_anything(cast: Cast, seed: int = 0, calls: int = 60) -> None:
-    """From several writers at once: duplicates, both orders, conflicts, gaps, ADK, refusals."""
+    """Several writers at once: duplicates, both orders, conflicts, gaps, ADK, rejected events."""
     rng = random.Random(seed)
     history = [some_call(rng, number) for number in range(calls)]
     events = [event for call in history for event in call]
@@ -49,7 +49,7 @@ def ingest_anything(cast: Cast, seed: int = 0, calls: int = 60) -> None:
         gap = {"type": "gap", "producer_id": f"p{number % 2}", "reason": "full", "count": number}
         events += [gap | {"from_seq": 9_000 + number, "to_seq": 9_010}] * 2
     for start, end in ([*make_call(started_at=MIDNIGHT)] for _ in range(5)):
-        # The end puts it on the other side of midnight.
+        # The end moves the call to the other side of midnight.
         before = (MIDNIGHT - timedelta(seconds=1)).isoformat()
         send_events(cast.tenant, [start])
         send_events(cast.tenant, [end | {"started_at": before}])
@@ -61,7 +61,7 @@ def ingest_anything(cast: Cast, seed: int = 0, calls: int = 60) -> None:
 
 
 def adk_event(kind: str, number: int) -> dict[str, Any]:
-    """One of an agent's identical parallel calls: without an id of its own."""
+    """One of several identical parallel calls of an agent, without an id."""
     event: dict[str, Any] = {
         "type": f"toolExecution{kind}",
         "turnId": f"turn-{number}",
@@ -82,7 +82,7 @@ def repair(cast: Cast) -> Report:
 
 
 def tamper(cast: Cast, statement: str) -> None:
-    """Change the tenant's rows behind the application's back; at least one."""
+    """Change rows of the tenant directly in the database; at least one must change."""
     with connections["owner"].cursor() as cursor:
         cursor.execute(statement, {"tenant_id": cast.tenant.id})
         assert cursor.rowcount > 0
@@ -133,7 +133,7 @@ def test_index_agrees_with_the_log_after_arbitrary_input(acme: Cast, seed: int) 
 
 @pytest.fixture(scope="module")
 def history() -> Iterator[tuple[Cast, dict[str, list[str]]]]:
-    """A tenant whose index agrees with its log, and this index: each test restores it."""
+    """A tenant whose index agrees with its log, and the rows of the index to restore."""
     cast = make_cast("reindexed")
     ingest_anything(cast, calls=30)
     assert check(cast).is_clean
@@ -241,7 +241,7 @@ def test_reindex_covers_every_tenant_unless_one_is_named(
     read: list[UUID] = []
 
     def reindex_own(tenant_id: UUID, **options: Any) -> Report:
-        """Leaves out the other tests' tenants, of which there may be hundreds."""
+        """Reindex this tenant only: other tests may have left hundreds."""
         read.append(tenant_id)
         own = (acme.tenant.id, globex.tenant.id)
         return reindex(tenant_id, **options) if tenant_id in own else Report()
@@ -291,7 +291,7 @@ def test_one_of_two_identical_adk_calls_is_kept_after_erasure(acme: Cast, gone: 
 
 @pytest.mark.parametrize("part", ["batch", "event"])
 def test_rows_of_erased_events_are_kept_from_the_index(acme: Cast, part: str) -> None:
-    """Of a call whose start was erased the row alone knows its arguments' context."""
+    """If a call's start is erased, only its row still has the values of the start."""
     erased, other = make_call(trace_id="erased", run_id="r1"), make_call(trace_id="whole")
     send_events(acme.tenant, [erased[START], other[START]])
     send_events(acme.tenant, [erased[END], other[END]])
@@ -340,7 +340,7 @@ def test_gap_in_the_log_is_reported(acme: Cast, statement: str, fault: str) -> N
 
 
 def test_events_of_dropped_partitions_are_not_reported_as_missing(acme: Cast) -> None:
-    """Its rows went with them; the log still has the events."""
+    """Their rows are gone, and the log still has the events."""
     long_ago = MIDNIGHT - timedelta(days=partitions.DAYS_BACK + 30)
     created = [
         partitions.Partition(long_ago.date(), table) for table in partitions.PARTITIONED_TABLES
@@ -368,7 +368,7 @@ def test_events_of_dropped_partitions_are_not_reported_as_missing(acme: Cast) ->
 def test_events_can_be_stored_during_check_and_repair(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches that come between the two passes, and while writers wait, are in both in the end."""
+    """Batches that arrive between the two passes, or while writers wait, are in log and index."""
     ingest_anything(acme, calls=30)
     tamper(acme, "UPDATE trace SET failed_count = 99 WHERE tenant_id = %(tenant_id)s")
     tamper(acme, "DELETE FROM rollup WHERE tenant_id = %(tenant_id)s")
@@ -390,7 +390,7 @@ def test_events_can_be_stored_during_check_and_repair(
     compare, repair_rows = Shadow.compare, Shadow.repair
 
     def compare_and_receive(self: Shadow, *args: Any) -> Any:
-        in_a_thread().join()  # not in the snapshot, and not waiting for anybody
+        in_a_thread().join()  # not in the snapshot, and without waiting for a lock
         return compare(self, *args)
 
     def repair_and_receive(self: Shadow, *args: Any) -> None:

@@ -1,4 +1,4 @@
-"""Odd texts in forms get an answer below 500, and the log shows them as harmless text."""
+"""Hostile texts in forms never cause a 500, and the log shows them escaped."""
 
 import logging
 import sys
@@ -65,7 +65,7 @@ def _record(status: int, message: str) -> logging.LogRecord:
 
 def test_rejection_is_logged_without_a_traceback_and_a_failure_with_one() -> None:
     (handler,) = [one for one in logging.getLogger().handlers if one.get_name() == "console"]
-    assert isinstance(handler.formatter, LineFormatter), "the server's log is written with it"
+    assert isinstance(handler.formatter, LineFormatter), "the server's log must use it"
     lines = LineFormatter("{message}", style="{")
     assert lines.format(_record(403, "Forbidden: /settings/keys")) == "Forbidden: /settings/keys"
     assert "Traceback" in lines.format(_record(500, "Error: /"))

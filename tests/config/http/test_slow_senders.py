@@ -1,4 +1,4 @@
-"""Slow or missing bodies: such senders are cut off, and others are served."""
+"""Slow or missing bodies: such senders are disconnected, and others are served."""
 
 import contextlib
 import gzip
@@ -44,7 +44,7 @@ def head(path: str, *headers: str) -> bytes:
 
 
 def is_ended(client: socket.socket) -> bool:
-    """Whether the server has hung up; whatever it said before is of no interest."""
+    """Wait until the server closes the connection; the response does not matter."""
     with contextlib.suppress(ConnectionResetError):
         while client.recv(65536):
             pass
@@ -83,7 +83,7 @@ def test_senders_holding_all_places_without_sending_are_disconnected(
             slow.append(client)
 
         def is_full() -> bool:
-            begin(*ways[-1])  # takes the place that our own request had, or finds none
+            begin(*ways[-1])  # takes the last free place, if there is one
             return send() == HTTPStatus.SERVICE_UNAVAILABLE
 
         assert send() == HTTPStatus.OK
@@ -95,13 +95,13 @@ def test_senders_holding_all_places_without_sending_are_disconnected(
         assert send() == HTTPStatus.OK
     with tenant_scope(acme.tenant.id):
         batches = Batch.objects.for_tenant(acme.tenant.id)
-        assert {batch.event_count for batch in batches} == {2}, "nothing of the slow ones"
+        assert {batch.event_count for batch in batches} == {2}, "no event of a slow sender"
 
 
 @pytest.mark.slow
 def test_slow_forms_do_not_block_health_probes(live_server: LiveServer) -> None:
-    """Every thread waits for a form at first: no key is needed to send one."""
-    cookie = f"Cookie: csrftoken={'x' * 32}"  # without one the form is not even read
+    """Slow forms occupy every thread at first; sending one needs no key."""
+    cookie = f"Cookie: csrftoken={'x' * 32}"  # without it the form is not read
     kind = "Content-Type: application/x-www-form-urlencoded"
     form = head("/login", cookie, kind, "Content-Length: 99")
     with ExitStack() as stack:
@@ -121,7 +121,8 @@ def test_slow_forms_do_not_block_health_probes(live_server: LiveServer) -> None:
         answer: int | None = None
         try:
             parts = urlsplit(live_server.url)
-            # A probe of the slow ones' own address that waits as long may go with them (ADR 0006).
+            # The probe has the same address as the slow senders. If it waits as long as they do,
+            # it may be closed with them (ADR 0006).
             for _ in range(3):
                 probe = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
                 with contextlib.closing(probe), contextlib.suppress(http.client.RemoteDisconnected):
@@ -181,12 +182,12 @@ def test_only_idle_connections_of_the_address_and_port_are_closed() -> None:
         assert cut_off("127.0.0.2", port, 2, 0.0) == 0
         assert cut_off("no address", port, 2, 0.0) == 0
         assert cut_off("127.0.0.1", port + 1, 2, 0.0) == 0
-        assert cut_off("127.0.0.1", port, 2, 3600.0) == 0, "they are not as old as that"
-        until(lambda: _ages_s(served[0])[0] > 0.05)  # the kernel counts in a few milliseconds
+        assert cut_off("127.0.0.1", port, 2, 3600.0) == 0, "no connection is an hour old"
+        until(lambda: _ages_s(served[0])[0] > 0.05)  # the kernel's resolution is some milliseconds
         served[0].sendall(b"x")
         assert clients[0].recv(1) == b"x"
         assert cut_off("127.0.0.1", port, 1, 0.0) == 1
-        assert clients[1].recv(1) == b"", "on the other something was said later"
+        assert clients[1].recv(1) == b"", "the one that was idle longer is closed"
         served[1].close()
         assert cut_off("127.0.0.1", port, 2, 0.0) == 1
         assert clients[0].recv(1) == b""

@@ -1,4 +1,4 @@
-"""Its settings."""
+"""Settings of a version that has one migration more."""
 
 from config.settings import *  # noqa: F403  all of them
 

@@ -26,7 +26,7 @@ FAST = ("fsync = off", SMALL)
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Short, unlike pytest's, so that the socket lies in it; and others may enter it."""
+    """A folder that other users may enter, with a path short enough for the socket."""
     path = Path(tempfile.mkdtemp(prefix="tt-", dir="/tmp"))
     path.chmod(0o711)
     yield path
@@ -41,13 +41,13 @@ def postgres(folder: Path) -> Iterator[EmbeddedPostgres]:
 
 
 def modes(folder: Path) -> dict[Path, tuple[int, int, int]]:
-    """Mode and owners of a folder and of all above it."""
+    """Mode and owners of a folder and of its parents."""
     facts = {path: path.stat() for path in (folder, *folder.parents)}
     return {path: (fact.st_mode, fact.st_uid, fact.st_gid) for path, fact in facts.items()}
 
 
 def runs(process: psutil.Process) -> bool:
-    """Whether it has not ended; a zombie, which nobody has waited for, has."""
+    """Whether the process is running. A zombie is not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -135,7 +135,7 @@ def test_no_tcp_port_is_open(postgres: EmbeddedPostgres) -> None:
 def test_socket_is_not_accessible_to_other_local_users(postgres: EmbeddedPostgres) -> None:
     assert postgres.socket_folder.stat().st_mode & 0o077 == 0
     if os.geteuid() != 0:
-        return  # only root can try as somebody else; the mode above is what keeps them out
+        return  # only root can try as another user; the mode checked above keeps others out
     nobody = pwd.getpwnam("nobody")
     code = (
         "import socket, sys\n"
@@ -144,7 +144,7 @@ def test_socket_is_not_accessible_to_other_local_users(postgres: EmbeddedPostgre
     )
     socket = postgres.socket_folder / ".s.PGSQL.5432"
     assert socket.is_socket()
-    # The system's Python: that user may not be able to reach this environment's.
+    # The system's Python, because that user may have no access to this environment's.
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable
     completed = subprocess.run(
         [python, "-c", code, str(socket)],
@@ -184,7 +184,7 @@ def test_obstacle_is_reported_in_one_line(folder: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user runs PostgreSQL directly")
 class TestAsRootWithoutNamespaces:
-    """What happens in most containers; tests as root decide it by taking namespaces away."""
+    """As in most containers. Tests that run as root can disable namespaces to get there."""
 
     @pytest.fixture(autouse=True)
     def no_namespaces(self, monkeypatch: pytest.MonkeyPatch) -> None:

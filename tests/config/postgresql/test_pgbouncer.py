@@ -42,7 +42,7 @@ def free_port() -> int:
 
 
 def need(package: str, program: str) -> None:
-    """Install a package of this Debian where its program is missing."""
+    """Install a package of this Debian if its program is missing."""
     if not Path(program).exists():
         apt = ["apt-get", "-qq", "install", "--no-install-recommends", package]
         subprocess.run(["apt-get", "-qq", "update"], check=True)
@@ -52,7 +52,7 @@ def need(package: str, program: str) -> None:
 def debian_13() -> Path:
     """A root with Debian 13's PgBouncer, from the mirror that this machine's apt uses.
 
-    It is kept in the user's cache folder, because making it takes most of this test's time.
+    It is kept in the user's cache folder, because creating it takes most of this test's time.
     """
     kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tooltrail"
     root = kept / "debian-13-pgbouncer"
@@ -69,7 +69,7 @@ def debian_13() -> Path:
     single = Path("/etc/apt/sources.list")
     sources += [single.read_text()] if single.exists() else []
     mirror = re.search(r"^(?:URIs:|deb)\s+(http\S*/debian/?)\s", "\n".join(sources), re.MULTILINE)
-    assert mirror is not None, "apt knows no mirror of Debian"
+    assert mirror is not None, "apt has no Debian mirror configured"
     kept.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=kept))
     draft.chmod(0o755)
@@ -80,13 +80,13 @@ def debian_13() -> Path:
         ],
         check=True,
     )
-    draft.rename(root)  # only now, because an interrupted one must not be used
+    draft.rename(root)  # only now, so that an incomplete root is never used
     return root
 
 
 @contextmanager
 def pgbouncer(root: Path, server_port: int, passwords: dict[str, str]) -> Iterator[int]:
-    """PgBouncer of this root, in transaction mode, with fewer server connections than clients."""
+    """Run this root's PgBouncer in transaction mode, with fewer server connections than clients."""
     port = free_port()
     folder = root / "tmp" / f"pgbouncer-{port}"
     folder.mkdir()
@@ -172,7 +172,7 @@ def _share(installation: Installation, pooled: dict[str, str], direct: dict[str,
     with psycopg.connect(direct["DATABASE_OWNER_URL"]) as owner:
         assert row_count(owner, "invocation") == senders.answers[200]
         until(lambda: owner.execute("SELECT FROM procrastinate_workers").fetchone() is not None)
-        # Signed by a task, which the worker finds without LISTEN.
+        # A task signs. The worker finds it by polling, because LISTEN does not work here.
         until(lambda: owner.execute("SELECT FROM ledger_checkpoint").fetchone() is not None)
     checked = manage("reindex", "--check", **pooled)
     assert checked.returncode == 0, checked.stdout + checked.stderr

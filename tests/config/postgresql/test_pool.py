@@ -72,25 +72,25 @@ def test_one_thread_retries_an_unavailable_database_and_the_others_fail_immediat
     tries: list[int] = []
     failures: list[str] = []
 
-    def away() -> Connection:
+    def connect_later() -> Connection:
         tries.append(threading.get_ident())
         if len(tries) == 1:
             raise psycopg.OperationalError("refused")
         may_answer.wait()
         return connect()
 
-    pool = ConnectionPool(away, max_idle=300)
+    pool = ConnectionPool(connect_later, max_idle=300)
     with pytest.raises(psycopg.OperationalError, match="refused"):
         pool.getconn()
 
-    def again() -> None:
-        while len(tries) < 2:  # soon after the first it is not even tried
+    def retry() -> None:
+        while len(tries) < 2:  # shortly after a failure the pool does not connect
             try:
                 pool.putconn(pool.getconn())
             except psycopg.OperationalError as error:
                 failures.append(str(error))
 
-    other = threading.Thread(target=again)
+    other = threading.Thread(target=retry)
     other.start()
     until(lambda: len(tries) == 2)
     with pytest.raises(psycopg.OperationalError, match="a thread is connecting"):
@@ -99,5 +99,5 @@ def test_one_thread_retries_an_unavailable_database_and_the_others_fail_immediat
     may_answer.set()
     other.join()
     pool.putconn(pool.getconn())
-    assert len(tries) == 2  # the one that came back is lent again
+    assert len(tries) == 2  # the returned connection is reused
     pool.close()

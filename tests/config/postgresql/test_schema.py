@@ -53,13 +53,13 @@ def installation() -> Iterator[Installation]:
 
 
 def owner_url(installation: Installation) -> str:
-    """The owner's address of its embedded database."""
+    """The address of the embedded database, as its owner."""
     stored = json.loads((installation.var / "secrets.json").read_text())
     return installation.postgres.url(database.OWNER, stored[database.OWNER])
 
 
 def sent(url: str, headers: dict[str, str], body: bytes = b"{}") -> tuple[int, str]:
-    """The answer to a POST."""
+    """Status and body of the response to a POST."""
     try:
         with build_opener().open(Request(url, data=body, headers=headers)) as answer:
             return int(answer.status), answer.read().decode()
@@ -79,10 +79,10 @@ def test_process_stops_writing_after_an_unknown_migration(installation: Installa
         until(lambda: senders.answers[200] > 20)
         until(lambda: row_count(owner, "procrastinate_workers"))
         owner.commit()
-        owner.execute("LOCK TABLE batch")  # as a migration does that alters it
+        owner.execute("LOCK TABLE batch")  # as a migration that alters it does
         stored = row_count(owner, "batch")
         owner.execute(APPLY, UNKNOWN)
-        # A request waits for the table, with an open transaction.
+        # Wait until a request with an open transaction waits for the table.
         waiting = "SELECT FROM pg_locks WHERE relation = 'batch'::regclass AND NOT granted"
         until(lambda: owner.execute(waiting).fetchone() is not None)
         owner.commit()
@@ -91,13 +91,13 @@ def test_process_stops_writing_after_an_unknown_migration(installation: Installa
     assert senders.answers.keys() == {200, 503}
     owner = psycopg.connect(owner_url(installation))
     assert row_count(owner, "batch") == stored
-    # What was acknowledged is there: a call of two events each.
+    # Every acknowledged batch is stored.
     assert senders.answers[200] <= stored
     assert status_code(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE
     until(lambda: "stopping the worker" in installation.errors.read_text())
-    # Nor is anything else written: a form, or by the API. Pages are still shown.
+    # Forms and the API write nothing, either. Pages are still shown.
     key = {"Authorization": f"Bearer {facts['api_key']}", "Content-Type": "application/json"}
-    # The intake's doors say the same as these.
+    # The intake returns the same error.
     events, spans = "/api/v1/events", "/v1/traces"
     ndjson = key | {"Content-Type": "application/x-ndjson"}
     for path, headers, body in (
@@ -111,7 +111,7 @@ def test_process_stops_writing_after_an_unknown_migration(installation: Installa
         assert "This server is older than its database" in answer, path
     assert status_code(facts["url"] + "/login") == HTTPStatus.OK
 
-    # A migration may declare that older code goes on.
+    # A migration may declare that older code can continue.
     owner.execute("INSERT INTO tolerated_migration VALUES (%s, %s)", UNKNOWN)
     owner.commit()
     assert until(lambda: post_events(facts, make_call()) == HTTPStatus.OK)
@@ -127,7 +127,7 @@ def test_process_stops_writing_after_an_unknown_migration(installation: Installa
 
 
 def test_replaced_migration_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where older migrations were squashed, the database still names those."""
+    """After a squash, an older database still names the replaced migrations."""
     written = MigrationLoader(None)
     squashed = Migration("0001_squashed", "audit")
     monkeypatch.setattr(squashed, "replaces", [UNKNOWN])
@@ -167,7 +167,7 @@ def test_migrations_run_while_senders_continue(installation: Installation) -> No
     environment = {"TOOLTRAIL_VAR": str(installation.var), **later}
     with Senders(facts) as senders:
         until(lambda: senders.answers[200] > 20)
-        # The newest of the audit's, taken back and applied again.
+        # The newest migration of audit is reverted and applied again.
         for target in (("audit", "0001"), ()):
             completed = manage("migrate", "--database", "owner", *target, **environment)
             assert completed.returncode == 0, completed.stderr

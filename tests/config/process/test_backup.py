@@ -68,12 +68,12 @@ def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[
 
 
 def session(**more: str) -> dict[str, str]:
-    """The environment of the session's own database."""
+    """The environment for the test session's database."""
     return dict(os.environ) | more
 
 
 def content(url: str) -> dict[str, tuple[int, str]]:
-    """Every table by name: how many rows, and a digest of them all."""
+    """The number of rows and a digest of them, for each table."""
     with psycopg.connect(url) as connection:
         tables = connection.execute(
             "SELECT relname FROM pg_class WHERE relkind = 'r'"
@@ -93,33 +93,33 @@ def content(url: str) -> dict[str, tuple[int, str]]:
 
 
 def schema(url: str) -> list[Any]:
-    """What rows are not: policies, grants, indexes, constraints and functions."""
+    """Everything except rows: policies, grants, indexes, constraints and functions."""
     with psycopg.connect(url) as connection:
         return [sorted(map(_in_order, connection.execute(each))) for each in _SHAPE.split(";")]
 
 
 def _in_order(row: tuple[Any, ...]) -> str:
-    """A row as text; grants in an order of their own, as they mean the same in any."""
+    """A row as text, with its grants sorted: their order means nothing."""
     return str([sorted(each) if isinstance(each, list) else each for each in row])
 
 
 @pytest.fixture
 def installation() -> Iterator[Installation]:
-    """One that nobody has started."""
+    """An installation that was never started."""
     with new_installation() as created:
         yield created
 
 
 @pytest.fixture
 def prepared() -> Iterator[Installation]:
-    """One whose database has the schema."""
+    """An installation whose database has the schema."""
     with prepared_installation() as created:
         yield created
 
 
 @pytest.fixture
 def target(installation: Installation) -> Iterator[tuple[EmbeddedPostgres, dict[str, str]]]:
-    """Somebody's own PostgreSQL with an empty database and the roles, and their addresses."""
+    """An external PostgreSQL with an empty database and the roles, and the roles' addresses."""
     with running_cluster(installation.var.parent / "own") as server:
         passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
         database.initialise(server.admin_url, passwords)
@@ -148,7 +148,7 @@ def test_backups_move_between_external_and_embedded_databases(
     expected, shape = content(source), schema(source)
     assert expected["batch"][0] > 1
 
-    # An installation's own, which is made for it, started and stopped again.
+    # Restore creates, starts and stops an embedded database.
     embedded = clean_environment(TOOLTRAIL_VAR=str(installation.var))
     completed = manage("restore", str(first), "--json", **embedded)
     assert completed.returncode == 0, completed.stderr
@@ -242,7 +242,7 @@ def test_matching_dump_program_is_selected(tmp_path: Path, monkeypatch: pytest.M
 
 @contextmanager
 def older_postgres(folder: Path) -> Iterator[str]:
-    """A superuser's address of an older PostgreSQL: that of TEST_DATABASE_URL, or Debian's 15."""
+    """The superuser's address of an older PostgreSQL: TEST_DATABASE_URL, or Debian's 15."""
     script = BASE_DIR / ".ci" / "postgres15"
     if os.environ.get("TEST_DATABASE_URL"):
         yield os.environ["TEST_DATABASE_URL"]
@@ -271,7 +271,7 @@ def test_embedded_database_18_moves_to_an_older_server(
         completed = manage("ledger", "status", "--json", **environment)
         return json.loads(completed.stdout)["acme"]
 
-    # What is signed later is not in the copy.
+    # Wait until all is signed: a later checkpoint would not be in the backup.
     in_database = database.with_database(prepared.postgres.admin_url, database.DATABASE)
     with psycopg.connect(in_database, autocommit=True) as connection:
         signed = "SELECT max(size) FROM ledger_checkpoint"

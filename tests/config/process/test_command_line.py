@@ -61,12 +61,12 @@ def test_commands_that_bypass_the_ledger_are_rejected(name: str, tmp_path: Path)
 def test_help_lists_available_commands_only() -> None:
     listed = CommandLine(["manage.py"]).main_help_text(commands_only=True).split()
     shown = set(listed)
-    assert len(listed) == len(shown), "each once"
+    assert len(listed) == len(shown), "no command is listed twice"
     known = get_commands()
     assert {name for name, app in known.items() if app == "config"} <= shown <= set(known)
     assert not shown & set(INSTEAD)
     assert not shown & {"sqlflush", "startproject", "testserver", "sendtestemail", "dumpdata"}
-    assert set(INSTEAD) <= set(known), "a remedy for a command that Django does not have"
+    assert set(INSTEAD) <= set(known), "INSTEAD names a command that Django does not have"
 
 
 @pytest.mark.slow

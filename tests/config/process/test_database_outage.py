@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_probes_answer_and_requests_get_503_while_the_database_hangs() -> None:
-    """Stopped in its tracks, PostgreSQL neither answers nor hangs up: the worst it can do."""
+    """A suspended PostgreSQL neither answers nor closes connections: the worst kind of outage."""
     with prepared_installation() as installation:
         process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_WEB_PROCESSES="1")
         facts = announcement(process)
@@ -85,7 +85,7 @@ def test_requests_get_503_without_the_database_and_nothing_is_lost() -> None:
         acknowledged = send(*before)
         assert acknowledged.status == HTTPStatus.OK
 
-        # Who looks after the database must not start it at once.
+        # The supervisor is suspended, so that it does not restart the database immediately.
         process.send_signal(signal.SIGSTOP)
         installation.postgres.stop()
         refused = send(*meanwhile)

@@ -27,13 +27,13 @@ def installation() -> Iterator[Installation]:
 
 
 def test_server_serves_while_it_drains(installation: Installation) -> None:
-    """A load balancer sees 503 and goes elsewhere; until then nobody is refused."""
+    """A load balancer sees 503 and uses another server; until then no request is refused."""
     process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_DRAIN_S="600")
     facts = announcement(process)
     assert status_code(facts["url"] + "/readyz") == HTTPStatus.OK
     process.send_signal(signal.SIGTERM)
     until(lambda: status_code(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE)
-    process.send_signal(signal.SIGTERM)  # a service manager's second one changes nothing
+    process.send_signal(signal.SIGTERM)  # a second SIGTERM changes nothing
     for _ in range(10):
         assert post_events(facts, make_call()) == HTTPStatus.OK
         assert status_code(facts["url"] + "/healthz") == HTTPStatus.OK
@@ -44,13 +44,13 @@ def test_server_serves_while_it_drains(installation: Installation) -> None:
 
 
 def test_server_ends_after_the_drain(installation: Installation) -> None:
-    (installation.var / "draining").touch()  # left behind by one that was killed
+    (installation.var / "draining").touch()  # as a killed process leaves it
     process = installation.up("--json", TOOLTRAIL_DRAIN_S="3")
     assert status_code(announcement(process)["url"] + "/readyz") == HTTPStatus.OK
     sent_at = time.monotonic()
     process.send_signal(signal.SIGTERM)
     until((installation.var / "draining").exists)
-    assert end(process, signal.SIGTERM) == 0  # again, which changes nothing
+    assert end(process, signal.SIGTERM) == 0  # a second time, which changes nothing
     assert time.monotonic() - sent_at >= 3
     assert installation.processes() == []
     assert not (installation.var / "draining").exists()

@@ -34,14 +34,14 @@ THROUGH_THE_PROXY = {"Host": "tools.example", "X-Forwarded-Proto": "https"}
 
 @pytest.fixture
 def installation() -> Iterator[Installation]:
-    """An installation that nobody has started yet."""
+    """An installation that was never started."""
     with new_installation() as created:
         yield created
 
 
 @pytest.fixture
 def own_postgres(installation: Installation) -> Iterator[EmbeddedPostgres]:
-    """Somebody's PostgreSQL without our roles."""
+    """An external PostgreSQL without our roles."""
     with running_cluster(installation.var.parent / "own", "shared_buffers = 4MB") as server:
         yield server
 
@@ -65,7 +65,8 @@ def test_up_serves_from_an_initialised_external_database(
         status_code(url + "/login", **THROUGH_THE_PROXY | {"Host": "else"})
         == HTTPStatus.BAD_REQUEST
     )
-    assert status_code(url + "/readyz") == HTTPStatus.OK  # a probe knows neither name nor TLS
+    # A probe sends neither the host name nor the proxy's headers.
+    assert status_code(url + "/readyz") == HTTPStatus.OK
     web = installation.processes("config.process.web_server")
     assert [each.environ().keys() & new.keys() for each in web] == [{"DATABASE_URL"}] * len(web)
     assert end(process) == 0
@@ -74,7 +75,7 @@ def test_up_serves_from_an_initialised_external_database(
     with psycopg.connect(new["DATABASE_OWNER_URL"]) as connection:
         connection.execute("SELECT FROM invocation")
 
-    # Migrated once, the web server's machine needs to know no owner.
+    # Once the database is migrated, the web server's machine needs no owner's address.
     again = installation.up("--json", **DEPLOYED, **application)
     assert status_code(announcement(again)["url"] + "/login", **THROUGH_THE_PROXY) == HTTPStatus.OK
     assert end(again, signal.SIGTERM) == 0
@@ -105,7 +106,7 @@ def test_second_database_keeps_the_passwords_of_the_first(
 def test_urls_of_another_server_are_rejected_and_nothing_is_created(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
-    """As with staging's variables still in the shell."""
+    """For example, a shell that still has the variables of staging."""
     first = init_database(own_postgres.admin_url, installation.var)
     stale = {name: re.sub(":[^:@]+@", ":stale@", address) for name, address in first.items()}
     second = ("database", "init", "--admin-url", own_postgres.admin_url, "--name", "second")
@@ -120,7 +121,7 @@ def test_urls_of_another_server_are_rejected_and_nothing_is_created(
         row = connection.execute("SELECT FROM pg_database WHERE datname = 'second'").fetchone()
     assert row is None
 
-    # Where a password cannot be checked, as with `trust`, none is replaced either.
+    # If the server does not check passwords (`trust`), none is replaced, either.
     database.initialise(
         own_postgres.admin_url, dict.fromkeys(database.ROLES, "stale"), keep_passwords=True
     )

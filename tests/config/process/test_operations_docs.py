@@ -24,7 +24,7 @@ COMPOSE = (BASE_DIR / "compose.yaml").read_text()
 
 
 def commands_in(text: str) -> list[list[str]]:
-    """The arguments of every `manage.py …` in code of a document."""
+    """The arguments of every `manage.py …` in the code of a document."""
     code = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     lines = "\n".join(code).replace("\\\n", " ").splitlines() + re.findall(r"`([^`\n]+)`", text)
     commands = []
@@ -38,7 +38,7 @@ def commands_in(text: str) -> list[list[str]]:
 
 
 def parse(arguments: list[str]) -> None:
-    """As manage.py would. Raises CommandError for what the command does not know."""
+    """Parse as manage.py would. Raises CommandError for unknown arguments."""
     name, *rest = arguments
     command = load_command_class(get_commands()[name], name)
     command.create_parser("manage.py", name).parse_args(rest)
@@ -47,7 +47,7 @@ def parse(arguments: list[str]) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_documented_commands_can_be_parsed(document: Path) -> None:
     for arguments in commands_in(document.read_text()):
-        # A mention without its arguments, as `manage.py tenant`, is none to run.
+        # A name without arguments, such as `manage.py tenant`, is no command line.
         if len(arguments) == 1 and document != OPERATIONS:
             assert arguments[0] in get_commands()
         elif arguments not in (["database", "init"], ["up"]) and "|" not in " ".join(arguments):
@@ -91,7 +91,7 @@ def test_container_command_and_compose_variables_are_valid() -> None:
     assert json.loads(composed) == json.loads(command)
     assert all(name in COMPOSE for name in VARIABLES)
     assert "dockerfile: Containerfile" in COMPOSE
-    # Of what is thrown away with the container nothing must be kept.
+    # Nothing that must be kept may lie where it is deleted with the container.
     (var,) = re.findall(r"^ENV TOOLTRAIL_VAR=(.*)$", CONTAINERFILE, re.MULTILINE)
     assert f'["tooltrail:{var}"]' in COMPOSE
 
@@ -126,7 +126,7 @@ def test_systemd_unit_matches_the_instructions() -> None:
     project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]
     assert command in project["scripts"]
     parse(arguments)
-    # The one folder that the unit may write to.
+    # The unit may write to this folder only.
     assert service["Environment"] == f"TOOLTRAIL_VAR=/var/lib/{service['StateDirectory']}"
     assert service["KillMode"] == "mixed"
     assert unit["Install"]["WantedBy"] == "multi-user.target"
@@ -139,7 +139,7 @@ def test_uv_does_not_download_python_automatically() -> None:
 
 
 def test_quick_start_accepts_every_supported_python() -> None:
-    """The folder's `.python-version` alone would refuse a host that has only the oldest."""
+    """Without UV_PYTHON, `.python-version` would refuse a host with only the oldest Python."""
     project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]
     readme = (BASE_DIR / "README.md").read_text()
     first = re.search(r"^```sh\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
@@ -150,7 +150,7 @@ def test_quick_start_accepts_every_supported_python() -> None:
 
 
 def test_tool_names_of_examples_are_unique() -> None:
-    """The demo's key is what a newcomer has: an example with another's name prints a collision."""
+    """Newcomers use the demo's key: an example with a name of the demo prints a collision."""
     names: list[str] = []
     decorated = re.compile(r"^ *@trail\.tool\b.*\n *(?:async )?def (\w+)", re.MULTILINE)
     for path in ("README.md", "sdk/README.md"):

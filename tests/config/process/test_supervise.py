@@ -8,7 +8,7 @@ from tests.support.installation import clean_environment
 
 
 def supervise(code: str) -> "subprocess.CompletedProcess[str]":
-    """Run these lines with everything of `config.process.supervise` in reach."""
+    """Run these lines after `from config.process.supervise import *`."""
     return subprocess.run(
         [sys.executable, "-c", f"from config.process.supervise import *\n{code}"],
         cwd=BASE_DIR,

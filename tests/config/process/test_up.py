@@ -42,14 +42,14 @@ def installation() -> Iterator[Installation]:
 
 @pytest.fixture
 def unprepared() -> Iterator[Installation]:
-    """An installation without a folder: nobody has started it yet."""
+    """An installation without a folder: it was never started."""
     with new_installation() as created:
         yield created
 
 
 @pytest.fixture
 def heeding_hangups() -> Iterator[None]:
-    """Whoever runs the tests under nohup hands down that SIGHUP is ignored, as `up` then does."""
+    """Do not ignore SIGHUP. Under nohup, children inherit that it is ignored, and so would `up`."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -78,7 +78,7 @@ def test_second_start_keeps_the_data_and_prints_the_same_credentials(
     assert end(first) == 0
     assert installation.processes() == []
 
-    # As after a power cut: the pid is somebody else's by now.
+    # As after a power failure: the pid belongs to another process by now.
     (installation.postgres.data / "postmaster.pid").write_text(f"{os.getpid()}\n")
     second = installation.up("--json", "--dev-tenant", "Big Co")
     again = announcement(second)
@@ -177,7 +177,7 @@ def test_web_processes_hold_only_the_url_of_their_role(installation: Installatio
     worker = until(partial(installation.processes, "procrastinate"))[0]
     demo = until(partial(installation.processes, "audit.demo"))[0]
     web = installation.processes("config.process.web_server")
-    assert len(web) > 1, "the server and what it forked"
+    assert len(web) > 1, "the server and its forked processes"
     kept = json.loads((installation.var / "secrets.json").read_text())
     owner, application, keeper = (kept[role].encode() for role in ROLES)
     for each in web:
@@ -218,7 +218,7 @@ def _read_proc(pid: int, name: str) -> bytes:
             place, access, *_ = line.split()
             first, last = (int(number, 16) for number in place.split("-"))
             if access.startswith("rw"):
-                with contextlib.suppress(OSError):  # some of the kernel's own
+                with contextlib.suppress(OSError):  # mappings of the kernel cannot be read
                     memory.seek(first)
                     parts.append(memory.read(last - first))
     return b"".join(parts)

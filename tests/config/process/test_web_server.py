@@ -1,4 +1,4 @@
-"""What the parent of the web processes prepares for them."""
+"""The parent of the web processes imports their modules before it forks."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ print(*sorted(sys.modules.keys() - loaded))
 
 
 def test_web_process_imports_only_its_entry_point() -> None:
-    """A fork that imports more needs longer until it serves: 0.6 s with migrations and files."""
+    """Each import after the fork delays the first request: 0.6 s with migrations and files."""
     completed = subprocess.run(
         [sys.executable, "-c", _FORK], capture_output=True, text=True, check=True, timeout=60
     )
