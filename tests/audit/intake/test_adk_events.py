@@ -1,7 +1,7 @@
-"""Events of the ADK's `Tool` are accepted as they are, without any member of ours.
+"""Events of the ADK's `Tool` are accepted unchanged, without members of Tooltrail.
 
-The members, their order and their values are the recorded ones (`sdk/tests/conformance`); the
-recording leaves out times, which are set here as JavaScript writes them.
+Members, order and values are as recorded (`sdk/tests/conformance`). The recording has no times;
+they are added here as JavaScript writes them.
 """
 
 import json
@@ -28,7 +28,7 @@ NOW = datetime.now(UTC).replace(microsecond=123_000)
 
 
 def luxon(instant: datetime) -> str:
-    """As a date library does that keeps the local offset."""
+    """An instant as a date library writes it that keeps the local offset."""
     return instant.astimezone(timezone(timedelta(hours=2))).isoformat(timespec="milliseconds")
 
 
@@ -85,7 +85,7 @@ def test_all_recorded_executions_in_one_batch_are_accepted(acme: Cast) -> None:
 
 
 def test_second_end_event_does_not_change_the_call(acme: Cast) -> None:
-    """A listener that raised at the first end is told of a second one, which says failed."""
+    """If a listener raises at the first end, the ADK emits a second one, which says failed."""
     (row,) = (row for row in EMITTING if row not in ONCE)
     start, first, second = emitted(row, NOW)
     for line in (start, first, second):
@@ -112,7 +112,7 @@ def pair(turn_id: str, query: str = "x", *, is_error: bool = False) -> list[byte
 def test_identical_parallel_calls_in_one_millisecond_are_two_calls(acme: Cast) -> None:
     start, ok = pair("turn-1")
     again, failed = pair("turn-1", is_error=True)
-    assert start == again, "nothing tells the two starts apart"
+    assert start == again, "the two starts are identical"
     assert send(acme, [start, again, ok, failed])["accepted"] == 4
     stored = calls(acme)
     assert [call.state for call in stored] == ["failed", "ok"]
@@ -130,7 +130,7 @@ def test_identical_parallel_calls_in_one_millisecond_are_two_calls(acme: Cast) -
 
 @pytest.mark.parametrize("requests", ["SSEE", "SESE", "EESS", "ESSE", "SS|EE", "EE|SS"])
 def test_identical_calls_stay_two_in_any_event_order(acme: Cast, requests: str) -> None:
-    """Equal events must come in one request: that is where they are counted."""
+    """Equal events must be in one request: there they are counted."""
     start, end = pair("turn-1")
     for request in requests.split("|"):
         send(acme, [{"S": start, "E": end}[letter] for letter in request])

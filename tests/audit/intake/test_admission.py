@@ -1,4 +1,4 @@
-"""Admission of requests: served, queued or rejected with 503; and what a key may send."""
+"""Admission of requests: served, queued or rejected with 503; and the quota of a key."""
 
 import threading
 from collections import Counter
@@ -62,7 +62,7 @@ def test_request_is_rejected_when_no_slot_is_released_in_time() -> None:
     with admission.slot(TENANT):
         with pytest.raises(OverloadedError), admission.slot(TENANT):
             pass
-        admission._wait_s = 3600  # who waited now would wait too long for this test
+        admission._wait_s = 3600  # a request that waited now would wait too long for this test
         with pytest.raises(OverloadedError), admission.slot(TENANT):
             pass
     with admission.slot(TENANT):
@@ -70,7 +70,7 @@ def test_request_is_rejected_when_no_slot_is_released_in_time() -> None:
 
 
 def test_one_tenant_cannot_hold_all_slots_or_fill_the_queue() -> None:
-    """Eight requests that cost half a minute each refused everybody else's for as long."""
+    """Eight requests of half a minute each used to block all other tenants for as long."""
     admission = Admission(slots=3, wait_s=60)
     over, outcomes = threading.Event(), Counter[str]()
 
@@ -80,13 +80,13 @@ def test_one_tenant_cannot_hold_all_slots_or_fill_the_queue() -> None:
                 outcomes["stored"] += 1
                 over.wait()
         except OverloadedError:
-            outcomes["refused"] += 1
+            outcomes["rejected"] += 1
 
     greedy = [threading.Thread(target=store, args=(TENANT,)) for _ in range(8)]
     for thread in greedy:
         thread.start()
     until(lambda: outcomes["stored"] == SLOTS_OF_TENANT and admission.in_line == LINE_OF_TENANT)
-    until(lambda: outcomes["refused"] == len(greedy) - SLOTS_OF_TENANT - LINE_OF_TENANT)
+    until(lambda: outcomes["rejected"] == len(greedy) - SLOTS_OF_TENANT - LINE_OF_TENANT)
     with admission.slot(OTHER):  # without waiting
         pass
     over.set()
@@ -122,7 +122,7 @@ def test_tenant_at_its_limit_does_not_block_the_queue_for_others() -> None:
             admission._wait_s = 60
             waiting = threading.Thread(target=lambda: held_by(admission))
             waiting.start()
-            until(lambda: admission.in_line == 1)  # it waits, and is not refused at once
+            until(lambda: admission.in_line == 1)  # it waits instead of being rejected
     waiting.join()
 
 

@@ -1,8 +1,8 @@
 """Invalid requests over real HTTP: the specified answer, nothing lost, and never a 500.
 
-Each request goes to the web server as it runs in production. `test_events_api.py` asks the
-view itself about far more cases; here is what a server, a socket and a client add to that,
-and whatever a generator comes up with.
+Each request goes to the web server as it runs in production. `test_events_api.py` tests far more
+cases with the view alone; here are cases that need a server, a socket and a client, and generated
+ones.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ type Send = Callable[..., Answer]
 
 @pytest.fixture
 def send(live_server: LiveServer, acme: Cast) -> Send:
-    """Post a body as acme, in chunks if it is no bytes; `headers` as `content_encoding="gzip"`."""
+    """Post a body as acme, an iterable in chunks; `headers` such as `content_encoding="gzip"`."""
     key = make_ingest_key(acme.tenant)
     host = urlsplit(live_server.url).netloc
 
@@ -55,7 +55,7 @@ def send(live_server: LiveServer, acme: Cast) -> Send:
         given = {"authorization": f"Bearer {key}", "content_type": NDJSON, **headers}
         client = http.client.HTTPConnection(host, timeout=30)
         with contextlib.closing(client):
-            # A server that has heard enough answers and closes before all is sent.
+            # The server may answer and close the connection before all is sent.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 named = {name.replace("_", "-"): value for name, value in given.items()}
                 client.request("POST", "/api/v1/events", body, named)
@@ -66,7 +66,7 @@ def send(live_server: LiveServer, acme: Cast) -> Send:
 
 
 def stored(cast: Cast) -> tuple[int, int, int]:
-    """How many calls, lines in the inbox and batches a tenant has."""
+    """The numbers of calls, rejected events and batches of a tenant."""
     with tenant_scope(cast.tenant.id):
         calls, inbox, batches = (
             model.objects.for_tenant(cast.tenant.id).count()
@@ -75,7 +75,7 @@ def stored(cast: Cast) -> tuple[int, int, int]:
     return calls, inbox, batches
 
 
-def refused(answer: Answer) -> tuple[int, str]:
+def error(answer: Answer) -> tuple[int, str]:
     return answer.status_code, answer.json()["code"]
 
 
@@ -89,7 +89,7 @@ def nested(depth: int) -> bytes:
 
 
 def long_line(size: int) -> bytes:
-    """Compresses to a tenth or so: below the ratio allowed, above the length."""
+    """A line that compresses to about a tenth: below the allowed ratio, above the size."""
     return b"".join(os.urandom(8).hex().encode() + b"x" * 84 for _ in range(size // 100 + 1))
 
 
@@ -111,23 +111,23 @@ def long_line(size: int) -> bytes:
 def test_invalid_header_is_rejected(
     send: Send, acme: Cast, headers: dict[str, str], status: int, code: str
 ) -> None:
-    assert refused(send(GOOD, **headers)) == (status, code)
+    assert error(send(GOOD, **headers)) == (status, code)
     assert stored(acme) == (0, 0, 0)
 
 
 def test_key_without_the_scope_is_rejected(send: Send, acme: Cast) -> None:
     key = create_key(acme.tenant, "reader", [Scope.READ, Scope.REGISTRY])[1]
     answer = send(GOOD, authorization=f"Bearer {key}")
-    assert refused(answer) == (403, "missing_scope")
+    assert error(answer) == (403, "missing_scope")
     assert stored(acme) == (0, 0, 0)
 
 
 def test_key_forged_for_another_tenant_is_rejected(send: Send, acme: Cast, globex: Cast) -> None:
-    """Its checksum right, as whoever forges it would see to."""
+    """The forged key has a valid checksum."""
     kind, _, key_id, secret, _ = make_ingest_key(acme.tenant).split("_")
     body = f"{kind}_{globex.tenant.id.hex}_{key_id}_{secret}"
     forged = f"{body}_{zlib.crc32(body.encode()):08x}"
-    assert refused(send(GOOD, authorization=f"Bearer {forged}")) == (401, "unknown_key")
+    assert error(send(GOOD, authorization=f"Bearer {forged}")) == (401, "unknown_key")
     assert stored(acme) == stored(globex) == (0, 0, 0)
 
 
@@ -163,7 +163,7 @@ def test_event_naming_another_tenant_is_stored_for_the_tenant_of_the_key(
 def test_rejected_body_stores_nothing(
     send: Send, acme: Cast, encoding: str, body: bytes, status: int, code: str
 ) -> None:
-    assert refused(send(body, content_encoding=encoding)) == (status, code)
+    assert error(send(body, content_encoding=encoding)) == (status, code)
     assert stored(acme) == (0, 0, 0)
     assert send(GOOD).json()["accepted"] == 2, "the next request is not affected"
 
@@ -179,8 +179,8 @@ def test_chunked_body_needs_a_self_terminating_encoding(
     assert answer.json()["accepted"] == 2
     huge = compress(os.urandom(8 * MIB))
     chunks = (huge[at : at + MIB] for at in range(0, len(huge), MIB))
-    assert refused(send(chunks, content_encoding=encoding)) == (413, "too_large")
-    assert refused(send(iter([GOOD]))) == (411, "length_required")
+    assert error(send(chunks, content_encoding=encoding)) == (413, "too_large")
+    assert error(send(iter([GOOD]))) == (411, "length_required")
     assert stored(acme) == (1, 0, 1)
 
 
@@ -234,7 +234,7 @@ HALF = gzip.compress(GOOD)[:-9]
 @pytest.mark.parametrize(
     ("head", "body"),
     [
-        ("Content-Length: 999999", GOOD),  # and then the client is gone
+        ("Content-Length: 999999", GOOD),  # and then the client disconnects
         ("Content-Length: -1", GOOD),
         ("Content-Length: nonsense", GOOD),
         ("Content-Length: 99999999999999999999999999", GOOD),
@@ -247,7 +247,7 @@ HALF = gzip.compress(GOOD)[:-9]
 def test_interrupted_request_stores_nothing(
     live_server: LiveServer, send: Send, acme: Cast, head: str, body: bytes
 ) -> None:
-    """Its sender will send the whole again under the same id, and must not be told 422."""
+    """The sender will retry with the same id, and must not get 422."""
     parts = urlsplit(live_server.url)
     batch_id = new_batch_id()
     request = (
@@ -282,7 +282,7 @@ LINES = st.one_of(
 
 @pytest.fixture(scope="module")
 def umbrella() -> Cast:
-    """The tenant to whom the generator sends."""
+    """The tenant of the generated requests."""
     return make_cast("umbrella")
 
 
@@ -301,7 +301,7 @@ def test_arbitrary_bodies_are_stored_or_rejected_as_a_whole(
 ) -> None:
     name, compress = encode
     body = compress(b"\n".join(sent))
-    body = body[: max(1, len(body) - cut)] or b"\n"  # the client sends no type of nothing
+    body = body[: max(1, len(body) - cut)] or b"\n"  # without a body the client sends no media type
     before = stored(umbrella)
     answer = post(make_ingest_key(umbrella.tenant), body, content_encoding=name)
     _, inbox, batches = stored(umbrella)

@@ -25,7 +25,7 @@ from tests.support.installation import (
 
 
 class _Clock:
-    """One that all processes share, moved by hand."""
+    """A clock that all processes share and the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -35,7 +35,7 @@ class _Clock:
 
 
 class _Processes:
-    """Some web processes, each with so many requests at work that never end."""
+    """Some web processes, each with that many requests that never end."""
 
     def __init__(self, folder: Path, *at_work: int) -> None:
         self.clock = _Clock()
@@ -46,12 +46,12 @@ class _Processes:
                 self.stack.enter_context(balance.request())
 
     def moves(self, answers: int = 10) -> list[int]:
-        """How many of so many answers of each ask the sender to move, after it was watched."""
+        """For each process: how many of its answers ask the sender to move, after two checks."""
         for balance in self.balances:
             assert not balance.asks_to_move()
         self.clock.now += CHECK_EVERY_S
         for balance in self.balances:
-            assert not balance.asks_to_move()  # only now each has seen the others
+            assert not balance.asks_to_move()  # now each has seen the others
         self.clock.now += CHECK_EVERY_S
         return [sum(each.asks_to_move() for _ in range(answers)) for each in self.balances]
 
@@ -116,7 +116,7 @@ def test_dead_process_is_not_counted(tmp_path: Path) -> None:
         assert _moves_in_a_second(own) > 0
         other.kill()
         other.communicate()
-        _moves_in_a_second(own)  # it was alive when they looked last
+        _moves_in_a_second(own)  # it was alive at the last check
         assert _moves_in_a_second(own) == 0
 
 
@@ -145,7 +145,7 @@ def installation() -> Iterator[Installation]:
 
 @pytest.mark.slow
 def test_connections_accepted_by_one_process_are_served_by_both(installation: Installation) -> None:
-    """They only follow what the answers say of their connections."""
+    """The clients only obey `Connection: close` in the answers."""
     process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_WEB_PROCESSES="2")
     facts = announcement(process)
     address = urlsplit(facts["url"])
@@ -153,7 +153,7 @@ def test_connections_accepted_by_one_process_are_served_by_both(installation: In
     assert address.port is not None
     _, serving, stopped = installation.processes("config.process.web_server")
     stopped.suspend()
-    # Which process gets a connection, the system decides: about half go to each.
+    # The kernel decides which process gets a connection: about half go to each.
     opened: dict[int, http.client.HTTPConnection] = {}
     for _ in range(40):
         connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)

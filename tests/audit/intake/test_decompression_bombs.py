@@ -1,7 +1,7 @@
 """Compressed bodies that would expand without limit are rejected early, over real HTTP.
 
-Memory is the process's own high-water mark, as the kernel keeps it; how long it took is
-printed (`pytest -s`) and held against nothing.
+Memory is the process's high-water mark, as the kernel reports it. The time is printed
+(`pytest -s`) and not tested.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ def zstd_of_zeros(size: int) -> bytes:
 
 
 def just_below_the_ratio(size: int) -> bytes:
-    """Lines that compress to a ninetieth or so: only their size gives them away."""
+    """Lines that compress to about a ninetieth: only their size exceeds a limit."""
     return b"".join(b"%064d" % (number % 9) * 16 + b"\n" for number in range(size // 1025))
 
 
@@ -67,7 +67,7 @@ def server() -> Iterator[LiveServer]:
 
 
 def high_water(process: psutil.Process) -> int:
-    """The most memory it has held, in bytes, since `reset`."""
+    """The largest memory use of the process in bytes since `reset`."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     (line,) = (each for each in status.splitlines() if each.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
@@ -90,14 +90,18 @@ def test_decompression_bomb_is_rejected_with_little_memory(
             "Content-Encoding": encoding,
         }
         with contextlib.closing(client):
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has heard enough
+            with contextlib.suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # the server may answer before all is sent
                 client.request("POST", "/api/v1/events", body, headers)
             return client.getresponse().status
 
     process = web_process(server)
     many = [event for _ in range(200) for event in make_call()]
-    assert send(gzip.compress(lines(many)), "gzip") == HTTPStatus.OK  # all that is loaded is loaded
-    Path(f"/proc/{process.pid}/clear_refs").write_text("5")  # forget the high-water mark
+    assert (
+        send(gzip.compress(lines(many)), "gzip") == HTTPStatus.OK
+    )  # so that all modules are loaded
+    Path(f"/proc/{process.pid}/clear_refs").write_text("5")  # reset the high-water mark
     before = process.memory_info().rss
     began = time.perf_counter()
     status = send(body, encoding)

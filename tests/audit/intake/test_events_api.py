@@ -169,7 +169,7 @@ def test_every_exceeded_limit_gets_413(
 
 
 def _poorly_compressible(size: int) -> bytes:
-    """Compresses to a tenth or so: below the ratio, above the size."""
+    """A line that compresses to about a tenth: below the allowed ratio, above the size."""
     return b"".join(os.urandom(8).hex().encode() + b"x" * 84 for _ in range(size // 100 + 1))
 
 
@@ -308,7 +308,7 @@ def test_index_replaces_characters_postgresql_cannot_store(
         {"guard": {"strategy": "", "outcome": "failed"} | {"violations": [{"path": "x" * 99_999}
             | {"code": "COERCED", "expected": "e" * 99_999, "received": "r" * 99_999}]}},
     ],
-)  # fmt: skip  # by line as they belong together
+)  # fmt: skip  # one case a line
 def test_largest_values_can_be_stored_repeatedly(
     acme: Cast, key: str, members: dict[str, Any]
 ) -> None:
@@ -408,7 +408,7 @@ def test_answer_members_have_a_fixed_order(acme: Cast, key: str) -> None:
 
 
 def test_answer_stored_by_an_earlier_version_is_returned_unchanged(acme: Cast, key: str) -> None:
-    """As earlier versions stored it; an answer now is stored without `ledger`."""
+    """Earlier versions stored the answer with `ledger`; today it is stored without."""
     batch_id, body = new_batch_id(), lines(make_call()) + "kein Ereignis: äöü\n".encode()
     first = post(key, body, idempotency_key=batch_id).content
     with tenant_scope(acme.tenant.id):

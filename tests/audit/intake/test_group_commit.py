@@ -28,13 +28,13 @@ from tests.support.factories import Cast, make_call, make_ingest_key
 from tests.support.recount import assert_consistent
 
 TENANT = UUID(int=1)
-UNREAD = cast(WireEvent, None)  # whoever groups requests does not look into events
+UNREAD = cast(WireEvent, None)  # grouping does not read events
 
 
 def request(
     *invocations: int, tenant_id: UUID = TENANT, batch_id: UUID | None = None, gaps: int = 0
 ) -> IntakeRequest:
-    """A request with the starts of these invocations, and so many gaps."""
+    """A request with the starts of these invocations, and that many gaps."""
     batch = BatchId(batch_id or new_id())
     candidates = [
         Candidate(batch.id, 1, b"{}", UNREAD, uuid4(), kind, UUID(int=each))
@@ -44,12 +44,12 @@ def request(
 
 
 def answer_to(request: IntakeRequest) -> Result:
-    """Another one for each request."""
+    """An answer that is different for each request."""
     return {"batch_id": str(request.batch.id)}
 
 
 class Store:
-    """Stands where PostgreSQL would: notes each group, and holds it until it is let go."""
+    """Replaces PostgreSQL: records each group, and blocks it until `release`."""
 
     def __init__(self, answer: Callable[[IntakeRequest], Result] | None = None) -> None:
         self.groups: list[list[IntakeRequest]] = []
@@ -63,13 +63,13 @@ class Store:
         assert self.goes.acquire(timeout=60)
         return [self._answer(each) for each in requests]
 
-    def let_go(self) -> None:
-        """All groups, those to come, too."""
+    def release(self) -> None:
+        """Release all groups, later ones, too."""
         self.goes.release(100)
 
 
 def until(group_commit: GroupCommit, in_line: int) -> None:
-    """Until so many wait; AssertionError after 20 seconds."""
+    """Wait until that many requests are in line; AssertionError after 20 seconds."""
     deadline = time.monotonic() + 20
     while group_commit.in_line != in_line:
         assert time.monotonic() < deadline, f"{group_commit.in_line} in line, not {in_line}"
@@ -86,34 +86,34 @@ class Together:
         self.first = pool.submit(self.group_commit.store, request(10**6))
         assert store.began.wait(20)
 
-    def waits(self, *requests: IntakeRequest) -> list[Future[Answer]]:
-        """Let these come one after the other."""
+    def submit(self, *requests: IntakeRequest) -> list[Future[Answer]]:
+        """Submit these requests one after the other."""
         futures = []
         for each in requests:
-            there = self.group_commit.in_line
+            in_line = self.group_commit.in_line
             futures.append(self.pool.submit(self.group_commit.store, each))
-            until(self.group_commit, there + 1)
+            until(self.group_commit, in_line + 1)
         return futures
 
     def sizes(self) -> list[int]:
-        """How many requests each transaction had, once all are done."""
+        """The number of requests in each transaction so far."""
         return [len(group) for group in self.store.groups]
 
 
 @contextmanager
 def together(store: Store | None = None, **options: Any) -> Iterator[Together]:
-    """The first request is being stored until it is let go, at the latest at the end."""
+    """While the first request is stored, others can be submitted; released at the end."""
     store = store or Store()
     with ThreadPoolExecutor(12) as pool:
         try:
             yield Together(store, pool, **options)
         finally:
-            store.let_go()
+            store.release()
 
 
 def test_single_request_is_stored_immediately() -> None:
     store = Store()
-    store.let_go()
+    store.release()
     one = request(1)
     assert GroupCommit(store).store(one) == answer_to(one)
     assert store.groups == [[one]]
@@ -122,8 +122,8 @@ def test_single_request_is_stored_immediately() -> None:
 def test_waiting_requests_are_stored_together_in_order() -> None:
     requests = [request(n, n + 100) for n in range(1, 6)]
     with together() as here:
-        futures = here.waits(*requests)
-        here.store.let_go()
+        futures = here.submit(*requests)
+        here.store.release()
         assert [each.result(20) for each in futures] == [answer_to(each) for each in requests]
         assert here.store.groups[1:] == [requests]
         assert here.group_commit.in_line == 0
@@ -144,8 +144,8 @@ def test_group_contains_one_tenant_distinct_calls_and_limited_events(
     requests: list[IntakeRequest], sizes: list[int]
 ) -> None:
     with together() as here:
-        futures = here.waits(*requests)
-        here.store.let_go()
+        futures = here.submit(*requests)
+        here.store.release()
         assert [each.result(20) for each in futures] == [answer_to(each) for each in requests]
         assert here.sizes() == [1, *sizes]
         assert all(
@@ -158,8 +158,8 @@ def test_each_request_gets_its_own_answer_or_rejection() -> None:
     reused = request(2)
     store = Store(lambda each: BatchIdReusedError() if each is reused else answer_to(each))
     with together(store) as here:
-        fine, refused = here.waits(request(1), reused)
-        store.let_go()
+        fine, refused = here.submit(request(1), reused)
+        store.release()
         assert fine.result(20)
         with pytest.raises(BatchIdReusedError):
             refused.result(20)
@@ -175,8 +175,8 @@ def test_failing_request_does_not_affect_the_others() -> None:
         return answer_to(each)
 
     with together(Store(answer)) as here:
-        before, broken, after = here.waits(request(1), bad, request(3))
-        here.store.let_go()
+        before, broken, after = here.submit(request(1), bad, request(3))
+        here.store.release()
         assert before.result(20)
         assert after.result(20)
         with pytest.raises(KeyError):
@@ -189,8 +189,8 @@ def test_database_failure_is_reported_to_all_waiting_requests() -> None:
         raise OperationalError("away")
 
     with together(Store(away)) as here:
-        futures = [here.first, *here.waits(request(1), request(2))]
-        here.store.let_go()
+        futures = [here.first, *here.submit(request(1), request(2))]
+        here.store.release()
         for each in futures:
             with pytest.raises(OperationalError):
                 each.result(20)
@@ -205,20 +205,20 @@ def test_waiting_request_is_rejected_after_the_timeout() -> None:
         assert here.group_commit.in_line == 0
         with pytest.raises(OverloadedError):  # now at once
             here.group_commit.store(request(2))
-        here.store.let_go()
+        here.store.release()
         assert here.first.result(20)
         assert here.group_commit.store(request(3))
 
 
 @pytest.mark.slow
 def test_request_being_stored_waits_until_the_end() -> None:
-    """However long it takes: it may be committed, and "come later" would be untrue."""
-    with together(wait_s=4) as here:  # enough for both to be in line before the first is let go
-        futures = here.waits(request(1), request(2))
-        here.store.goes.release()  # the first; these are being stored now
+    """However long it takes: it may be committed, so "retry later" could be wrong."""
+    with together(wait_s=4) as here:  # enough for both to be in line before the first is released
+        futures = here.submit(request(1), request(2))
+        here.store.goes.release()  # release the first; these are being stored now
         assert here.first.result(20)
         time.sleep(4.5)
-        here.store.let_go()
+        here.store.release()
         assert all(each.result(20) for each in futures)
         assert here.sizes() == [1, 2]
 
@@ -232,7 +232,7 @@ def test_small_requests_are_limited_by_events_and_bytes() -> None:
 def test_group_stores_the_same_as_separate_requests(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One transaction, a batch for each, in order; each answered as if it had come alone."""
+    """One transaction, a batch for each request, in order, and the same answers as alone."""
     key = make_ingest_key(acme.tenant)
     stored = make_call(trace_id="shared")
     known_id, known = new_batch_id(), lines(make_call(trace_id="shared"))
@@ -278,7 +278,7 @@ def test_group_stores_the_same_as_separate_requests(
             holding.set()
         answers = [each.result(60) for each in futures]
 
-    # The conflict's call is that of the duplicate, and a batch id came twice: those go later.
+    # The conflict is about the duplicate's call, and one batch id is repeated: those go later.
     assert groups == [1, 4, 2]
     plain, duplicate, again, reused, conflict, lost = (each.json() for each in answers)
     assert (plain["accepted"], plain["duplicates"], plain["rejected"]) == (2, 0, [])

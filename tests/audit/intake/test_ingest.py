@@ -44,7 +44,7 @@ def _call(acme: Cast) -> Invocation:
 
 
 def _index_of(call: Invocation) -> dict[str, Any]:
-    """A call's columns but for where its events lie and when this test ran."""
+    """A call's columns, without the positions of its events and the time of the test."""
     columns = {field.column: getattr(call, field.attname) for field in call._meta.concrete_fields}
     gone = ("tenant_id", "start_batch_id", "start_pos", "end_batch_id", "end_pos", None)
     return {name: value for name, value in columns.items() if name not in gone}
@@ -156,9 +156,9 @@ def test_failure_state_and_error_type_are_derived(
 
 @pytest.mark.slow
 def test_every_order_and_batching_produces_the_same_index(acme: Cast) -> None:
-    """All arrivals of start, end and one duplicate each, in one batch or several.
+    """Start, end and a duplicate of each, in every order, in one batch or several.
 
-    Duplicates are equal, so there are 6 orders, each cut in 8 ways.
+    Duplicates are equal, so there are 6 orders, each split in 8 ways.
     """
     started_at = datetime.now(UTC) - timedelta(minutes=5)
     start, end = make_call(started_at=started_at, guard=GUARD, tool_version="1", run_id="r")
@@ -210,7 +210,7 @@ def test_different_event_for_a_stored_start_or_end_is_a_conflict(acme: Cast) -> 
         (inbox,) = RejectedEvent.objects.for_tenant(acme.tenant.id)
         kept = read_events(acme.tenant.id, [(uuid.UUID(answer["batch_id"]), 1)])
     assert bytes(inbox.raw) == lines([other]).strip()
-    # The log keeps what was said, too: the ledger proves that somebody said both.
+    # The log keeps both events, so the ledger proves that both were sent.
     assert [each.raw for each in kept.values()] == [bytes(inbox.raw)]
     assert _index_of(_call(acme)) == _index_of(before)
     assert_consistent(acme.tenant)
@@ -311,7 +311,7 @@ def test_same_id_on_distant_days_is_two_calls(acme: Cast) -> None:
 def test_missing_partition_rejects_only_its_events(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process believes in a day whose partition was dropped."""
+    """The process has cached a day whose partition was dropped."""
     gone = datetime.now(UTC).date() - timedelta(days=100)
     INDEX_DAYS.refresh()
     day = gone.toordinal() - date(1970, 1, 1).toordinal()
@@ -393,7 +393,7 @@ def test_leaves_are_derived_from_the_stored_bytes(acme: Cast) -> None:
 
 
 def test_leaf_hash_matches_the_published_formula() -> None:
-    """Written out once more, without our module."""
+    """The formula is written out here, without the product's module."""
     salt, raw, event_id, call = b"s" * 32, b'{"a":1}', uuid.UUID(int=1), uuid.UUID(int=2)
     commit = hashlib.sha256(b"\x02" + salt + raw).digest()
     entry = b"\x01\x02" + event_id.bytes + call.bytes

@@ -1,7 +1,7 @@
 """Invalid lines at every position of a batch, over real HTTP.
 
-Each costs itself alone, or the request as a whole with a reason; its neighbours are stored
-or sent again; nothing is answered with a 500, and what was taken reads back byte by byte.
+Only the invalid line is rejected, or the whole request with a reason. Its neighbours are stored,
+or can be sent again. There is no 500, and accepted lines read back byte by byte.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ STORED = "stored"
 
 @dataclass(frozen=True)
 class Poison:
-    """A line, and what must become of it: stored, a code of the inbox, or one of a 413."""
+    """A line and its expected result: stored, a code in the inbox, or the code of a 413."""
 
     line: bytes
     fate: str
@@ -43,23 +43,25 @@ class Poison:
 
 
 def start_with(args: bytes) -> bytes:
-    """A start event with these very bytes as its arguments."""
+    """A start event with exactly these bytes as its arguments."""
     return lines(make_call(args="HERE", is_open=True)).strip().replace(b'"HERE"', args)
 
 
 def start_with_text(name: str, text: bytes) -> bytes:
-    """A start event with this text, escaped already, as a member that is indexed."""
+    """A start event with this text, already escaped, as an indexed member."""
     (event,) = make_call(is_open=True)
     return lines([event | {name: "HERE"}]).strip().replace(b"HERE", text)
 
 
 def doubled(name: str, value: bytes) -> bytes:
-    """A start event that says a member twice: JSON's readers differ about which counts."""
+    """A start event with a repeated member: JSON decoders differ in which one they use."""
     line = lines(make_call(is_open=True)).strip()
     return line[:-1] + b',"%b":%b}' % (name.encode(), value)
 
 
-LONG = b'"%b"' % os.urandom(MIB // 2).hex().encode()  # what compresses well is a bomb
+LONG = (
+    b'"%b"' % os.urandom(MIB // 2).hex().encode()
+)  # a text that compresses well would be rejected as a bomb
 WIDE = b"{%b}" % b",".join(b'"k%d":0' % number for number in range(90_000))
 MANY_KEYS = b"{%b}" % b",".join(b'"%x":0' % number for number in range(1_000_000))
 
@@ -114,7 +116,7 @@ def send(live_server: LiveServer, acme: Cast) -> Callable[[bytes], Answer]:
 
 @pytest.fixture
 def endless_numbers() -> Iterator[None]:
-    """Let `json` of this process read them, as the recount does."""
+    """Let this process's `json` decode long numbers, as the recount does."""
     most = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
     yield
@@ -129,7 +131,7 @@ def test_invalid_line_at_any_position_affects_no_other_line(
     accepted, raws, refused = 0, [], []
     for place in PLACES:
         before, after = make_call(), make_call()
-        poison = CORPUS[name]()  # a call of its own each time
+        poison = CORPUS[name]()  # another call each time
         good = [lines([event]).strip() for event in (*before, *after)]
         match place:
             case "first":
@@ -141,7 +143,7 @@ def test_invalid_line_at_any_position_affects_no_other_line(
             case "alone":
                 sent, good = [poison.line], []
             case _ if poison.status != 200:
-                continue  # one is enough to be refused for
+                continue  # one reason is enough
             case _:
                 sent = [poison.line, good[0], poison.line, *good[1:], poison.line]
         answer = send(b"\n".join(sent))
@@ -182,7 +184,7 @@ def logged(tenant: Tenant) -> list[bytes]:
 
 
 def inbox(tenant: Tenant) -> list[bytes]:
-    """What is kept of the refused lines, in order."""
+    """The rejected lines as stored, in order."""
     with tenant_scope(tenant.id):
         events = RejectedEvent.objects.for_tenant(tenant.id).order_by("id")
         return [bytes(event.raw) for event in events]

@@ -1,4 +1,4 @@
-"""`/metrics`: what is counted, summed over processes, and who may read it."""
+"""`/metrics`: the counters, their sums over processes, and who may read them."""
 
 import re
 import subprocess
@@ -90,7 +90,7 @@ def test_waiting_events_of_all_inboxes_are_counted(
 
 
 def test_output_is_valid_prometheus_format(acme: Cast) -> None:
-    """Each family is introduced once, counters end in _total, times are in seconds."""
+    """Each family is declared once, counters end in _total, times are in seconds."""
     post(make_ingest_key(acme.tenant), lines(make_call()))
     metrics = Client().get("/metrics").content.decode()
     assert metrics.endswith("\n")
@@ -135,7 +135,9 @@ import os; os.kill(os.getpid(), 9)
     subprocess.run([sys.executable, "-c", code], cwd=BASE_DIR, check=False)
     (tmp_path / "3").write_bytes(b"half")
     assert sum(totals(tmp_path)) == 5
-    Counters(tmp_path / "1").add({line: 1})  # an id that is used again goes on
+    Counters(tmp_path / "1").add(
+        {line: 1}
+    )  # a process id that is used again continues its counters
     assert totals(tmp_path)[0] == 6
 
 

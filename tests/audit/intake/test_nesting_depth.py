@@ -1,7 +1,7 @@
 """Deeply nested JSON is rejected before a decoder's recursion overflows a thread's stack.
 
-CPython counts recursion in C for a main thread's stack of 8 MiB. A web server's threads have
-2 MiB: there the process ends with a segmentation fault, and with it every request it serves.
+CPython limits recursion in C for a main thread's stack of 8 MiB. Threads of the web server have
+2 MiB: there the process ends with a segmentation fault, and all its requests fail.
 """
 
 import http.client
@@ -38,7 +38,7 @@ from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
 from tools_registry.versions import register_contracts
 
-STACK_BYTES = 2 * 1024 * 1024  # of a thread of the web server: what Rust gives it
+STACK_BYTES = 2 * 1024 * 1024  # of a thread of the web server: Rust's default
 
 IN_SMALL_THREADS = """
 import json, os, sys, threading
@@ -94,7 +94,7 @@ SHAPES = [("[", "]"), ('{"a":', "}"), ("[", "")]
 
 @pytest.mark.slow
 def test_decoders_do_not_overflow_the_stack_of_a_web_thread() -> None:
-    """One process for all bodies, a thread for each: the one it dies of is the first missing."""
+    """One process for all bodies, a thread for each. The first missing body crashed it."""
     cases = [
         ((decoder, around.decode(), opening, depth, closing), expected)
         for decoder, around, expected in DECODERS
@@ -119,12 +119,12 @@ def test_decoders_do_not_overflow_the_stack_of_a_web_thread() -> None:
 @pytest.mark.parametrize(
     ("text", "deep"),
     [
-        (b'{"a":"' + b"[" * 100, False),  # cut off within a text
+        (b'{"a":"' + b"[" * 100, False),  # ends inside a text
         (b'{"a":"' + b"[" * 100 + b"\\", False),
         (b"[" * 64, False),
-        (b"[" * 65, True),  # cut off, and already too deep
+        (b"[" * 65, True),  # incomplete, and already too deep
         (b"[]" * 100 + b"[" * 10, False),
-        (b"]" * 100 + b"[" * 64, False),  # no decoder gets beyond the first
+        (b"]" * 100 + b"[" * 64, False),  # decoders stop at the first bracket
     ],
 )
 def test_depth_of_invalid_json_is_measured_from_its_beginning(text: bytes, deep: bool) -> None:

@@ -79,7 +79,9 @@ def test_findings_equal_the_violations_of_the_guard(acme: Cast) -> None:
         states = Invocation.objects.for_tenant(acme.tenant.id).values_list(
             "state", "violation_count"
         )
-        assert sorted(states) == [("ok", 0), ("ok", len(expected))], "a call does not fail of it"
+        assert sorted(states) == [("ok", 0), ("ok", len(expected))], (
+            "a violation found on arrival does not fail the call"
+        )
     assert_consistent(acme.tenant)
 
 
@@ -109,7 +111,7 @@ def test_finding_is_a_log_event_after_the_sent_events(acme: Cast) -> None:
     held_by = {
         (each.invocation_id, each.candidate and each.candidate.day) for each in read_batch(stored)
     }
-    assert len(held_by) == 1, "what holds or erases a call's events does so to its finding"
+    assert len(held_by) == 1, "holds and erasures of a call cover its finding, too"
 
 
 @pytest.mark.parametrize(
@@ -238,7 +240,7 @@ def test_texts_postgresql_cannot_store_are_replaced(acme: Cast) -> None:
 def test_validation_of_a_small_event_is_bounded_in_time(
     acme: Cast, items: dict[str, Any], wrong: list[Any]
 ) -> None:
-    """3 KB cost 3.5 s of processor time, 12 KB 13.6 s, and all others waited for it."""
+    """3 KB used to cost 3.5 s of processor time, 12 KB 13.6 s, and all others waited."""
     schema = {"type": "object", "properties": {"data": {"type": "array", "items": items}}}
     register_checked_tool(acme.tenant, output_schema=schema)
     output = {"status": "ok", "data": wrong, "meta": {"took_ms": 1}}
@@ -247,7 +249,7 @@ def test_validation_of_a_small_event_is_bounded_in_time(
     record_request(acme.tenant, events)
     elapsed = time.thread_time() - began
     violations = violations_of(acme.tenant)
-    assert elapsed < 1.5  # 0.3 s, and storing
+    assert elapsed < 1.5  # 0.3 s, and the time to store it
     assert violations
 
 
@@ -271,7 +273,7 @@ def test_explanations_stop_at_the_work_limit(acme: Cast, monkeypatch: pytest.Mon
     record_request(
         acme.tenant, [event for _ in range(3) for event in make_call(output=VIOLATING_OUTPUT)]
     )
-    assert read.call_count == 1, "reading an output is work, too"
+    assert read.call_count == 1, "reading an output counts as work, too"
     counts = Counter((each.path, each.received) for each in violations_of(acme.tenant))
     monkeypatch.setattr(arrival, "EVENT_MAX_BYTES", 10)
     record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))

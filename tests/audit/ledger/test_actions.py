@@ -32,32 +32,32 @@ from tests.support.pages import signed_in
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What the worker of this test signed, and no other."""
+    """The signer's folder of this test's worker."""
     yield own_folder(tmp_path, monkeypatch)
 
 
-def act(cast: Cast, count: int = 1, **details: Any) -> None:
-    """The admin does something, so many times."""
+def record_actions(cast: Cast, count: int = 1, **details: Any) -> None:
+    """Record that many actions of the admin."""
     with tenant_scope(cast.tenant.id):
         for number in range(count):
             record_action(cast.tenant, cast.admin, "key.create", f"key {number}", **details)
 
 
-def enter(cast: Cast) -> None:
-    """What the worker does."""
+def enter_and_sign(cast: Cast) -> None:
+    """Enter all actions into the ledger and sign, as the worker does."""
     now = datetime.now(UTC)
     while enter_actions(cast.tenant.id, now):
         pass
     keep(cast.tenant, now)
 
 
-def on_record(cast: Cast) -> list[Action]:
+def recorded_actions(cast: Cast) -> list[Action]:
     with tenant_scope(cast.tenant.id):
         return list(Action.objects.filter(tenant=cast.tenant).order_by("at", "id"))
 
 
 def read(cast: Cast) -> LedgerCheck:
-    """The whole ledger, read again."""
+    """Check the whole ledger; return the completed check."""
     with tenant_scope(cast.tenant.id):
         check = checks.start_check("auditor", datetime.now(UTC))
     assert check is not None
@@ -68,9 +68,9 @@ def read(cast: Cast) -> LedgerCheck:
 
 
 def test_action_becomes_a_ledger_entry(acme: Cast) -> None:
-    act(acme, scopes=["read"], name="Zoë \u2028")
-    enter(acme)
-    (action,) = on_record(acme)
+    record_actions(acme, scopes=["read"], name="Zoë \u2028")
+    enter_and_sign(acme)
+    (action,) = recorded_actions(acme)
     with tenant_scope(acme.tenant.id):
         view = entry_at(0)
     assert action.ledger_index == 0
@@ -90,8 +90,8 @@ def test_action_becomes_a_ledger_entry(acme: Cast) -> None:
 
 
 def test_entry_shows_its_action_only_to_roles_that_may_see_actions(acme: Cast) -> None:
-    act(acme)
-    enter(acme)
+    record_actions(acme)
+    enter_and_sign(acme)
     page = signed_in(acme.auditor).get("/ledger/entries/0").content.decode()
     for expected in (acme.admin.username, "key.create", "key 0"):
         assert expected in page
@@ -101,25 +101,25 @@ def test_entry_shows_its_action_only_to_roles_that_may_see_actions(acme: Cast) -
 
 
 def test_actions_are_entered_once_in_order_among_events(acme: Cast) -> None:
-    act(acme, 3)
-    enter(acme)
+    record_actions(acme, 3)
+    enter_and_sign(acme)
     send_events(acme.tenant, make_call())
-    act(acme, 2)
+    record_actions(acme, 2)
     for _ in range(3):
-        enter(acme)
-    assert [one.ledger_index for one in on_record(acme)] == [0, 1, 2, 5, 6]
+        enter_and_sign(acme)
+    assert [one.ledger_index for one in recorded_actions(acme)] == [0, 1, 2, 5, 6]
     assert (status_of(acme.tenant).size, status_of(acme.tenant).signed_size) == (7, 3)
 
 
 def test_many_actions_are_entered_in_batches(acme: Cast) -> None:
-    act(acme, 5)
+    record_actions(acme, 5)
     now = datetime.now(UTC)
     assert [enter_actions(acme.tenant.id, now, batch=2) for _ in range(4)] == [2, 2, 1, 0]
-    assert [one.ledger_index for one in on_record(acme)] == [0, 1, 2, 3, 4]
+    assert [one.ledger_index for one in recorded_actions(acme)] == [0, 1, 2, 3, 4]
 
 
 def test_concurrent_workers_enter_each_action_once(acme: Cast) -> None:
-    act(acme, 40)
+    record_actions(acme, 40)
 
     def worker(_: int) -> int:
         entered = 0
@@ -132,9 +132,9 @@ def test_concurrent_workers_enter_each_action_once(acme: Cast) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(worker, range(4))) == 40
-    indexes = [one.ledger_index for one in on_record(acme)]
+    indexes = [one.ledger_index for one in recorded_actions(acme)]
     assert sorted(index for index in indexes if index is not None) == list(range(40))
-    enter(acme)
+    enter_and_sign(acme)
     assert read(acme).findings == []
 
 
@@ -146,7 +146,7 @@ def test_worker_killed_at_any_step_enters_nothing_partially(
     class Killed(BaseException):
         pass
 
-    act(acme, 3)
+    record_actions(acme, 3)
     does = getattr(actions, step)
 
     def killed(*arguments: Any, **named: Any) -> None:
@@ -158,28 +158,30 @@ def test_worker_killed_at_any_step_enters_nothing_partially(
         patched.setattr(actions, step, killed)
         with pytest.raises(Killed):
             enter_actions(acme.tenant.id, datetime.now(UTC))
-    assert [one.ledger_index for one in on_record(acme)] == [None, None, None]
+    assert [one.ledger_index for one in recorded_actions(acme)] == [None, None, None]
     assert status_of(acme.tenant).size == 0
-    enter(acme)
-    assert [one.ledger_index for one in on_record(acme)] == [0, 1, 2]
+    enter_and_sign(acme)
+    assert [one.ledger_index for one in recorded_actions(acme)] == [0, 1, 2]
     with tenant_scope(acme.tenant.id):
         assert Batch.objects.for_tenant(acme.tenant.id).count() == 1
 
 
 def test_actions_of_another_tenant_are_not_entered(acme: Cast, globex: Cast) -> None:
-    act(acme)
-    enter(globex)
-    assert [one.ledger_index for one in on_record(acme)] == [None]
+    record_actions(acme)
+    enter_and_sign(globex)
+    assert [one.ledger_index for one in recorded_actions(acme)] == [None]
 
 
 def test_check_passes_for_unaltered_actions(acme: Cast) -> None:
-    act(acme, 3, tries=2, share=0.1, none=None)
-    enter(acme)
+    record_actions(acme, 3, tries=2, share=0.1, none=None)
+    enter_and_sign(acme)
     send_events(acme.tenant, make_call())
-    enter(acme)
-    act(acme, 2)
+    enter_and_sign(acme)
+    record_actions(acme, 2)
     check = read(acme)
-    assert (check.state, check.findings) == (JobState.PASSED, []), "two wait to be entered"
+    assert (check.state, check.findings) == (JobState.PASSED, []), (
+        "actions not entered yet are no finding"
+    )
 
 
 CHANGED = "entry 1: its action was changed in the audit log"
@@ -211,10 +213,10 @@ CHANGED = "entry 1: its action was changed in the audit log"
     ],
 )
 def test_altered_action_is_detected(acme: Cast, tampering: str, finding: str) -> None:
-    act(acme, 3, scopes=["read"])
-    enter(acme)
+    record_actions(acme, 3, scopes=["read"])
+    enter_and_sign(acme)
     send_events(acme.tenant, make_call())
-    enter(acme)
+    enter_and_sign(acme)
     statement = f"{tampering} WHERE tenant_id = %s AND ledger_index = 1"
     assert as_owner(statement, [acme.tenant.id]) == 1
     check = read(acme)
@@ -224,11 +226,11 @@ def test_altered_action_is_detected(acme: Cast, tampering: str, finding: str) ->
 
 @pytest.mark.parametrize("ledger_index", [None, 0, 2, 9])
 def test_inserted_action_is_detected(acme: Cast, ledger_index: int | None) -> None:
-    """Also one that leaves it to the worker to enter it: it comes too late for its time."""
-    act(acme, 1)
-    enter(acme)
+    """Also if the worker enters it (index None): it is entered too late for its time."""
+    record_actions(acme, 1)
+    enter_and_sign(acme)
     send_events(acme.tenant, make_call())
-    enter(acme)
+    enter_and_sign(acme)
     if ledger_index == 0:
         as_owner("DELETE FROM action WHERE tenant_id = %s", [acme.tenant.id])
     as_owner(
@@ -241,6 +243,6 @@ def test_inserted_action_is_detected(acme: Cast, ledger_index: int | None) -> No
             ledger_index,
         ],
     )
-    enter(acme)
+    enter_and_sign(acme)
     check = read(acme)
-    assert check.state == JobState.FAILED, "nobody saw it"
+    assert check.state == JobState.FAILED, "the inserted action was not detected"

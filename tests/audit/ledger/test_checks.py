@@ -1,4 +1,4 @@
-"""A check of a whole ledger: what passes, what is reported, being stopped or killed."""
+"""Checks of a whole ledger: what passes, what is reported; cancelled and killed checks."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ LATER = timedelta(minutes=1)
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What the worker of this test signed, and no other."""
+    """The signer's folder of this test's worker."""
     yield own_folder(tmp_path, monkeypatch)
 
 
@@ -42,20 +42,20 @@ def start(cast: Cast) -> LedgerCheck:
 
 
 def run(cast: Cast) -> LedgerCheck:
-    """A check, read to its end."""
+    """Run a check to its end."""
     pk = start(cast).id
     while checks.run_slice(cast.tenant.id, pk):
         pass
-    return again(cast, pk)
+    return reload(cast, pk)
 
 
-def again(cast: Cast, pk: UUID) -> LedgerCheck:
+def reload(cast: Cast, pk: UUID) -> LedgerCheck:
     with tenant_scope(cast.tenant.id):
         return LedgerCheck.objects.for_tenant(cast.tenant.id).get(id=pk)
 
 
 def fill(cast: Cast, *, batches: int = 6, calls: int = 3) -> None:
-    """Events that were really sent, signed after each batch."""
+    """Send batches of events; sign after each batch."""
     for minute in range(batches):
         send_events(cast.tenant, [event for _ in range(calls) for event in make_call()])
         keep(cast.tenant, NOW + minute * LATER)
@@ -132,7 +132,7 @@ def test_alteration_is_detected(acme: Cast, tampering: str, where: str, finding:
 
 
 def test_leaf_rewritten_with_its_tile_is_detected_at_the_signed_root(acme: Cast) -> None:
-    """Who changes bytes, leaf and tile alike is left with the roots that were signed."""
+    """An attacker can change bytes, leaf and tile, but not the signed roots."""
     append(acme.tenant, leaves(40))
     keep(acme.tenant, NOW)
     for table, column in (("batch", "leaves"), ("ledger_tile", "hashes")):
@@ -147,7 +147,7 @@ def test_leaf_rewritten_with_its_tile_is_detected_at_the_signed_root(acme: Cast)
 
 
 def declare_erased(cast: Cast, kind: Kind, ranges: list[list[int]]) -> None:
-    """The entry that says that payloads are gone."""
+    """Append the entry that declares erased payloads."""
     with tenant_scope(cast.tenant.id):
         append_entry(cast.tenant.id, kind, {"ranges": ranges, "reason": "r", "actor": "a"}, NOW)
 
@@ -164,7 +164,7 @@ def test_declared_erasure_passes(acme: Cast, kind: Kind) -> None:
 
 
 def test_erasure_during_a_check_passes(acme: Cast) -> None:
-    """The entry came behind the last one the check reads."""
+    """The entry is behind the last one that the check reads."""
     fill(acme)
     pk = start(acme).id
     scope = [acme.tenant.id]
@@ -172,7 +172,7 @@ def test_erasure_during_a_check_passes(acme: Cast) -> None:
     declare_erased(acme, Kind.ERASURE, [[12, 18]])
     while checks.run_slice(acme.tenant.id, pk):
         pass
-    assert again(acme, pk).state == JobState.PASSED
+    assert reload(acme, pk).state == JobState.PASSED
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_undeclared_erasure_fails(
     scope = [acme.tenant.id]
     as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index < 12", scope)
     declare_erased(acme, kind, ranges)
-    with tenant_scope(acme.tenant.id):  # tables say what they like
+    with tenant_scope(acme.tenant.id):  # tables are no proof; the declaration in the ledger counts
         TenantSetting.objects.create(tenant=acme.tenant, erased_to=12)
     keep(acme.tenant, NOW + timedelta(hours=1))
     check = run(acme)
@@ -259,7 +259,7 @@ def test_only_one_check_runs_at_a_time_and_can_be_cancelled(acme: Cast) -> None:
         assert checks.cancel_check(check.id, NOW)
         assert not checks.cancel_check(check.id, NOW)
     assert not checks.run_slice(acme.tenant.id, check.id)
-    assert again(acme, check.id).state == JobState.CANCELLED
+    assert reload(acme, check.id).state == JobState.CANCELLED
     assert start(acme).next_index == 0
 
 
@@ -268,7 +268,7 @@ def test_check_resumes_after_a_killed_worker(acme: Cast, monkeypatch: pytest.Mon
     fill(acme, batches=45)
     pk = start(acme).id
     assert checks.run_slice(acme.tenant.id, pk, seconds=0.0)
-    read = again(acme, pk).next_index
+    read = reload(acme, pk).next_index
     assert 0 < read < 270
 
     class Killed(BaseException):
@@ -281,9 +281,9 @@ def test_check_resumes_after_a_killed_worker(acme: Cast, monkeypatch: pytest.Mon
         patched.setattr(checks._Reading, "_compare_roots", killed)
         with pytest.raises(Killed):
             checks.run_slice(acme.tenant.id, pk)
-    assert again(acme, pk).next_index == read
+    assert reload(acme, pk).next_index == read
     assert not checks.run_slice(acme.tenant.id, pk, seconds=60.0)
-    check = again(acme, pk)
+    check = reload(acme, pk)
     assert (check.state, check.checkpoint_count) == (JobState.PASSED, 45)
 
 
@@ -294,4 +294,4 @@ def test_empty_ledger_passes(acme: Cast) -> None:
 def test_check_of_another_tenant_is_not_run(acme: Cast, globex: Cast) -> None:
     pk = start(acme).id
     assert not checks.run_slice(globex.tenant.id, pk)
-    assert again(acme, pk).state == JobState.WAITING
+    assert reload(acme, pk).state == JobState.WAITING

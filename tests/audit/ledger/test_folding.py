@@ -36,7 +36,7 @@ def subtrees(hashes: list[bytes]) -> Callable[[int, int], bytes]:
 
 
 def test_proofs_from_the_tables_are_correct_for_every_size_up_to_300(acme: Cast) -> None:
-    """One entry more each time: the root, an inclusion and a consistency as RFC 6962 makes them."""
+    """After each entry: root, inclusion and consistency proof equal those of RFC 6962."""
     hashes = leaves(300)
     chosen = random.Random(11)
     for size in range(1, 301):
@@ -57,7 +57,7 @@ def test_proofs_from_the_tables_are_correct_for_every_size_up_to_300(acme: Cast)
 
 
 def test_larger_log_still_proves_its_earlier_sizes(acme: Cast) -> None:
-    """From tiles that have grown since, any older tree: 300 sizes of a log of 70,000."""
+    """Older trees are proved from tiles that have grown since: 300 sizes of a log of 70,000."""
     hashes = leaves(70_000)
     for at in range(0, 70_000, 1_000):
         append(acme.tenant, hashes[at : at + 1_000])
@@ -72,7 +72,7 @@ def test_larger_log_still_proves_its_earlier_sizes(acme: Cast) -> None:
 
 
 def test_tiles_match_the_specification() -> None:
-    """In whatever portions leaves come, there are the tiles `tiles_between` names."""
+    """For any portions of leaves, exactly the tiles that `tiles_between` names are stored."""
     hashes = leaves(66_000)
     chosen = random.Random(5)
     tiles: dict[tuple[int, int], bytes] = {}
@@ -100,7 +100,7 @@ def test_stored_events_are_folded(acme: Cast) -> None:
 
 
 def test_two_concurrent_workers_fold_the_same_tree(acme: Cast) -> None:
-    """Each folds all it finds while entries come; the tiles are those of one."""
+    """Both fold while entries arrive; the tiles equal those of one worker."""
     hashes = leaves(20_000)
     done = threading.Event()
     failures: list[Exception] = []
@@ -130,7 +130,7 @@ def test_two_concurrent_workers_fold_the_same_tree(acme: Cast) -> None:
 
 
 class Killed(BaseException):
-    """Nothing of ours catches it: the process is gone at that point."""
+    """Not caught by the product: as if the process was killed at that point."""
 
 
 @pytest.mark.parametrize("name", ["lock_tiles", "ledger_status", "leaves_from", "grow_tiles"])

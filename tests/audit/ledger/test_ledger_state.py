@@ -27,7 +27,7 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What the worker of this test signed, and no other."""
+    """The signer's folder of this test's worker."""
     yield own_folder(tmp_path, monkeypatch)
 
 

@@ -56,17 +56,17 @@ LATER = timedelta(minutes=1)
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What the worker of this test signed, and no other."""
+    """The signer's folder of this test's worker."""
     yield own_folder(tmp_path, monkeypatch)
 
 
-def program(cast: Cast, *scopes: Scope) -> Client:
-    """Who asks with a key of the tenant's."""
+def api_client(cast: Cast, *scopes: Scope) -> Client:
+    """A client with an API key of the tenant."""
     key = create_key(cast.tenant, "auditor", [Scope.READ, *scopes])[1]
     return Client(headers={"Authorization": f"Bearer {key}"})
 
 
-def ask(client: Client, address: str, status: int = 200) -> dict[str, Any]:
+def read(client: Client, address: str, status: int = 200) -> dict[str, Any]:
     answer = client.get(f"/api/v1/ledger{address}")
     assert answer.status_code == status, answer.content
     document: dict[str, Any] = answer.json()
@@ -78,8 +78,8 @@ def hashes(texts: list[str]) -> list[bytes]:
 
 
 def checked(client: Client, document: dict[str, Any]) -> bytes:
-    """The root of a checkpoint, whose signature is checked with the keys the API gives."""
-    keys = [VerifierKey.parse(key["vkey"]) for key in ask(client, "/keys")["keys"]]
+    """The root of a checkpoint after checking its signature with the API's keys."""
+    keys = [VerifierKey.parse(key["vkey"]) for key in read(client, "/keys")["keys"]]
     checkpoint = open_checkpoint(document["note"].encode(), document["origin"], keys)
     assert checkpoint.size == document["size"]
     assert checkpoint.root == base64.b64decode(document["root"])
@@ -91,11 +91,11 @@ def test_event_of_a_call_is_proved_down_to_its_bytes(acme: Cast) -> None:
     for call in calls:
         send_events(acme.tenant, call)
     keep(acme.tenant, NOW)
-    client = program(acme, Scope.PAYLOADS)
+    client = api_client(acme, Scope.PAYLOADS)
     for call in calls:
         for kind, sent in zip(("start", "end"), call, strict=True):
             path = f"/inclusion?invocation_id={sent['invocation_id']}&kind={kind}"
-            proof = ask(client, path)
+            proof = read(client, path)
             root = checked(client, proof["checkpoint"])
             raw, salt = base64.b64decode(proof["raw"]), base64.b64decode(proof["salt"])
             entry = base64.b64decode(proof["entry"])
@@ -113,11 +113,11 @@ def test_event_of_a_call_is_proved_down_to_its_bytes(acme: Cast) -> None:
 def test_proof_file_verifies_without_the_server(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     keep(acme.tenant, NOW)
-    client = program(acme)
+    client = api_client(acme)
     answer = client.get("/api/v1/ledger/entries/1.tlog-proof")
     assert answer.headers["Content-Disposition"] == 'attachment; filename="entry-1.tlog-proof"'
     file = ProofFile.parse(answer.content)
-    keys = [VerifierKey.parse(key["vkey"]) for key in ask(client, "/keys")["keys"]]
+    keys = [VerifierKey.parse(key["vkey"]) for key in read(client, "/keys")["keys"]]
     assert file.extra is not None
     checkpoint = file.verify(leaf_of(file.extra), f"localhost/log/{acme.tenant.id}", keys)
     assert (file.index, checkpoint.size) == (1, 2)
@@ -126,14 +126,14 @@ def test_proof_file_verifies_without_the_server(acme: Cast) -> None:
 def test_key_without_payloads_scope_gets_neither_bytes_nor_salt(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     keep(acme.tenant, NOW)
-    proof = ask(program(acme), "/inclusion?index=0")
+    proof = read(api_client(acme), "/inclusion?index=0")
     assert (proof["raw"], proof["salt"]) == (None, None)
     assert proof["entry"] is not None
 
 
 @pytest.mark.parametrize("row", ROWS[:40:3], ids=lambda row: str(row.get("name", ""))[:30])
 def test_entries_of_events_without_ids_are_recomputed(acme: Cast, row: dict[str, Any]) -> None:
-    """ADK events, some of them twice in a request, between lines that were refused."""
+    """ADK events, some of them twice in a request, between rejected lines."""
     lines = emitted(row, datetime.now(UTC)) if row["events"] else []
     body = [b'{"type": "neither"}', *lines, b"no json", *lines, *lines]
     post(make_ingest_key(acme.tenant), b"\n".join(body))
@@ -147,7 +147,7 @@ def test_entries_of_events_without_ids_are_recomputed(acme: Cast, row: dict[str,
 
 
 def adk_end(call: str, started_at: datetime, days: int = 0, **more: str) -> bytes:
-    """An end as the ADK sends it, so many days after its start, which are equal all the same."""
+    """An end as the ADK sends it, that many days after its start; all are equal otherwise."""
     event = {
         "type": "toolExecutionEnd",
         "turnId": "turn",
@@ -162,7 +162,7 @@ def adk_end(call: str, started_at: datetime, days: int = 0, **more: str) -> byte
 
 
 def test_entries_are_recomputed_among_many_rejected_lines(acme: Cast) -> None:
-    """Behind many lines that are equal and refused, or empty: nothing was altered."""
+    """Many equal rejected lines, or empty ones, before the entry are no alteration."""
     now = datetime.now(UTC)
     body = [
         *(adk_end("same", now, -5) for _ in range(40)),
@@ -182,7 +182,7 @@ def test_entries_are_recomputed_among_many_rejected_lines(acme: Cast) -> None:
 
 
 def test_recomputation_searches_from_the_last_match(acme: Cast) -> None:
-    """Half a request refused: its events are not each looked for from the beginning."""
+    """Half of the request is rejected: the search for an event continues after the last match."""
     now = datetime.now(UTC)
     body = [b"no json"] * 500 + [adk_end(f"call-{n}", now) for n in range(500)]
     post(make_ingest_key(acme.tenant), b"\n".join(body))
@@ -212,18 +212,18 @@ def test_consistency_is_proved_between_any_two_checkpoints(acme: Cast) -> None:
         append(acme.tenant, new)
         known += new
         keep(acme.tenant, NOW + part * LATER)
-    client = program(acme)
-    page = ask(client, "/checkpoints?limit=5")
+    client = api_client(acme)
+    page = read(client, "/checkpoints?limit=5")
     sizes = [one["size"] for one in page["checkpoints"]]
     while page["next"]:
-        page = ask(client, f"/checkpoints?limit=5&cursor={page['next']}")
+        page = read(client, f"/checkpoints?limit=5&cursor={page['next']}")
         sizes += [one["size"] for one in page["checkpoints"]]
     assert len(sizes) == 12
     assert sizes[0] == len(known)
     assert sizes == sorted(sizes, reverse=True)
     for old in sizes:
         for new_size in (size for size in sizes if size >= old):
-            proof = ask(client, f"/consistency?old={old}&new={new_size}")
+            proof = read(client, f"/consistency?old={old}&new={new_size}")
             verify_consistency(
                 old,
                 checked(client, proof["old"]),
@@ -232,19 +232,19 @@ def test_consistency_is_proved_between_any_two_checkpoints(acme: Cast) -> None:
                 hashes(proof["hashes"]),
             )
             assert base64.b64decode(proof["new"]["root"]) == root_of(known[:new_size])
-    newest = ask(client, f"/consistency?old={sizes[-1]}")
+    newest = read(client, f"/consistency?old={sizes[-1]}")
     assert newest["new"]["size"] == sizes[0]
-    assert ask(client, f"/consistency?old={sizes[0]}&new={sizes[1]}", 409)["code"] == "unsigned"
-    assert ask(client, "/consistency?old=5", 409)["code"] == "unsigned"
+    assert read(client, f"/consistency?old={sizes[0]}&new={sizes[1]}", 409)["code"] == "unsigned"
+    assert read(client, "/consistency?old=5", 409)["code"] == "unsigned"
 
 
 def test_tile_client_reads_the_whole_tree(acme: Cast) -> None:
     known = leaves(1_000)
     append(acme.tenant, known)
     keep(acme.tenant, NOW)
-    client = program(acme)
+    client = api_client(acme)
     note = client.get("/api/v1/ledger/checkpoint").content
-    keys = [VerifierKey.parse(key["vkey"]) for key in ask(client, "/keys")["keys"]]
+    keys = [VerifierKey.parse(key["vkey"]) for key in read(client, "/keys")["keys"]]
     checkpoint = open_checkpoint(note, f"localhost/log/{acme.tenant.id}", keys)
     read = []
     for tile in tiles_between(0, checkpoint.size):
@@ -259,18 +259,18 @@ def test_tile_client_reads_the_whole_tree(acme: Cast) -> None:
 
 
 def test_unsigned_entries_are_not_proved(acme: Cast) -> None:
-    client = program(acme)
-    assert ask(client, "/inclusion?index=0", 409)["code"] == "unsigned"
+    client = api_client(acme)
+    assert read(client, "/inclusion?index=0", 409)["code"] == "unsigned"
     assert client.get("/api/v1/ledger/checkpoint").status_code == 409
-    assert ask(client, "")["signed"] == 0
-    assert ask(client, "/checkpoints")["checkpoints"] == []
+    assert read(client, "")["signed"] == 0
+    assert read(client, "/checkpoints")["checkpoints"] == []
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
-    assert ask(client, "/inclusion?index=3", 409)["code"] == "unsigned"
-    assert ask(client, "/inclusion?index=0&size=2", 409)["code"] == "unsigned"
-    assert ask(client, f"/inclusion?invocation_id={uuid4()}", 404)["code"] == "not_found"
-    assert ask(client, "/inclusion", 422)["code"] == "parameter"
-    assert ask(client, "/inclusion?index=-1", 422)["code"] == "parameter"
+    assert read(client, "/inclusion?index=3", 409)["code"] == "unsigned"
+    assert read(client, "/inclusion?index=0&size=2", 409)["code"] == "unsigned"
+    assert read(client, f"/inclusion?invocation_id={uuid4()}", 404)["code"] == "not_found"
+    assert read(client, "/inclusion", 422)["code"] == "parameter"
+    assert read(client, "/inclusion?index=-1", 422)["code"] == "parameter"
 
 
 @pytest.mark.parametrize(
@@ -285,10 +285,10 @@ def test_unsigned_entries_are_not_proved(acme: Cast) -> None:
 def test_altered_entries_are_not_proved(acme: Cast, tampering: str) -> None:
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
-    client = program(acme)
-    ask(client, "/inclusion?index=7")
+    client = api_client(acme)
+    read(client, "/inclusion?index=7")
     assert as_owner(tampering, [acme.tenant.id]) == 1
-    assert ask(client, "/inclusion?index=7", 409)["code"] == "altered"
+    assert read(client, "/inclusion?index=7", 409)["code"] == "altered"
 
 
 def test_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
@@ -300,7 +300,7 @@ def test_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
         " WHERE tenant_id = %s",
         [globex.tenant.id, acme.tenant.id],
     )
-    assert ask(program(acme, Scope.PAYLOADS), "/inclusion?index=0")["entry"] is None
+    assert read(api_client(acme, Scope.PAYLOADS), "/inclusion?index=0")["entry"] is None
     with tenant_scope(acme.tenant.id):
         proved = entry_at(0)
     assert proved is not None
@@ -314,14 +314,14 @@ def test_new_epoch_has_its_own_key_and_checkpoints(acme: Cast) -> None:
     keep(acme.tenant, NOW + LATER)
     restore_backup(acme.tenant, 300)
     call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "restored")
-    client = program(acme)
-    origins = {VerifierKey.parse(key["vkey"]).name for key in ask(client, "/keys")["keys"]}
+    client = api_client(acme)
+    origins = {VerifierKey.parse(key["vkey"]).name for key in read(client, "/keys")["keys"]}
     first = f"{settings.LEDGER_HOST}/log/{acme.tenant.id}"
     assert origins == {first, f"{first}/1"}
-    sizes = [(one["epoch"], one["size"]) for one in ask(client, "/checkpoints")["checkpoints"]]
+    sizes = [(one["epoch"], one["size"]) for one in read(client, "/checkpoints")["checkpoints"]]
     assert sizes == [(1, 301), (0, 300)]
-    # What was signed of what is still there is proved across the two.
-    proof = ask(client, "/consistency?old=300&new=301")
+    # The proof connects the signed part that still exists with the new epoch.
+    proof = read(client, "/consistency?old=300&new=301")
     verify_consistency(
         300,
         checked(client, proof["old"]),
@@ -329,7 +329,7 @@ def test_new_epoch_has_its_own_key_and_checkpoints(acme: Cast) -> None:
         checked(client, proof["new"]),
         hashes(proof["hashes"]),
     )
-    entry = ask(client, "/inclusion?index=300")
+    entry = read(client, "/inclusion?index=300")
     assert base64.b64decode(entry["entry"])[1] == 9
 
 
@@ -337,10 +337,10 @@ def test_ledger_of_another_tenant_is_not_accessible(acme: Cast, globex: Cast) ->
     call = make_call()
     send_events(acme.tenant, call)
     keep(acme.tenant, NOW)
-    stranger = program(globex, Scope.PAYLOADS)
+    other = api_client(globex, Scope.PAYLOADS)
     path = f"/inclusion?invocation_id={call[0]['invocation_id']}"
-    assert ask(stranger, path, 404)["code"] == "not_found"
-    assert ask(stranger, "/inclusion?index=0", 409)["code"] == "unsigned"
-    assert stranger.get("/api/v1/ledger/tile/0/000.p/2").status_code == 404
-    assert ask(stranger, "/checkpoints")["checkpoints"] == []
-    assert str(acme.tenant.id) not in json.dumps(ask(stranger, "/keys"))
+    assert read(other, path, 404)["code"] == "not_found"
+    assert read(other, "/inclusion?index=0", 409)["code"] == "unsigned"
+    assert other.get("/api/v1/ledger/tile/0/000.p/2").status_code == 404
+    assert read(other, "/checkpoints")["checkpoints"] == []
+    assert str(acme.tenant.id) not in json.dumps(read(other, "/keys"))

@@ -47,26 +47,26 @@ LATER = timedelta(minutes=1)
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A worker of this test's own, with its own key; the others' public keys stay."""
+    """A folder with a new key for this test's worker. Public keys of other tests remain."""
     yield own_folder(tmp_path, monkeypatch)
 
 
 def notes(tenant: Tenant) -> list[str]:
-    """All that is published of a tenant's log, in order."""
+    """The published checkpoints of a tenant's log, in order."""
     with tenant_scope(tenant.id):
         checkpoints = LedgerCheckpoint.objects.for_tenant(tenant.id).order_by("epoch", "size")
         return list(checkpoints.values_list("note", flat=True))
 
 
 def opened(tenant: Tenant, note: str, epoch: int = 0) -> Checkpoint:
-    """A note, checked with the public keys that anyone can fetch."""
+    """The checkpoint in a note, after checking its signature with the public keys."""
     origin = origin_of(tenant.id, epoch)
     vkeys = [VerifierKey(origin, bytes(each.public_key)) for each in LedgerKey.objects.all()]
     return open_checkpoint(note.encode(), origin, vkeys)
 
 
 def own_entries(tenant: Tenant) -> list[dict[str, Any]]:
-    """What the server itself put into the log."""
+    """The entries that the server itself added to the log."""
     with tenant_scope(tenant.id):
         batches = Batch.objects.for_tenant(tenant.id).order_by("first_index")
         payloads = [bytes(each.payload) for each in batches if each.payload and each.is_own]
@@ -84,7 +84,7 @@ def test_received_events_are_signed(acme: Cast) -> None:
 
 
 def test_continuously_growing_log_is_signed_every_20_seconds(acme: Cast) -> None:
-    """Never later than 20 s, and a look of the worker, after an entry came."""
+    """At most 20 s and one interval of the worker pass from an entry to its checkpoint."""
     for second in range(60):
         append(acme.tenant, leaves(3, bytes([second])))
         keep(acme.tenant, NOW + timedelta(seconds=second))
@@ -130,7 +130,7 @@ def test_machine_without_the_key_only_folds(acme: Cast, folder: Path) -> None:
 
 
 class Killed(BaseException):
-    """Nothing of ours catches it: the process is gone at that point."""
+    """Not caught by the product: as if the process was killed at that point."""
 
 
 STEPS = [
@@ -150,7 +150,7 @@ STEPS = [
 def test_signing_resumes_after_a_worker_is_killed_at_any_step(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, where: Any, name: str, is_after: bool
 ) -> None:
-    """Whatever was signed is what is published, and there is one checkpoint of each size."""
+    """Every signed checkpoint is published, and there is one of each size."""
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
     signer._note(acme.tenant.id, "a refusal that has no reason any more", NOW)
@@ -224,7 +224,7 @@ def test_restored_older_database_is_refused(acme: Cast, caplog: pytest.LogCaptur
     assert status.refusal == "the log has 300 entries, but 500 were signed"
     messages = [record.getMessage() for record in caplog.records]
     assert messages == [f"ledger of tenant {acme.tenant.id}: signing refused: {status.refusal}"]
-    # New entries in the place of those that were lost make it no better.
+    # New entries in place of the lost ones do not change the refusal.
     append(acme.tenant, leaves(200, b"others"))
     append(acme.tenant, leaves(1, b"one more"))
     status = keep(acme.tenant, NOW + 9 * LATER)
@@ -320,7 +320,7 @@ def test_changed_host_name_is_refused(acme: Cast, monkeypatch: pytest.MonkeyPatc
 
 
 def test_new_epoch_after_a_restore_names_the_last_checkpoint(acme: Cast) -> None:
-    """Another log by name; its entry says what of the old one was signed last."""
+    """The new epoch is a log of another name; its entry names the last signed checkpoint."""
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
     append(acme.tenant, leaves(200, b"lost"))
@@ -343,7 +343,7 @@ def test_new_epoch_after_a_restore_names_the_last_checkpoint(acme: Cast) -> None
     with tenant_scope(acme.tenant.id):
         verbs = Action.objects.filter(tenant_id=acme.tenant.id).values_list("verb", flat=True)
         assert list(verbs) == ["ledger.epoch"]
-    # It goes on from there, and a second restore begins a second one.
+    # The epoch continues, and a second restore starts a second one.
     append(acme.tenant, leaves(3, b"again"))
     later = NOW + timedelta(days=4_000)
     assert keep(acme.tenant, later).signed_size == 704
@@ -361,7 +361,7 @@ def test_new_epoch_without_a_signed_checkpoint_is_rejected(acme: Cast) -> None:
 def test_new_epoch_follows_the_checkpoint_an_auditor_has(
     acme: Cast, folder: Path, tmp_path: Path
 ) -> None:
-    """Where database and folder forgot that anything was signed: of each epoch before, too."""
+    """If database and folder have lost all checkpoints: those of each earlier epoch, too."""
     arguments = ["ledger", "new-epoch", acme.tenant.slug, "--reason", "x"]
     kept = tmp_path / "checkpoint"
     append(acme.tenant, leaves(300))
@@ -419,7 +419,7 @@ def test_both_keys_sign_until_the_overlap_ends(acme: Cast, folder: Path) -> None
     assert open_note(after, [new_key]).signers == (new_key,)
     with pytest.raises(SignatureError, match="no known key signed"):
         open_note(after, [old_key])
-    # The next rotation deletes what signs no more.
+    # The next rotation deletes keys that no longer sign.
     keys.rotate(real_now + timedelta(days=60), timedelta(days=1))
     assert [key.public() for key in keys.load()[:-1]] == [new.public()]
     published = LedgerKey.objects.get(public_key=old.public())

@@ -1,9 +1,9 @@
 """1,000 random alterations by a superuser, each with its expected verdict.
 
-One small log is made and signed by the worker. Then, over and over: somebody with the whole
-database in hand alters it and covers it up as well as they can without the private key, an
-evidence bundle is made by the server as it stands, and `verify` judges. Which calls are altered,
-and how, is random, and the same each time.
+The worker creates and signs one small log. Then, for each alteration: an attacker with full access
+to the database changes it and hides the change as well as possible without the private key, the
+server creates an evidence bundle from the altered database, and `verify` judges the bundle. Which
+calls are altered, and how, is random with a fixed seed.
 """
 
 import random
@@ -28,7 +28,7 @@ TIMES = 1_000
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
-    """An hour a request; the first payloads are over and gone, and an entry says so."""
+    """One request an hour. The first payloads have expired and are erased and declared."""
     folder = tmp_path_factory.mktemp("ledger")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "LEDGER_DIR", folder)
@@ -41,7 +41,7 @@ def failed(verdict: Verdict) -> set[str]:
 
 
 def index_differs(case: Case) -> bool:
-    """Whether `reindex --check` finds fault."""
+    """Whether `reindex --check` reports a difference."""
     report = reindex(case.tenant.id, repair=False, progress=lambda done, size: None)
     return not report.is_clean
 
@@ -68,7 +68,7 @@ def test_alterations_add_up_to_one_thousand() -> None:
             alter,
             number,
             id=f"{alter.__name__}-{number}",
-            marks=[pytest.mark.slow] if number else [],  # in the test loop, one of each kind
+            marks=[pytest.mark.slow] if number else [],  # one of each kind is quick
         )
         for alter, times in ALTERATIONS.items()
         for number in range(times)
@@ -92,7 +92,7 @@ def test_random_alterations_get_the_expected_verdict(
     finally:
         case.restore()
     if number == 0:
-        assert case.judge(case.of, path).is_genuine, "restored, it is what it was"
+        assert case.judge(case.of, path).is_genuine, "the case was not restored"
 
 
 def test_bundle_signed_with_another_key_passes_without_a_trusted_key(
@@ -102,4 +102,4 @@ def test_bundle_signed_with_another_key_passes_without_a_trusted_key(
     verdict = case.judge(case.of, tmp_path / "evidence.zip", trusts=False)
     case.restore()
     assert verdict.is_genuine
-    assert "are from the bundle itself" in verdict.limits[0], "and it is said what that is worth"
+    assert "are from the bundle itself" in verdict.limits[0], "the limit must be stated"

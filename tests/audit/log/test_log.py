@@ -20,7 +20,7 @@ EVENTS = st.lists(st.tuples(SALT, st.binary(min_size=1, max_size=200)), max_size
 
 
 def packed_before(events: list[tuple[bytes, bytes]]) -> bytes:
-    """As batches were stored whose salts lie among the texts."""
+    """The older format of payloads, with salts between the texts."""
     parts = [struct.pack(">II", len(salt), len(raw)) + salt + raw for salt, raw in events]
     return zstandard.ZstdCompressor().compress(b"".join(parts))
 

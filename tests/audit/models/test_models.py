@@ -1,4 +1,4 @@
-"""The unmanaged models agree with the tables that the SQL files make."""
+"""The unmanaged models agree with the tables that the SQL files create."""
 
 import pytest
 from django.apps import apps

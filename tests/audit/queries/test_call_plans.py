@@ -1,7 +1,7 @@
 """Query plans of the list of calls, as the application role.
 
-Row-level security lets only leakproof operators reach an index; one that is not would read
-every tenant's rows. Asked with sequential scans made dear: what is left of them has no other way.
+Under row-level security only leakproof operators can use an index; another operator would read
+every tenant's rows. Sequential scans are made expensive: one that remains has no alternative.
 """
 
 import re
@@ -51,7 +51,7 @@ def explained(cast: Cast, statement: str, query: str) -> str:
 
 @pytest.fixture(scope="module")
 def recorded() -> Cast:
-    """A tenant with a thousand calls, which PostgreSQL has statistics of, as it has in life."""
+    """A tenant with a thousand calls, and with the statistics that PostgreSQL has in production."""
     from tests.support.factories import make_cast
 
     cast = make_cast("acme")
@@ -114,7 +114,7 @@ def test_query_uses_an_index(recorded: Cast, statement: str, query: str, served:
 def test_failed_and_violating_calls_have_partial_indexes(
     recorded: Cast, statement: str, query: str, known: str
 ) -> None:
-    """What an index is of by its predicate, no row is asked for again."""
+    """The plan must not test the index's predicate again for each row."""
     plan = explained(recorded, statement, f"{query} since:1h")
     assert "Index Scan" in plan, plan
     assert known not in "\n".join(re.findall(r" Filter: .*", plan)), plan
@@ -124,12 +124,12 @@ def test_failed_and_violating_calls_have_partial_indexes(
 def test_only_the_requested_days_are_read(recorded: Cast, statement: str) -> None:
     plan = explained(recorded, statement, "since:3h violation:*")
     allowed_days = {(NOW - timedelta(hours=3)).date(), TODAY, TODAY + timedelta(days=1)}
-    allowed_days |= {TODAY + timedelta(days=2)}  # what a clock ahead of ours may have sent
+    allowed_days |= {TODAY + timedelta(days=2)}  # calls from a clock that is ahead of the server's
     assert days_read(plan)
     assert days_read(plan) <= allowed_days
     assert days_read(plan, "violation") <= allowed_days
     assert days_read(plan, "violation") or "walked" in statement
-    if not statement.endswith("after"):  # which begins at its cursor anyway
+    if not statement.endswith("after"):  # the page starts at its cursor anyway
         assert min(days_read(explained(recorded, statement, "violation:*"))) < min(allowed_days)
 
 

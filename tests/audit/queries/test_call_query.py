@@ -87,7 +87,7 @@ SENDABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
             },
         ),
     ],
-)  # fmt: skip  # by line as they belong together
+)  # fmt: skip  # one case a line
 def test_terms_are_parsed(text: str, wanted: dict[str, Any]) -> None:
     query = parse(text)
     assert query.problems == ()
@@ -151,7 +151,7 @@ def test_payload_terms_require_payload_access(text: str, payload: list[Condition
 
 def test_dates_use_the_time_zone_of_the_reader() -> None:
     berlin = Reader(ZoneInfo("Europe/Berlin"))
-    now = datetime(2026, 11, 23, 23, 30, tzinfo=UTC)  # 00:30 of the 24th there
+    now = datetime(2026, 11, 23, 23, 30, tzinfo=UTC)  # 00:30 of the 24th in that zone
     day = parse("since:2026-11-22 until:2026-11-23", berlin).wanted
     assert day.from_instant(now) == datetime(2026, 11, 21, 23, tzinfo=UTC)
     assert day.to_instant(now) == datetime(2026, 11, 22, 23, tzinfo=UTC)
@@ -182,7 +182,7 @@ def test_pinned_query_is_independent_of_reader_and_time() -> None:
 
 
 def test_query_of_maximum_length_is_pinned_completely() -> None:
-    """It came out empty, which asks for every call."""
+    """The pinned query used to be empty, which matches every call."""
     now = datetime(2026, 11, 23, 12, tzinfo=UTC)
     rest = f"(x OR {' '.join('y' * 400 for _ in range(4))}) tool:"
     text = f"since:1h until:1m {rest}"
@@ -299,7 +299,7 @@ def test_arbitrary_text_never_raises_and_problem_positions_are_valid(text: str) 
     for term in query.terms:
         assert text[term.start : term.end] == term.text
     assert parse(str(query)) == replace(parse(str(query)), readable=query.readable, problems=()), (
-        "what was read is read again"
+        "the text of a query must parse to the same query"
     )
 
 

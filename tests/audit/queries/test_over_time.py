@@ -41,7 +41,7 @@ OUTCOMES = [("warn", "passed"), ("throw", "failed"), ("fallback", "fallback")]
 
 @dataclass
 class Log:
-    """A tenant and its calls, read back from what is stored."""
+    """A tenant and its calls, as read from the log."""
 
     tenant: Tenant
     calls: list[ExpectedCall] = field(default_factory=list)
@@ -51,16 +51,16 @@ class Log:
 
 
 def instants(rng: random.Random) -> Iterator[datetime]:
-    """Moments around every edge there is, and anywhere."""
+    """Instants around every edge, and random ones."""
     hour = NOW.replace(minute=0, second=0, microsecond=0)
     for n in range(-50, 1):
         for minutes in (0, 7.5, 15, 30, 45):
             edge = hour + n * timedelta(hours=1) + timedelta(minutes=minutes)
             yield from (edge - timedelta(microseconds=1), edge)
     for _, length in LENGTHS.values():
-        for away in (-1, 0, 1):
+        for offset_us in (-1, 0, 1):
             if length < timedelta(days=34):
-                yield NOW - length + timedelta(microseconds=away)
+                yield NOW - length + timedelta(microseconds=offset_us)
     for _ in range(500):
         yield NOW - timedelta(seconds=rng.uniform(0, 34 * 86_400) ** rng.choice([0.6, 1]))
 
@@ -101,7 +101,7 @@ def one_call(rng: random.Random, at: datetime) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def log() -> Log:
-    """Some 800 calls of a month, sent in any order: ends before starts, twice, and late."""
+    """About 800 calls of a month in random order: ends before starts, repeated, and late."""
     rng = random.Random(7)
     tenant = make_tenant("figures")
     key = make_ingest_key(tenant)

@@ -87,7 +87,7 @@ def listed(page: str) -> list[str]:
     return re.findall(r'<a class="free" href="[^"]*" title="([^"]*)"', page)
 
 
-def ask(cast: Cast, query: str, user: Any = None, address: str = "/calls/") -> list[str]:
+def search(cast: Cast, query: str, user: Any = None, address: str = "/calls/") -> list[str]:
     answer = signed_in(user or cast.editor).get(address, {"q": query})
     assert answer.status_code == 200
     return listed(answer.content.decode())
@@ -126,7 +126,7 @@ def recorded() -> Cast:
 def test_calls_are_matched_by_payload_in_list_count_export_api_and_tail(
     recorded: Cast, query: str, expected: set[str]
 ) -> None:
-    assert set(ask(recorded, query)) == expected
+    assert set(search(recorded, query)) == expected
     count = signed_in(recorded.editor).get("/calls/count", {"q": query}).content.decode()
     assert text(count) == f"{len(expected)}"
     file = b"".join(signed_in(recorded.editor).get("/calls/export.ndjson", {"q": query}))
@@ -142,8 +142,8 @@ def test_calls_are_matched_by_payload_in_list_count_export_api_and_tail(
 
 
 def test_open_calls_are_matched_by_payload(recorded: Cast) -> None:
-    assert ask(recorded, "args.city:London", address="/calls/open") == ["open"]
-    assert ask(recorded, "args.city:Paris", address="/calls/open") == []
+    assert search(recorded, "args.city:London", address="/calls/open") == ["open"]
+    assert search(recorded, "args.city:Paris", address="/calls/open") == []
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.AUDITOR])
@@ -170,17 +170,17 @@ def test_key_without_payloads_scope_is_rejected(recorded: Cast) -> None:
 
 
 def test_calls_are_not_matched_for_another_tenant(recorded: Cast, globex: Cast) -> None:
-    assert ask(globex, "args.city:London") == []
-    assert ask(globex, "NOT args.city:Paris") == []
+    assert search(globex, "args.city:London") == []
+    assert search(globex, "NOT args.city:Paris") == []
 
 
 def test_payload_queries_are_logged_once_a_minute_without_values() -> None:
     cast = make_cast("acme")
     send_events(cast.tenant, make_call(args={"city": "London"}))
     for _ in range(3):
-        ask(cast, "tool:x args.city:London")
+        search(cast, "tool:x args.city:London")
         signed_in(cast.editor).get("/calls/tail", {"q": "args.city:London"})
-    ask(cast, "tool:x")
+    search(cast, "tool:x")
     b"".join(signed_in(cast.editor).get("/calls/export.csv", {"q": "args.city:London"}))
     with tenant_scope(cast.tenant.id):
         logged = [
@@ -190,14 +190,14 @@ def test_payload_queries_are_logged_once_a_minute_without_values() -> None:
         ]
     assert ("call.export", "args.city:…") in logged
     queries = [query for verb, query in logged if verb == "payload.query"]
-    assert 1 <= len(queries) <= 2, "a minute may end in between"
+    assert 1 <= len(queries) <= 2, "a minute may have ended between the searches"
     assert set(queries) <= {"tool:x args.city:…", "args.city:…"}
 
 
 def test_slow_search_reports_its_progress_and_continues(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few match among many: it goes on from where it stopped, and finds each once."""
+    """Few of many calls match: the search continues where it stopped, and returns each once."""
     monkeypatch.setattr(call_list, "_PAYLOADS", 5)
     monkeypatch.setattr(call_list, "_PAYLOAD_SECONDS", 0.0)
     send_events(
@@ -254,8 +254,8 @@ def test_erased_or_damaged_payload_matches_nothing(acme: Cast) -> None:
             assert cursor.rowcount == 1
     with tenant_scope(acme.tenant.id):
         assert Batch.objects.for_tenant(acme.tenant.id).count() == 3
-    assert ask(acme, "args.city:London") == ["kept"]
-    assert ask(acme, "NOT args.city:Paris") == ["kept"]
+    assert search(acme, "args.city:London") == ["kept"]
+    assert search(acme, "NOT args.city:Paris") == ["kept"]
     empty = signed_in(acme.editor).get("/calls/", {"q": "args.city:Paris"}).content.decode()
     assert "Calls without a payload (erased or damaged) are excluded." in text(empty)
 
@@ -275,9 +275,9 @@ def test_calls_are_erased_by_a_payload_term(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         stored = Erasure.objects.for_tenant(acme.tenant.id).get(id=one.id)
         assert (stored.state, stored.call_count) == ("counted", 1)
-    assert ask(acme, "args.customer:*") == ["john", "jane"]
+    assert search(acme, "args.customer:*") == ["john", "jane"]
     confirm_erasure(acme, one.id)
     run_erasure(acme, one.id)
     assert read_erasure(acme, one.id).erased_calls == 1
-    assert ask(acme, "args.customer:*") == ["john"]
+    assert search(acme, "args.customer:*") == ["john"]
     assert [b"jane" in each for each in event_texts(acme) if each] == [False, False]

@@ -19,7 +19,7 @@ from audit.queries.repetition import (
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
-# A call: tool, call id, trace, microseconds it took, tokens. Calls start one after another.
+# A call: tool, call id, trace, duration in microseconds, tokens. Calls start one after another.
 calls = st.lists(
     st.tuples(
         st.sampled_from("tu"),

@@ -66,7 +66,7 @@ def test_parts_begin_at_round_clock_times(one: TimeRange) -> None:
             assert wall.minute == 0
         elif one.step <= timedelta(hours=6):
             assert wall.minute == 0 or wall.replace(fold=0).astimezone(UTC) != at
-            assert wall.hour % (one.step // HOUR) in {0, 1}  # 1: the hour itself was left out
+            assert wall.hour % (one.step // HOUR) in {0, 1}  # 1: the hour itself is excluded
         elif wall.hour:  # midnight does not exist that day
             assert wall.hour == 1
             before = (at - timedelta(microseconds=1)).astimezone(one.zone)
@@ -164,7 +164,7 @@ def test_rollup_cells_count_every_call_once_in_its_slot(
         counted = 0
         for at in happened:
             hour = hour_of(at)
-            # As cells of `sql/over_time.sql` has it.
+            # As `cells` in `sql/over_time.sql` does.
             is_whole = begin <= hour < end and hour not in covering.cut_hours
             counted += is_whole + sum(
                 one.at <= at < one.at + QUARTER for one in covering.quarters if one.slot == slot
@@ -174,7 +174,7 @@ def test_rollup_cells_count_every_call_once_in_its_slot(
                     counted += (piece.slot == slot) - (piece.taken_from == slot)
         assert counted == sum(begin <= at < end for at in happened)
     assert len({one.at for one in covering.quarters}) == len(covering.quarters)
-    # And as few single calls as can be: around no cut more than half a quarter's.
+    # And as few single calls as possible: at most half a quarter's around each edge.
     assert {hour_of(one.at) for one in covering.quarters} <= set(covering.cut_hours)
     for one in covering.quarters:
         assert one.slot == slot_of(bounds, one.at + QUARTER / 2)

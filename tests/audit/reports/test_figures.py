@@ -41,7 +41,7 @@ ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu")
 
 @pytest.fixture(scope="module")
 def cast() -> Cast:
-    """900 calls of ten days, a declared gap, two numbers that never came, a refused line."""
+    """900 calls of ten days, a declared gap, two missing numbers, a rejected line."""
     created = make_cast("reports")
     record(created, NOW - timedelta(days=10), NOW - timedelta(minutes=1), 900)
     key = make_ingest_key(created.tenant)
@@ -161,7 +161,7 @@ def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str,
         losses.inbox,
         losses.producer_count,
     )
-    # Two calls' numbers never came, nor did the ends of those that are open.
+    # The numbers of two calls are missing, and the ends of the open calls.
     assert own["missing"] == 4 + figures["open"]["open"]
     assert (own["inbox"], own["is_complete"]) == (1, False)
     tally = {
@@ -174,7 +174,7 @@ def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str,
 
 @pytest.mark.slow
 def test_open_call_figures_match_the_open_page(acme: Cast) -> None:
-    """Overdue, crashed and orphan ones, too, which no random call is."""
+    """Also overdue, crashed and orphan ones, which the random calls do not contain."""
     send_each_kind(acme)
     figures = report_of(
         acme, kind="range", **{"from": f"{NOW - timedelta(days=1):%Y-%m-%d}"}
@@ -252,7 +252,7 @@ def test_figures_are_correct_for_a_25_hour_day_and_a_quarter_hour_offset(
 
 
 def test_figures_and_ledger_size_are_from_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is stored while a report is made is in none of its figures."""
+    """Events stored while a report is created are in none of its figures."""
     from concurrent.futures import ThreadPoolExecutor
 
     from audit.reports import figures
@@ -286,18 +286,18 @@ def reads_of_index(statements: list[str]) -> Counter[str]:
 
 
 def test_report_uses_only_statements_of_the_pages(cast: Cast) -> None:
-    """Bounded however large the range: invocation is read at its edges and its newest alone."""
+    """Bounded for any range: `invocation` is read only at its edges and for the newest calls."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
     client = signed_in(cast.auditor)
     client.cookies["timezone"] = "UTC"
-    asked = {"kind": "month", "day": days_ago(NOW, 1)}
+    form = {"kind": "month", "day": days_ago(NOW, 1)}
     with CaptureQueriesContext(connection) as captured:
-        client.post("/reports/create", asked)
+        client.post("/reports/create", form)
     assert len(captured.captured_queries) < 50
     statements = [query["sql"] for query in captured.captured_queries]
-    at = range_query(report_of(cast, **asked))
+    at = range_query(report_of(cast, **form))
     with CaptureQueriesContext(connection) as captured:
         for page in ("/", "/latency/", "/violations/", "/repeats/"):
             assert client.get(f"{page}?{at}").status_code == 200

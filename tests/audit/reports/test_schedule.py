@@ -1,4 +1,4 @@
-"""Scheduled reports: when, once each, after downtime; and how long reports are kept."""
+"""Scheduled reports: due times, exactly one each, after downtime; and their retention."""
 
 import subprocess
 import sys
@@ -58,7 +58,7 @@ def jobs(cast: Cast, status: str = "todo") -> list[str]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[datetime]]:
-    """The tasks' clock: its only element."""
+    """The tasks' clock: the only element of the list, which tests may change."""
     now = [NOW]
 
     class Clock:
@@ -153,7 +153,7 @@ def test_tasks_create_due_reports_and_delete_expired_reports(
     assert jobs(acme) == ["day", "month"]
     assert jobs(globex) == []
     assert old in {one.id for one in reports(acme)}
-    for kind in ("day", "month", "month"):  # the second is one that was left behind and run again
+    for kind in ("day", "month", "month"):  # the second "month" is a stalled task that runs again
         tasks.make_report(str(acme.tenant.id), kind)
     assert sorted(one.kind for one in reports(acme)) == ["day", "day", "month"]
     clock[0] = timezone.now() + timedelta(days=41)
@@ -167,7 +167,7 @@ def test_worker_process_creates_scheduled_reports(acme: Cast) -> None:
     decide(acme, "day")
     tasks.keep_reports(timestamp=0)
     assert jobs(acme) == ["day"]
-    # What a worker does for all other tests' tenants is no matter of this one.
+    # Only this queue: the worker must not work for tenants of other tests.
     worker = ["manage.py", "procrastinate", "worker", "--one-shot", "--queues", "reports"]
     command = [sys.executable, *worker]
     subprocess.run(command, cwd=settings.BASE_DIR, check=True, timeout=120, capture_output=True)

@@ -61,7 +61,7 @@ VIOLATION = {"path": "$.a", "code": "WRONG_TYPE", "expected": SECRET, "received"
 
 
 def call_of(case: str, **members: Any) -> list[dict[str, Any]]:
-    """A failed call that speaks of somebody wherever it can."""
+    """A failed call with a personal text in every member that can hold one."""
     return make_call(
         case_id=case,
         call_id=f"hash of {SECRET}",
@@ -81,7 +81,7 @@ def test_erasure_removes_all_texts_of_matching_calls_only(acme: Cast) -> None:
     one = preview_erasure(acme)
     assert (one.state, one.call_count, one.event_count) == (ErasureState.COUNTED, 2, 4)
     assert one.byte_count == sum(len(raw) for raw in event_texts(acme) if b"mine" in raw)
-    assert SECRET in all_stored_text(acme), "a dry run changes nothing"
+    assert SECRET in all_stored_text(acme), "a preview changes nothing"
     confirm_erasure(acme, one.id)
     run_erasure(acme, one.id)
     one = read_erasure(acme, one.id)
@@ -92,7 +92,7 @@ def test_erasure_removes_all_texts_of_matching_calls_only(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         calls = Invocation.objects.for_tenant(acme.tenant.id)
         ids = set(calls.filter(case_id="mine").values_list("call_id", flat=True))
-        assert len(ids) == 2, "nobody takes them for identical calls"
+        assert len(ids) == 2, "they must not look like identical calls"
         assert calls.get(case_id="theirs").call_id == "c" * 64
         assert Violation.objects.for_tenant(acme.tenant.id).count() == 2
     assert index_agrees_with_log(acme)
@@ -124,7 +124,7 @@ def test_erasure_removes_payload_search_matches_of_erased_calls_only(acme: Cast)
 
 @pytest.mark.parametrize("stored", ["case:mine nope:1", ""])
 def test_unreadable_stored_query_erases_nothing(acme: Cast, stored: str) -> None:
-    """The readable rest of a query may ask for the opposite of the whole."""
+    """The valid rest of a query may match the opposite of the whole."""
     send_events(acme.tenant, make_call(case_id="mine"))
     with tenant_scope(acme.tenant.id):
         one = job.start_erasure(acme.tenant, acme.admin, parse("case:mine"), timezone.now())
@@ -218,7 +218,7 @@ def test_server_findings_are_erased_with_their_output(
 
 
 def test_adk_calls_without_invocation_ids_are_erased(acme: Cast) -> None:
-    """Their id is written in none of their events."""
+    """None of their events contains their id."""
     at = timezone.now() - timedelta(minutes=5)
     for number in range(2):
         start, end = (
@@ -353,7 +353,7 @@ def test_erasure_resumes_after_a_worker_is_killed_at_any_step(
             run_erasure(acme, one.id)
             break
         kills += 1
-        assert missing_in_ledger(acme) == [], "whatever went is declared"
+        assert missing_in_ledger(acme) == [], "every erased event must be declared"
         assert index_agrees_with_log(acme)
         job.run_slice(acme.tenant.id, one.id, seconds=0.0)
     assert kills
@@ -443,7 +443,7 @@ def test_empty_or_invalid_query_starts_no_erasure(acme: Cast, query: str) -> Non
 
 
 def test_longest_query_erases_exactly_its_matches(acme: Cast) -> None:
-    """Its time as an instant made it too long, and what was stored asked for every call."""
+    """With its time as an instant it was too long, and the stored query matched every call."""
     send_events(acme.tenant, [*make_call(case_id="mine"), *make_call(case_id="theirs")])
     text = f"since:1h case:mine NOT ({' OR '.join('x' * 390 for _ in range(5))} OR "
     counted = preview_erasure(acme, text + "x" * (MAX_LENGTH - 1 - len(text)) + ")")

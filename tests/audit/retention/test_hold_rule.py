@@ -1,4 +1,4 @@
-"""The rule which calls a hold covers is the same in Python and in `call_is_held` of SQL."""
+"""Python and the SQL function `call_is_held` agree on which calls a hold covers."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ HOLDS = 200
 
 
 def some_hold(tenant_id: UUID, chance: random.Random) -> LegalHold:
-    """A hold of some calls; at least one of its members is set."""
+    """A random hold; at least one of its members is set."""
     while True:
         texts = (None, *TEXTS, "of no call")
         members: dict[str, Any] = {
@@ -73,4 +73,4 @@ def test_python_and_sql_agree_on_held_calls(acme: Cast) -> None:
             )
             covered += bool(by_python)
     assert len(stored) == 36
-    assert HOLDS // 10 < covered < HOLDS, "the holds decide nothing"
+    assert HOLDS // 10 < covered < HOLDS, "the holds cover all calls or none"

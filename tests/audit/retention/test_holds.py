@@ -1,4 +1,4 @@
-"""Legal holds: what one covers outlives its retention; after its release it is deleted."""
+"""Legal holds: held calls outlive their retention; after the release they are deleted."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -47,7 +47,7 @@ def release(cast: Cast, one: LegalHold) -> None:
 
 
 def send_old(cast: Cast, events: list[dict[str, Any]], age: timedelta) -> None:
-    """One batch that came so long ago."""
+    """Store one batch that arrived `age` ago."""
     answer = send_events(cast.tenant, events)
     as_owner(
         "UPDATE batch SET received_at = %s WHERE tenant_id = %s AND batch_id = %s",
@@ -91,7 +91,7 @@ def test_held_payloads_outlive_retention_until_the_release(
     assert sum(each["events"] for each in action) == 3
     apply_retention(acme)
     assert len(recorded_actions(acme, "retention.payloads")) == len(action), (
-        "what is held is not told again"
+        "held events are not recorded again"
     )
     release(acme, one)
     apply_retention(acme)
@@ -191,7 +191,7 @@ UPPER = {"&": "\\u0026", "/": "\\/", "ü": "\\u00FC", "\n": "\\u000A", "c": "\\u
 
 
 def spellings(case: str) -> list[str]:
-    """The case as JSON, in the ways of several languages."""
+    """The case as JSON, as encoders of several languages write it."""
     plain = json.dumps(case, ensure_ascii=False)
     upper = "".join(UPPER.get(each, each) for each in plain)
     return [plain, json.dumps(case), upper, json.dumps(json.dumps(case)), json.dumps(upper)]
@@ -207,7 +207,7 @@ def test_rejected_event_is_held_despite_json_escapes(case: str) -> None:
 
 
 def test_rejected_event_is_held_by_its_indexed_text() -> None:
-    """What the index has for a text that it cannot hold stands nowhere in the line."""
+    """The index's substitute for a text that it cannot store is not part of the line."""
     now = timezone.now()
     raw = json.dumps(make_call(case_id="a\x00b", started_at=now - DAY)[0]).encode()
     assert covers_line([LegalHold(case_id="a\ufffdb")], raw, now)

@@ -1,4 +1,4 @@
-"""Retention: expired data is deleted and declared, all else stays, the ledger verifies."""
+"""Retention: expired data is deleted and declared, the rest stays, the ledger verifies."""
 
 import io
 import json
@@ -47,19 +47,19 @@ from tests.support.retention import (
 
 
 def executors_batches(cast: Cast) -> TenantQuerySet[Batch]:
-    """The log without what the server says of it."""
+    """The batches of executors: the log without the server's own."""
     return Batch.objects.for_tenant(cast.tenant.id).filter(is_own=False)
 
 
 def payloads(cast: Cast) -> list[bool]:
-    """Whether each batch of executors' has its payload, in the order of the log."""
+    """Whether each batch of executors has its payload, in the order of the log."""
     with tenant_scope(cast.tenant.id):
         batches = executors_batches(cast).order_by("first_index")
         return [batch.payload is not None for batch in batches]
 
 
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second passes between any two looks at retention's clock."""
+def speed_up_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a second pass between any two readings of retention's clock."""
     ticks = count()
     monkeypatch.setattr(retention, "time", Mock(monotonic=lambda: float(next(ticks))))
 
@@ -93,11 +93,11 @@ def test_expired_payloads_are_erased_and_declared_and_leaves_are_kept(
     assert action["by"] == "Tooltrail"
     assert (action["first_index"], action["end_index"], action["events"]) == (0, 2, 2)
     apply_retention(acme)
-    assert len(recorded_actions(acme, "retention.payloads")) == 1, "nothing went, nothing is told"
+    assert len(recorded_actions(acme, "retention.payloads")) == 1, "nothing expired, so no action"
 
 
 def test_damaged_payload_next_to_an_erased_one_is_erased(acme: Cast) -> None:
-    """Where something was erased before each batch is read, and this one cannot be."""
+    """After an erasure each batch is read before it is erased; this one is unreadable."""
     for age in (9, 8, 7):
         send_old_calls(acme, age * DAY)
     now = timezone.now()
@@ -145,7 +145,7 @@ def test_failed_slice_is_rolled_back_and_counted_once(
     monkeypatch.setattr(retention, "_BATCHES", 2)
     with monkeypatch.context() as patched:
         patched.setattr(retention, "declare", lambda *arguments, **named: 1 / 0)
-        with pytest.raises(ZeroDivisionError):  # killed between erasing and saying so
+        with pytest.raises(ZeroDivisionError):  # killed between erasing and declaring
             run_slice(acme.tenant.id, timezone.now())
     assert payloads(acme) == [True] * 5
     assert tenant_setting(acme).erased_to == 0
@@ -159,7 +159,7 @@ def test_short_slice_reports_remaining_work(acme: Cast, monkeypatch: pytest.Monk
         send_old_calls(acme, 3 * DAY)
     set_retention(acme, payload_days=1)
     monkeypatch.setattr(retention, "_BATCHES", 1)
-    hurry(monkeypatch)
+    speed_up_clock(monkeypatch)
     assert run_slice(acme.tenant.id, timezone.now(), seconds=1.5)
     assert payloads(acme) == [False, True, True]
 
@@ -209,7 +209,7 @@ def test_index_expires_per_tenant(
     assert (calls_of(acme), calls_of(globex)) == (1, 4)
     (action,) = recorded_actions(acme, "retention.index")
     assert action["calls"] == 3
-    assert payloads(acme) == [True] * 4, "the log has a time of its own"
+    assert payloads(acme) == [True] * 4, "the log has its own retention"
     for cast in (acme, globex):
         assert index_agrees_with_log(cast)
     out = io.StringIO()
@@ -230,10 +230,10 @@ def test_interrupted_index_deletion_is_completed(
     send_violating_calls(acme, long_ago)
     set_retention(acme, index_days=40)
     monkeypatch.setattr(retention, "_ROWS", 1)
-    hurry(monkeypatch)
+    speed_up_clock(monkeypatch)
     assert run_slice(acme.tenant.id, timezone.now(), seconds=2.5)
     assert sum(rows_until(acme, long_ago).values()) > 0
-    assert index_agrees_with_log(acme), "what is going is not compared"
+    assert index_agrees_with_log(acme), "days being deleted are not compared"
     apply_retention(acme)
     assert set(rows_until(acme, long_ago).values()) == {0}
     assert [action["calls"] for action in recorded_actions(acme, "retention.index")] == [3]
@@ -243,11 +243,11 @@ def test_partition_is_dropped_only_when_expired_for_all_tenants(
     acme: Cast, long_ago: date, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send_violating_calls(acme, long_ago)
-    assert retention.drop_empty_days() == [], "other tenants keep theirs for ever"
+    assert retention.drop_empty_days() == [], "other tenants keep all data"
     kept_from = long_ago + DAY
     monkeypatch.setattr(retention, "_kept_from", lambda: kept_from)
     dropped = retention.drop_empty_days()
-    assert {each.table for each in dropped} <= {"otlp_span"}, "the others have rows"
+    assert {each.table for each in dropped} <= {"otlp_span"}, "other tables have rows"
     set_retention(acme, index_days=40)
     apply_retention(acme)
     dropped += retention.drop_empty_days()
@@ -296,7 +296,7 @@ def test_worker_schedules_one_retention_job_per_tenant(acme: Cast) -> None:
     send_old_calls(acme, 3 * DAY)
     set_retention(acme, payload_days=1)
     keep_to_retention(0)
-    keep_to_retention(0)  # those that wait are not deferred twice
+    keep_to_retention(0)  # waiting tasks are not deferred twice
     with connections["default"].cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM procrastinate_jobs WHERE args->>'tenant_id' = %s",

@@ -1,4 +1,4 @@
-"""Charts as values: what is drawn, and a table with the same data. Without a database."""
+"""Charts as values: the drawing and a table with the same data. Without a database."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -101,7 +101,7 @@ def test_slots_are_named_in_the_time_zone_and_query_exactly_their_calls() -> Non
     ],
 )
 def test_partial_slots_are_marked(start: str, end: str, partial: str) -> None:
-    """One minute of calls drawn like an hour's made an error rate the peak of the day."""
+    """A minute of calls was drawn like an hour, and its error rate was the peak of the day."""
     of = TimeRange(datetime.fromisoformat(start), datetime.fromisoformat(end), UTC)
     slots = time_slots(of)
     expected = {"both": [0, len(slots) - 1], "last": [len(slots) - 1], "none": []}[partial]
@@ -113,7 +113,7 @@ def test_partial_slots_are_marked(start: str, end: str, partial: str) -> None:
 
 
 def test_tile_sparkline_excludes_partial_slots() -> None:
-    """One failed call in the last minute was the peak of the day's error rate."""
+    """One failed call in the last minute used to be the peak of the day's error rate."""
     of = TimeRange(
         datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 22, 12, 1, tzinfo=UTC), UTC
     )

@@ -1,4 +1,4 @@
-"""Shapes in place of values: what they show, and what they must not show."""
+"""Structure in place of values: what it shows, and what it must not show."""
 
 import json
 

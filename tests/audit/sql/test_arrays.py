@@ -45,7 +45,7 @@ def test_column_round_trips(kind: str, data: st.DataObject) -> None:
     sent = data.draw(st.lists(optional, min_size=1, max_size=12))
     received = round_trip(kind, encode(sent))
     expected = [each if each is None or as_read is None else as_read(each) for each in sent]
-    # A column of nothing is NULL itself, which unnest pads with as many NULLs as others have.
+    # A column without values is NULL itself, which unnest pads with NULLs.
     assert received == ([] if all(each is None for each in sent) else expected)
 
 

@@ -15,12 +15,12 @@ WAITING = "SELECT pg_sleep(%(seconds)s)::text, %(tenant_id)s::text"
 
 @pytest.fixture(autouse=True)
 def waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A statement that takes as long as it is told."""
+    """A statement that takes that many seconds."""
     monkeypatch.setitem(sql.QUERIES, "waiting", WAITING)
 
 
 def timeout() -> str:
-    """What is in force."""
+    """The timeout in force."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW statement_timeout")
         return str(cursor.fetchone()[0])
@@ -46,7 +46,7 @@ def test_statement_over_the_timeout_is_cancelled_and_the_transaction_continues(a
 def test_cancelled_rollback_to_the_savepoint_is_retried(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
-    """The same clock runs for it: a page failed with 500 where the machine was busy."""
+    """The timeout applies to the rollback, too: on a busy machine a page failed with 500."""
     does, cut_off = DatabaseWrapper.savepoint_rollback, [True, True, False]
 
     def go_back(self: DatabaseWrapper, savepoint: str) -> None:

@@ -37,11 +37,11 @@ TAKEN_UP_BY_NOBODY_ELSE: list[Task[Any, Any, Any]] = [
 
 
 def as_worker(do: Callable[[], Awaitable[None]]) -> None:
-    """Do it as a worker does, on a connection of its own."""
+    """Await `do()` as a worker does, on a new connection."""
     connections.close_all()
 
     async def run() -> None:
-        # What `procrastinate worker` runs on; its base class does not name it.
+        # The connector of `procrastinate worker`; the base class does not declare it.
         connector = app.connector.get_worker_connector()  # type: ignore[attr-defined]  # what its types leave out
         with app.replace_connector(connector) as worker_app:
             async with worker_app.open_async():
@@ -51,7 +51,7 @@ def as_worker(do: Callable[[], Awaitable[None]]) -> None:
 
 
 def work(queue: str) -> None:
-    """A worker's run until this queue is empty: what is of other tests is theirs."""
+    """Run a worker until this queue is empty. Tasks of other tests are in other queues."""
 
     async def run() -> None:
         await app.run_worker_async(
@@ -62,7 +62,7 @@ def work(queue: str) -> None:
 
 
 def searched(cast: Cast, monkeypatch: pytest.MonkeyPatch, failing: Exception) -> tuple[str, str]:
-    """What becomes of a search, and of its task, whose first run fails."""
+    """Run a search whose first attempt fails; return its state and that of its task."""
     answer = signed_in(cast.editor).post("/calls/search", {"text": "bath"})
     pk = uuid.UUID(answer["Location"].rpartition("/")[2])
     slices = [failing]
@@ -74,7 +74,7 @@ def searched(cast: Cast, monkeypatch: pytest.MonkeyPatch, failing: Exception) ->
         try:
             return whole(*args)
         finally:
-            connections.close_all()  # this thread's, which ends without a word
+            connections.close_all()  # the thread ends without closing them
 
     monkeypatch.setattr(payload_search, "run_slice", run_slice)
     queue = str(pk)
@@ -98,7 +98,7 @@ def test_failed_task_succeeds_at_the_next_attempt(
 
 
 def search_page(cast: Cast) -> tuple[ProcrastinateJob, Callable[[], str]]:
-    """The task of a search nobody has begun, and what its page says."""
+    """The task of a waiting search, and a function that loads its page."""
     client = signed_in(cast.editor)
     address = client.post("/calls/search", {"text": "bath"})["Location"]
     job = ProcrastinateJob.objects.filter(args__search_id=address.rpartition("/")[2]).get()
@@ -119,7 +119,7 @@ def test_page_shows_repeated_failures_of_a_running_task(acme: Cast) -> None:
 
 def test_page_reports_that_no_worker_runs(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     _, page = search_page(acme)
-    monkeypatch.setattr(worker, "_SILENCE", timedelta())  # whoever runs was heard before now
+    monkeypatch.setattr(worker, "_SILENCE", timedelta())  # every heartbeat is older than now
     assert "No worker is running" in page()
     soon = datetime.now(UTC) + timedelta(hours=1)
     insert = "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (%s) RETURNING id"
@@ -159,7 +159,7 @@ def test_retries_continue_without_limit_and_with_growing_delay(attempts: int) ->
 
 
 def test_stalled_duplicate_task_does_not_block_other_stalled_tasks(acme: Cast) -> None:
-    """Two of the same cannot wait; the one that was left behind has nothing to add."""
+    """Two equal tasks cannot wait; the stalled one is dropped."""
     tenant_id, lock = str(acme.tenant.id), f"expire {acme.tenant.id}"
     expire = tasks.expire.configure(queueing_lock=lock, queue=tenant_id)
     left = [

@@ -216,7 +216,7 @@ def test_stalled_task_of_a_dead_worker_is_retried(acme: Cast) -> None:
     from audit.tasks import retry_stalled_jobs
 
     async def run() -> None:
-        # What `procrastinate worker` runs on; its base class does not name it.
+        # The connector of `procrastinate worker`; the base class does not declare it.
         connector = app.connector.get_worker_connector()  # type: ignore[attr-defined]  # what its types leave out
         with app.replace_connector(connector) as worker:
             async with worker.open_async():
@@ -240,7 +240,7 @@ def test_search_can_be_cancelled(acme: Cast, monkeypatch: pytest.MonkeyPatch) ->
     assert (state(acme, pk).state, len(hits(acme, pk))) == ("cancelled", 7)
     page = text(signed_in(acme.editor).get(f"/calls/search/{pk}").content.decode())
     assert "Cancelled" in page
-    signed_in(acme.editor).post(f"/calls/search/{pk}/cancel")  # once more changes nothing
+    signed_in(acme.editor).post(f"/calls/search/{pk}/cancel")  # a second time changes nothing
     assert state(acme, pk).state == "cancelled"
 
 
@@ -304,11 +304,11 @@ def test_search_is_deleted_after_a_day(acme: Cast) -> None:
 
 def test_search_is_private_to_its_user(acme: Cast, globex: Cast) -> None:
     pk = start(acme, "bath")
-    for stranger in (acme.admin, globex.admin):
-        assert signed_in(stranger).get(f"/calls/search/{pk}").status_code == 404
-        assert signed_in(stranger).post(f"/calls/search/{pk}/cancel").status_code == 404
+    for other in (acme.admin, globex.admin):
+        assert signed_in(other).get(f"/calls/search/{pk}").status_code == 404
+        assert signed_in(other).post(f"/calls/search/{pk}/cancel").status_code == 404
     assert state(acme, pk).state == "waiting"
-    assert not run_slice(globex.tenant.id, pk), "another tenant's search is none"
+    assert not run_slice(globex.tenant.id, pk), "another tenant's search does not exist"
     assert state(acme, pk).state == "waiting"
 
 

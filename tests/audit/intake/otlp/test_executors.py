@@ -62,7 +62,7 @@ def agent_run() -> bytes:
 
 
 def plan() -> bytes:
-    """The tool call that the agent's run is in, of which no SDK knows."""
+    """The tool call around the agent's run. It is a span only; no SDK reports it."""
     return spans(9, attributes=GENAI | {"gen_ai.tool.name": "plan"})
 
 
@@ -71,7 +71,7 @@ def tool_span() -> bytes:
 
 
 def outer_span() -> bytes:
-    """Another layer around the tool's span."""
+    """A span of another layer, around the tool's span."""
     return spans(3, 4, scope="outer")
 
 
@@ -80,7 +80,7 @@ def inner_span() -> bytes:
 
 
 def called_in(number: int, **members: Any) -> list[dict[str, Any]]:
-    """An SDK's call in the span of that number: it broke its schema, which no span knows."""
+    """A call of the SDK in the span of that number, with a violation, which spans do not have."""
     guard = {
         "strategy": "coerce",
         "outcome": "failed",
@@ -96,7 +96,7 @@ type Sending = Callable[[], None]
 
 @dataclass
 class Sender:
-    """Sends for one tenant: requests of events, and of spans."""
+    """Sends requests of one tenant: events or spans."""
 
     cast: Cast
     key: str
@@ -116,7 +116,7 @@ def send(acme: Cast, key: str) -> Sender:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Bodies of one trace, as they were made, and the order in which they arrived."""
+    """The bodies of one trace as created, and the order in which they were sent."""
 
     trace_id: str
     order: tuple[int, ...]
@@ -133,8 +133,8 @@ def send_in_every_order(
 ) -> list[Arrival]:
     """Send what `make` returns in every order, each order in a trace of its own.
 
-    The first bodies of all orders arrive before the second ones: each in a request of its own, or
-    all events in one request and all spans in another. With `is_repeated`, everything comes again.
+    The first bodies of all orders are sent before the second ones: each in a request of its own,
+    or all events in one request and all spans in another. With `is_repeated`, all is sent twice.
     """
     arrivals = []
     for order in itertools.permutations(range(len(make()))):
@@ -158,7 +158,7 @@ def in_trace(what: Sent, trace_id: str) -> Sent:
 
 
 def joined(bodies: Iterable[Sent]) -> Iterator[Sent]:
-    """At most two requests with all that is in these: events, and spans."""
+    """The same content in at most two requests: one of events, one of spans."""
     events: list[dict[str, Any]] = []
     resource_spans: list[Any] = []
     for body in bodies:
@@ -196,7 +196,7 @@ def check(cast: Cast) -> None:
 
 
 def shown(cast: Cast, trace_id: str = TRACE) -> dict[Any, Any]:
-    """The calls of the trace by id, as its page has them."""
+    """The calls of the trace by id, as its page shows them."""
     with tenant_scope(cast.tenant.id):
         detail = trace_detail(trace_id)
     assert detail is not None
@@ -205,7 +205,7 @@ def shown(cast: Cast, trace_id: str = TRACE) -> dict[Any, Any]:
 
 @EVERY_ORDER
 def test_span_around_an_sdk_call_is_the_same_call(acme: Cast, send: Sender, is_apart: bool) -> None:
-    """Start and end of the SDK's come in requests of their own, too; everything comes twice."""
+    """The SDK's start and end are in separate requests, too; everything is sent twice."""
 
     def bodies() -> list[Sent]:
         start, end = called_in(2)
@@ -266,7 +266,7 @@ def test_middle_span_layer_merges_in_any_order(acme: Cast, send: Sender, is_apar
 def test_span_without_a_tool_call_is_only_the_parent(
     acme: Cast, send: Sender, is_apart: bool
 ) -> None:
-    """Two calls in one agent's run stay two, in the call that the run is in."""
+    """Two calls in one run of an agent stay two; their parent is the call around the run."""
     arrivals = send_in_every_order(
         send,
         lambda: [called_in(1), called_in(1), agent_run(), plan()],
@@ -296,7 +296,7 @@ def test_span_without_a_tool_call_is_only_the_parent(
 def test_retries_and_other_tools_in_one_tool_span_stay_separate_calls(
     acme: Cast, send: Sender, is_apart: bool
 ) -> None:
-    """The span is of both tries; what another tool does in it, is in it."""
+    """The span covers both attempts. A call of another tool in the span is their child."""
 
     def bodies() -> list[Sent]:
         helper = [each | {"tool_name": "look_up"} for each in called_in(2)]
@@ -350,7 +350,7 @@ def test_different_tool_call_id_is_a_different_call(
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_span_inside_an_sdk_call_is_not_merged(acme: Cast, send: Sender, is_first: bool) -> None:
-    """Its parent is what was current around the call: nothing tells that it is the same one."""
+    """Its parent is the span around the call, so nothing shows that both are the same call."""
     bodies: list[Sent] = [called_in(1), tool_span(), agent_run()]
     for body in bodies[:: 1 if is_first else -1]:
         send(body)
@@ -385,7 +385,7 @@ def test_malformed_traceparent_is_ignored(acme: Cast, send: Sender, value: Any) 
 
 
 def test_sdk_call_is_completed_only_by_its_own_end_event(acme: Cast, send: Sender) -> None:
-    """The span's end says nothing of an executor that may still be at work."""
+    """The span's end does not prove that the executor has finished."""
     start, end = called_in(2)
     send([start])
     send(tool_span())
@@ -405,7 +405,7 @@ def test_concurrent_requests_for_one_call_create_one_call(acme: Cast, send: Send
     def deliver(body: Sent) -> None:
         try:
             send(body)
-        except BaseException as error:  # a thread's own would be printed and forgotten
+        except BaseException as error:  # an exception in a thread would only be printed
             failures.append(error)
         finally:
             connection.close()
@@ -447,7 +447,7 @@ def test_erasure_of_a_call_erases_the_texts_of_its_spans(
 
 
 def test_events_without_traceparent_are_not_merged_with_spans(acme: Cast, send: Sender) -> None:
-    """Events of an SDK that names no span are not joined."""
+    """Events of an SDK that sends no span id."""
     start, end = called_in(2)
     del start["traceparent"]
     send(tool_span())

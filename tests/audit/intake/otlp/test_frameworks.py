@@ -1,7 +1,7 @@
 """Real frameworks, installed from the package index, send their spans.
 
-Each is told where to send by environment variables alone, as docs/frameworks says. What they
-send is kept as fixtures, too, which tell a change of ours from a change of theirs.
+Only environment variables configure each of them, as docs/frameworks says. What they send is also
+kept as fixtures, so that a failure shows whether Tooltrail or the framework changed.
 """
 
 import re
@@ -50,7 +50,7 @@ def test_bearer_token_is_accepted(acme: Cast, live_server: LiveServer) -> None:
 def test_documented_program_runs_unchanged(
     acme: Cast, live_server: LiveServer, tmp_path: Path, page: str
 ) -> None:
-    """Snippets that named undefined variables could not be tried."""
+    """Snippets used to contain undefined variables."""
     program = re.findall(r"^```python\n(.*?)^```$", (PAGES / page).read_text(), re.DOTALL | re.M)
     assert len(program) == 1
     (tmp_path / "program.py").write_text(program[0])
@@ -70,7 +70,7 @@ def test_captured_requests_produce_the_same_calls(acme: Cast, script: str) -> No
     expect, names = EXPECTATIONS[script]
     key = make_ingest_key(acme.tenant)
     bodies = [(fixture(name, timezone.now()), _media_type(name)) for name in names]
-    for body, media_type in (*bodies, *bodies):  # the second time, as an exporter sends it again
+    for body, media_type in (*bodies, *bodies):  # sent twice, as an exporter does when it retries
         answer = post(key, body, media_type)
         assert (answer.status_code, answer.rejected) == (200, 0)
 

@@ -29,7 +29,7 @@ PROTOBUFS = sorted(path.name for path in FIXTURES.glob("*.pb"))
 
 
 def _read(body: bytes, is_json: bool = False) -> None:
-    """Read and map a body; only what the view knows how to answer may be raised."""
+    """Read and map a body. It may raise only errors that the view handles."""
     try:
         received = (read_json if is_json else read_protobuf)(body)
     except (UnreadableTraceError, LimitExceededError):
@@ -40,7 +40,7 @@ def _read(body: bytes, is_json: bool = False) -> None:
 
 
 def _mutated(body: bytes, rng: random.Random) -> bytes:
-    """The body with some of its bytes changed, taken out, doubled or cut off."""
+    """The body with some of its bytes changed, removed, repeated or cut off."""
     data = bytearray(body)
     for _ in range(rng.randint(1, 8)):
         at = rng.randrange(len(data) + 1)

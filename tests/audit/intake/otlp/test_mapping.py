@@ -55,7 +55,7 @@ def other(number: int, parent: int = 0, **members: Any) -> Span:
 
 
 def events(call: ToolCall) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The call's events, which the contract must take."""
+    """The events of the calls; each must be valid by the contract."""
     raws = to_events(call)
     reading = read_lines([Line(1, raws[0]), Line(2, raws[1])], UUID(int=7), _now())
     assert [rejection.message for rejection in reading.rejections] == []
@@ -284,7 +284,9 @@ def test_calls_nest_through_spans_that_are_not_calls() -> None:
     parents = {call.outermost.span_id: call.parent_id for call in mapped.calls}
     assert parents == {
         f"{4:016x}": span_uuid(TRACE, f"{1:016x}"),
-        f"{1:016x}": span_uuid(TRACE, f"{9:016x}"),  # not here: the span itself is named
+        f"{1:016x}": span_uuid(
+            TRACE, f"{9:016x}"
+        ),  # not in this case: the span has the name itself
         f"{5:016x}": span_uuid(TRACE, f"{8:016x}"),
     }
 

@@ -28,8 +28,9 @@ SCHEMA = {"type": "object", "properties": {"celsius": {"type": "number"}}}
 
 
 class Host:
-    """An agent with three tools. Its spans are sent when it is told, and so are its events unless
-    the trail ships them by itself.
+    """An agent with three tools. `send_spans` sends its spans.
+
+    `send_events` sends its events, unless the trail sends them by itself.
     """
 
     def __init__(self, url: str, key: str, trail: Trail) -> None:
@@ -44,7 +45,7 @@ class Host:
         self.tracer = self.provider.get_tracer("an-instrumentation")
 
     def run(self) -> str:
-        """One run of the agent; the trace's id."""
+        """Run the agent once; return the trace id."""
 
         @self.trail.tool(output_schema=SCHEMA)
         def get_weather(city: str) -> dict[str, Any]:
@@ -59,7 +60,7 @@ class Host:
             return look_up("x")
 
         def instrumented(tool: Callable[..., Any], **arguments: Any) -> None:
-            """As an instrumentation does, which knows nothing of the guard's verdict."""
+            """Call a tool as an instrumentation does, which does not know the guard's result."""
             attributes = {
                 "gen_ai.operation.name": "execute_tool",
                 "gen_ai.tool.name": tool.__name__,
@@ -152,7 +153,9 @@ def check(acme: Cast, trace_id: str) -> None:
         ("look_up", "ok", 0),
         ("plan", "ok", 0),
     ]
-    assert sum(call.row.tool_version is not None for call in in_trace) == 5, "as the SDK tells them"
+    assert sum(call.row.tool_version is not None for call in in_trace) == 5, (
+        "the SDK sends versions"
+    )
     with tenant_scope(acme.tenant.id):
         detail = trace_detail(trace_id)
     assert detail is not None

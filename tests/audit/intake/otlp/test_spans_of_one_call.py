@@ -52,20 +52,20 @@ def numbered(number: int, parent: int = 0, **members: Any) -> dict[str, Any]:
 
 
 def agent() -> bytes:
-    """What an agent says of its call, below a span that is no call."""
+    """The agent's span of the call, inside a span that is no call."""
     attributes = GENAI | {"gen_ai.tool.call.id": "call_1", "gen_ai.conversation.id": "c-7"}
     return request(numbered(2, 1, attributes=attributes), scope="agent")
 
 
 def client() -> bytes:
-    """What the MCP client says of it: nothing but its name."""
+    """The MCP client's span of the call, which has only a name."""
     return request(
         numbered(3, 2, kind=3, attributes=MCP, name="MCP send tools/call get_weather"), scope="mcp"
     )
 
 
 def server() -> bytes:
-    """What the MCP server says: arguments, result, and that the tool failed."""
+    """The MCP server's span of the call: arguments, result, and that the tool failed."""
     content = {
         "gen_ai.tool.call.arguments": '{"city": "London"}',
         "gen_ai.tool.call.result": '{"isError": true, "content": []}',
@@ -182,7 +182,7 @@ def test_url_of_a_merged_call_redirects_to_the_remaining_call(
 
 
 def test_trace_values_of_a_merged_call_are_removed(acme: Cast, key: str) -> None:
-    """The server's clock is behind, by the other side of midnight; it names a conversation, too."""
+    """The server's clock is slow, so its span is before midnight, in another conversation."""
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
 
     def layer(number: int, after_s: int, conversation: str, **members: Any) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def test_trace_values_of_a_merged_call_are_removed(acme: Cast, key: str) -> None
 def test_calls_from_other_sources_are_never_withdrawn(
     acme: Cast, key: str, *, names_spans: bool
 ) -> None:
-    """Whoever may send events can give one a span's id, or all its members and a violation."""
+    """A sender of events can set a span's id, or the same members with a violation."""
     send(key, agent(), client())
     violations = [VIOLATION] if names_spans else []
     own = make_call(
@@ -265,7 +265,7 @@ def test_child_of_an_inner_span_moves_to_the_merged_call(acme: Cast, key: str) -
 
 
 def test_concurrent_exports_of_client_and_server_make_one_call(acme: Cast, key: str) -> None:
-    """The MCP SDK's spans, from two processes, with their requests in a race."""
+    """Spans of the MCP SDK from two processes that send at the same time."""
     bodies = [fixture(f"mcp-{role}.pb", timezone.now()) for role in ("client", "server")]
     answers: list[Answer] = []
 
@@ -288,7 +288,7 @@ def test_concurrent_exports_of_client_and_server_make_one_call(acme: Cast, key: 
 
 
 def test_span_with_the_id_of_an_sdk_call_is_rejected(acme: Cast, key: str) -> None:
-    """The id of a span's call is no secret: an event of the SDK's may have it."""
+    """The id of a span's call can be computed, so an event of the SDK may have the same id."""
     own = make_call(invocation_id=str(span_uuid(TRACE, f"{2:016x}")), trace_id=TRACE)
     send_events(acme.tenant, own, key=key)
     answer = post(key, agent(), JSON)

@@ -1,4 +1,4 @@
-"""`POST /v1/traces` over HTTP: encodings, keys, and every error with its answer."""
+"""`POST /v1/traces` over HTTP: encodings, keys, and the response to every error."""
 
 import gzip
 import json
@@ -186,12 +186,12 @@ def test_exceeded_quota_is_retryable(key: str, monkeypatch: pytest.MonkeyPatch) 
 def test_unavailable_database_is_retryable(
     key: str, media_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    post(key, b"", media_type)  # the key is known from here on
+    post(key, b"", media_type)  # the key is cached from here on
 
-    def away(*args: Any) -> Any:
+    def fail(*args: Any) -> Any:
         raise OperationalError from psycopg.OperationalError("gone")
 
-    monkeypatch.setattr(recording, "tenant_scope", away)
+    monkeypatch.setattr(recording, "tenant_scope", fail)
     body = fixture(f"plain-otel.{'json' if media_type == JSON else 'pb'}", timezone.now())
     answer = post(key, body, media_type)
 

@@ -1,6 +1,6 @@
 """A client generated from /api/v1/openapi.json works against a running server.
 
-The generator runs beside us, in an environment uv makes of the group `client` when it is wanted
+The generator runs in a separate environment, which uv creates from the group `client` on demand
 (docs/adr/0004).
 """
 
@@ -63,7 +63,7 @@ def _run(*command: str, stdin: str = "", **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def client(live_server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a client generated from what the server says."""
+    """The folder of a client generated from the server's description."""
     folder = tmp_path_factory.mktemp("generated") / "tooltrail_client"
     shown = re.search(r"^```yaml\n(.*?)^```$", API_PAGE.read_text(), re.DOTALL | re.MULTILINE)
     assert shown is not None
@@ -76,7 +76,7 @@ def client(live_server: LiveServer, tmp_path_factory: pytest.TempPathFactory) ->
     return folder
 
 
-def _ask(client: Path, server: LiveServer, record: Record, key: str) -> dict[str, Any]:
+def _call(client: Path, server: LiveServer, record: Record, key: str) -> dict[str, Any]:
     script = str(Path(__file__).parents[3] / "support" / "generated_client.py")
     arguments = json.dumps(record.ids())
     answers: dict[str, Any] = json.loads(
@@ -89,14 +89,16 @@ def test_every_operation_answers_as_documented(
     client: Path, live_server: LiveServer, acme: Cast
 ) -> None:
     record = make_record(acme)
-    answers = _ask(client, live_server, record, record.auditor)
+    answers = _call(client, live_server, record, record.auditor)
     reading = {
         one["operationId"]
         for methods in description()["paths"].values()
         for method, one in methods.items()
         if method == "get"
     }
-    assert set(answers) == reading, "not generated, or not asked: Record.ids() names what it needs"
+    assert set(answers) == reading, (
+        "not generated, or not called: Record.ids() must have its arguments"
+    )
     assert {name: one["status"] for name, one in answers.items()} == dict.fromkeys(reading, 200)
     assert {name: one["undeclared"] for name, one in answers.items() if one["undeclared"]} == {}
 
@@ -153,7 +155,7 @@ def test_error_answer_is_the_documented_problem(
     client: Path, live_server: LiveServer, acme: Cast
 ) -> None:
     record = make_record(acme)
-    answers = _ask(client, live_server, record, record.auditor[:-1] + "x")
+    answers = _call(client, live_server, record, record.auditor[:-1] + "x")
     assert {(one["status"], one["is"]) for one in answers.values()} == {(401, "Problem")}
     assert {one["members"]["code"] for one in answers.values()} == {"malformed_key"}
 
@@ -161,7 +163,7 @@ def test_error_answer_is_the_documented_problem(
 def test_sending_operations_can_be_generated(
     client: Path, live_server: LiveServer, acme: Cast
 ) -> None:
-    """Events as NDJSON, tools as a list, and OTLP: generators used to leave all three out."""
+    """Events as NDJSON, tools as a list, and OTLP: generators used to omit all three."""
     scopes = [Scope.INGEST, Scope.REGISTRY]
     key = create_key(acme.tenant, "client", scopes, created_by=acme.admin)[1]
     lines = "\n".join(json.dumps(event) for event in make_call())

@@ -1,4 +1,4 @@
-"""`tooltrail query` against a running server, as a process of its own."""
+"""`tooltrail query` as a separate process against a running server."""
 
 import json
 import subprocess
@@ -39,14 +39,14 @@ ROWS = {"traces": 10, "calls": 12}
 
 @pytest.fixture(scope="module")
 def record() -> Record:
-    """A tenant that has everything."""
+    """A tenant with every kind of data."""
     return make_record(make_cast("acme"))
 
 
 def query(
     server: LiveServer, key: str, *words: str, columns: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """What the command answers."""
+    """Run the command."""
     environment = clean_environment(TOOLTRAIL_URL=server.url, TOOLTRAIL_API_KEY=key)
     environment.pop("COLUMNS", None)
     return subprocess.run(
@@ -150,9 +150,9 @@ def test_wrong_key_and_unreachable_server_are_reported(live_server: LiveServer, 
     assert "not a Tooltrail API key" in wrong.stderr
     sender = create_key(acme.tenant, "sender", [Scope.INGEST])[1]
     assert "lacks the scope read" in query(live_server, sender, "summary").stderr
-    away = query(LiveServer("http://127.0.0.1:9"), sender, "summary")
-    assert away.returncode == 1
-    assert "cannot be reached" in away.stderr
+    unreachable = query(LiveServer("http://127.0.0.1:9"), sender, "summary")
+    assert unreachable.returncode == 1
+    assert "cannot be reached" in unreachable.stderr
     unset = query(LiveServer(""), "", "summary")
     assert (unset.returncode, "TOOLTRAIL_API_KEY" in unset.stderr) == (2, True)
     other = query(LiveServer(f"{live_server.url}/login?"), sender, "summary")

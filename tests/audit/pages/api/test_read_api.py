@@ -35,19 +35,19 @@ from tests.support.pages import signed_in
 
 @pytest.fixture(scope="module")
 def record() -> Record:
-    """A tenant that has everything; tests read it."""
+    """A tenant with every kind of data; tests only read it."""
     from tests.support.factories import make_cast
 
     return make_record(make_cast("acme"))
 
 
 def reader(cast: Cast) -> Client:
-    """A program with a key that reads everything."""
+    """A client with a key that may read everything."""
     key = create_key(cast.tenant, "reader", [Scope.READ, Scope.PAYLOADS])[1]
     return Client(headers={"Authorization": f"Bearer {key}"})
 
 
-# what each list is of, and what a row is known by: (path, member, name, makes one more row)
+# for each list: path, member, the name that identifies a row, and what adds a row
 type Grow = Callable[[Cast, int], None]
 
 
@@ -146,7 +146,9 @@ def test_forged_cursor_is_rejected_or_harmless(
     except ValueError:
         pass
     answer = record.get(path, cursor=cursor)
-    if answer.status_code != 200 or path != "tools":  # any text is a place among names
+    if (
+        answer.status_code != 200 or path != "tools"
+    ):  # names are sorted, so any text is a valid cursor
         assert (answer.status_code, answer.json()["code"]) == (422, "cursor")
 
 
@@ -205,7 +207,9 @@ def test_repeats_examine_the_requested_number_of_calls(acme: Cast) -> None:
 
     assert counted()[0] == 6
     assert counted(look_at=5) == (5, hour - timedelta(hours=1))
-    assert counted(look_at=4) == counted(look_at=1) == (2, hour)  # the newest hour is whole
+    assert (
+        counted(look_at=4) == counted(look_at=1) == (2, hour)
+    )  # the newest hour is counted as a whole
     assert client.get("/api/v1/repeats", {"look_at": 0}).status_code == 422
 
 
@@ -269,7 +273,7 @@ LISTED = ("calls", "open", "traces", "violations/rows", "inbox?state=all")
 
 
 def _addresses(record: Record) -> list[str]:
-    """Of everything that may hold a payload, or quote one."""
+    """Addresses of everything that may contain or quote a payload."""
     return [*LISTED, f"calls/{record.failed}", "traces/a%2Ftrace", f"inbox/{record.refused}"]
 
 

@@ -70,7 +70,7 @@ def test_live_page_adds_new_calls_and_completes_open_ones(page: Page, acme: Cast
     rows = page.locator(".call-rows tbody tr:not(.tail-end)")
     expect(rows).to_have_count(2)
     expect(rows.first).to_contain_text("open for")
-    for width in (1280, 1600):  # without the column of runs, and with it
+    for width in (1280, 1600):  # without and with the column of runs
         page.set_viewport_size({"width": width, "height": 720})
         left_over = page.evaluate(
             "() => { const right = (each) => each.getBoundingClientRect().right;"

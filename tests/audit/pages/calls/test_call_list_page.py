@@ -61,14 +61,14 @@ def used(prompt: int, *, cache_hit: bool) -> dict[str, Any]:
     }
 
 
-def ask(cast: Cast, query: str, **more: str) -> list[str]:
+def get_page(cast: Cast, query: str, **more: str) -> list[str]:
     answer = signed_in(cast.viewer).get("/calls/", {"q": query, **more})
     assert answer.status_code == 200
     return listed_tools(answer.content.decode())
 
 
 def send_numbered(cast: Cast, count: int, **members: Any) -> None:
-    """Calls of `tool-000` (the oldest) and so on, a second apart."""
+    """Send calls of `tool-000` (the oldest), `tool-001` and so on, a second apart."""
     events = (
         event
         for n in range(count)
@@ -81,7 +81,7 @@ def send_numbered(cast: Cast, count: int, **members: Any) -> None:
 
 @pytest.fixture(scope="module")
 def recorded(request: pytest.FixtureRequest) -> Cast:
-    """A tenant with one call of each kind; the tool's name says which."""
+    """A tenant with one call of each kind, which the tool's name states."""
     from tests.support.factories import make_cast
 
     cast = make_cast("acme")
@@ -172,25 +172,25 @@ def recorded(request: pytest.FixtureRequest) -> Cast:
 )
 def test_each_filter_matches_its_calls(recorded: Cast, query: str, expected: set[str]) -> None:
     assert parse(query).problems == ()
-    assert set(ask(recorded, query)) == expected
+    assert set(get_page(recorded, query)) == expected
 
 
 def test_not_matches_all_other_calls(recorded: Cast) -> None:
-    """Also those that have no such value at all."""
-    everything = set(ask(recorded, ""))
+    """Also calls without such a value."""
+    everything = set(get_page(recorded, ""))
     for query in (
         *("state:failed", "code:RATE_LIMITED", "version:4", "violation:*", "cache:hit"),
         *("run:graph*", "duration:>2s", "tokens:>10k", "is:running", "upstream:502", "plain"),
         *("tool:plain OR tool:failed", "case:case-7 run:graph_run_1", "producer:web*"),
     ):
-        matches = set(ask(recorded, query))
+        matches = set(get_page(recorded, query))
         assert matches, query
-        assert set(ask(recorded, f"NOT ({query})")) == everything - matches, query
-        assert set(ask(recorded, f"NOT ({query}) OR {query}")) == everything, query
+        assert set(get_page(recorded, f"NOT ({query})")) == everything - matches, query
+        assert set(get_page(recorded, f"NOT ({query}) OR {query}")) == everything, query
 
 
 def test_message_search_requires_payload_access(recorded: Cast) -> None:
-    """A message quotes payloads: who is not shown it cannot search it either."""
+    """Messages quote payloads: members who may not see them cannot search them."""
     for user, expected in (
         (recorded.editor, ["failed"]),
         (recorded.admin, ["failed"]),
@@ -209,7 +209,7 @@ def test_message_search_requires_payload_access(recorded: Cast) -> None:
 
 
 def test_empty_query_lists_all_calls_newest_first(recorded: Cast) -> None:
-    tools = ask(recorded, "")
+    tools = get_page(recorded, "")
     assert len(tools) == 14
     assert tools[-1] == "old"
 
@@ -356,7 +356,7 @@ def test_search_for_a_rare_call_stops_at_the_budget(acme: Cast) -> None:
             wanted, now=NOW, after=Cursor(NOW - timedelta(hours=2), first.older.id), budget=budget
         )
         assert [call.tool_name for call in forward.calls] == ["rare"]
-        assert forward.newer is not None, "twenty were walked over, ten are left"
+        assert forward.newer is not None, "twenty were searched, ten are left"
 
 
 def test_search_in_many_steps_omits_no_call(acme: Cast) -> None:
@@ -380,7 +380,7 @@ def test_search_in_many_steps_omits_no_call(acme: Cast) -> None:
 def test_search_step_over_the_time_budget_is_abandoned(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer is as far as the walk came before it, and later statements have their time."""
+    """The page shows the results of the earlier steps, and later statements have a new timeout."""
     send_numbered(acme, 30)
     wanted, budget = parse("case:c-7").wanted, Budget(seconds=2, first=5)
     for name in ("calls_before", "calls_counted_before"):
@@ -410,7 +410,7 @@ def test_few_calls_are_searched_completely_without_time_budget(acme: Cast) -> No
 
 
 def test_failed_calls_are_matched_despite_many_later_successes(acme: Cast) -> None:
-    """The budget is spent on what may be it: an hour of calls that went well costs none of it."""
+    """Only possible matches use the budget: an hour of successful calls uses nothing."""
     send_numbered(acme, 30)
     an_hour_ago = NOW - timedelta(hours=1)
     guard = broken("WRONG_TYPE", "data.c")
@@ -458,7 +458,7 @@ def test_count_reports_exactness(acme: Cast) -> None:
 
 
 def test_live_tail_shows_new_and_newly_completed_calls(acme: Cast) -> None:
-    now = datetime.now(UTC)  # NOW is as old as the test run, and the tail looks two minutes back
+    now = datetime.now(UTC)  # NOW is as old as the test run, and the tail starts two minutes ago
     call = make_call(tool_name="running", started_at=now - timedelta(seconds=30))
     send_events(
         acme.tenant,
@@ -471,7 +471,7 @@ def test_live_tail_shows_new_and_newly_completed_calls(acme: Cast) -> None:
     assert link is not None
     address = unescape(link[1])
     assert listed_tools(client.get(address).content.decode()) == ["running"]
-    # sent late, begun before the newest; and the end of what was running
+    # a late call that started before the newest, and the end of a running call
     send_events(
         acme.tenant, [call[1], *make_call(tool_name="late", started_at=now - timedelta(seconds=40))]
     )
@@ -553,7 +553,7 @@ def test_unusual_urls_cause_no_error(recorded: Cast, address: str) -> None:
 
 
 def test_extreme_numbers_do_not_overflow(acme: Cast) -> None:
-    """The least and largest the contract takes: sums and spans of them must not overflow."""
+    """The smallest and largest valid numbers: sums and differences must not overflow."""
     usage = {"prompt": 2**63 - 1, "completion": 2**63 - 1}
     output = {"status": "ok", "data": {}, "meta": {"took_ms": 1, "token_usage": usage}}
     send_events(
@@ -563,9 +563,9 @@ def test_extreme_numbers_do_not_overflow(acme: Cast) -> None:
             *make_call(tool_name="patient", timeouts_ms=2**63 - 1, is_open=True),
         ],
     )
-    assert ask(acme, "tokens:>10M") == ["many"]
-    assert ask(acme, "is:running") == ["patient"]
-    assert ask(acme, "is:overdue") == []
+    assert get_page(acme, "tokens:>10M") == ["many"]
+    assert get_page(acme, "is:running") == ["patient"]
+    assert get_page(acme, "is:overdue") == []
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -615,8 +615,8 @@ def test_page_without_calls_explains_the_first_step(acme: Cast) -> None:
 
 
 def test_calls_are_not_visible_to_another_tenant(recorded: Cast, globex: Cast) -> None:
-    assert ask(globex, "") == []
-    assert ask(globex, "tool:plain") == []
+    assert get_page(globex, "") == []
+    assert get_page(globex, "tool:plain") == []
 
 
 def test_anonymous_user_is_redirected_to_sign_in(acme: Cast) -> None:
@@ -634,9 +634,9 @@ def test_full_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     with statements(FRAME + 2):  # rows, views
         client.get("/calls/")
     send_events(acme.tenant, make_call(guard=broken("WRONG_TYPE", "$.a")))
-    with statements(FRAME + 3):  # and what broke
+    with statements(FRAME + 3):  # and violations
         client.get("/calls/")
-    with statements(FRAME + 4):  # newest days, all days, how far they were searched for
+    with statements(FRAME + 4):  # newest days, all days, how far was searched
         client.get("/calls/?q=state:failed")
 
 

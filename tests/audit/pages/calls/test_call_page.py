@@ -29,7 +29,7 @@ DAY = (datetime.now(UTC) - timedelta(minutes=1)).date()
 
 
 def send(cast: Cast, **members: Any) -> str:
-    """Send one call; the address of its page."""
+    """Send one call; return the address of its page."""
     events = make_call(**members)
     send_events(cast.tenant, events)
     return address(events[0])
@@ -135,11 +135,11 @@ def test_error_details_are_shown_completely(acme: Cast) -> None:
         assert part in shown
 
 
-@pytest.mark.parametrize("who", ["editor", "viewer"])
-def test_successful_call_shows_no_error(acme: Cast, who: str) -> None:
-    """Whichever attempt it was: SDKs say that of every call."""
+@pytest.mark.parametrize("member", ["editor", "viewer"])
+def test_successful_call_shows_no_error(acme: Cast, member: str) -> None:
+    """Also if it is a second attempt: SDKs send the attempt with every call."""
     output = {"status": "ok", "data": {}, "meta": {"took_ms": 1, "attempt": 2}}
-    page = signed_in(getattr(acme, who)).get(send(acme, output=output)).content.decode()
+    page = signed_in(getattr(acme, member)).get(send(acme, output=output)).content.decode()
     assert "attempt 2" in text(page)
     assert 'class="error"' not in page
     assert "No error message." not in page
@@ -329,8 +329,7 @@ def test_anonymous_user_is_redirected_to_sign_in(acme: Cast) -> None:
 def test_panel_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     where = send(acme, guard=VIOLATED_GUARD)
     client = signed_in(acme.editor)
-    # The call, the span it ran in, its violations, alike ones, neighbours, the log, holds, whether
-    # the tool is registered; that somebody looked is put on record. And that the alike ones are
-    # planned once.
+    # Call, parent span, violations, identical calls, neighbours, log, holds, registered tool, and
+    # the recorded view. One more, because the query for identical calls is planned once.
     with statements(FRAME + 9 + 1):
         client.get(where)

@@ -26,7 +26,7 @@ from tests.support.pages import (
 
 @pytest.fixture(autouse=True)
 def fresh_now() -> None:
-    """A test is of its own time: the page reads the clock, and a run may take half an hour."""
+    """Set NOW for each test: the page reads the clock, and a run may take half an hour."""
     global NOW
     NOW = datetime.now(UTC)
 
@@ -169,7 +169,7 @@ def test_pages_are_contiguous(acme: Cast) -> None:
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_text_is_escaped(acme: Cast, hostile: str) -> None:
     send_events(acme.tenant, open_call(hostile, trace_id=hostile, producer_id=hostile))
-    for query in ("", f"no:{hostile}"):  # the second is no query: nothing is listed
+    for query in ("", f"no:{hostile}"):  # the second is invalid: nothing is listed
         page = signed_in(acme.viewer).get("/calls/open", {"q": query}).content.decode()
         assert "<script>alert" not in page
         assert "<img src=x" not in page
@@ -187,7 +187,7 @@ def test_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     client = signed_in(acme.viewer)
     with statements(
         FRAME + 6
-    ):  # rows of the newest days, of all, how far they were searched, two tallies, producers
+    ):  # rows of the newest days, of all days, how far was searched, two counts, producers
         client.get("/calls/open")
 
 

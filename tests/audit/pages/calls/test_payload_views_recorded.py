@@ -21,14 +21,14 @@ from tests.support.pages import signed_in
 
 
 def views(cast: Cast) -> list[tuple[str, str, str]]:
-    """Who looked at what, in order."""
+    """User, action and target of each recorded view, in order."""
     with tenant_scope(cast.tenant.id):
         actions = Action.objects.filter(tenant=cast.tenant).order_by("at")
         return list(actions.values_list("user_name", "verb", "subject"))
 
 
 def sent(cast: Cast) -> tuple[str, str]:
-    """A call's id and the address of its page."""
+    """Send a call; return its id and the address of its page."""
     events = make_call(trace_id="t1", args={"q": "secret"})
     send_events(cast.tenant, events)
     pk = str(events[0]["invocation_id"])
@@ -45,9 +45,9 @@ def test_payload_view_is_recorded(acme: Cast, address: str, verb: str) -> None:
     assert b"secret" in signed_in(acme.editor).get(address).content
     assert views(acme) == [(acme.editor.username, verb, pk)]
     signed_in(acme.viewer).get(address)
-    assert len(views(acme)) == 1, "a viewer was shown none"
+    assert len(views(acme)) == 1, "viewers see no payload"
     signed_in(acme.editor).get("/calls/")
-    assert len(views(acme)) == 1, "a list shows none"
+    assert len(views(acme)) == 1, "a list shows no payload"
 
 
 def test_repeated_views_within_a_minute_are_recorded_once(acme: Cast) -> None:
@@ -58,7 +58,7 @@ def test_repeated_views_within_a_minute_are_recorded_once(acme: Cast) -> None:
     assert 1 <= len(views(acme)) <= 3
     before = len(views(acme))
     signed_in(acme.admin).get(call)
-    assert len(views(acme)) == before + 1, "another person's is another"
+    assert len(views(acme)) == before + 1, "each person's view is recorded"
 
 
 def test_views_of_rejected_events_and_payload_searches_are_recorded(acme: Cast) -> None:
@@ -70,7 +70,7 @@ def test_views_of_rejected_events_and_payload_searches_are_recorded(acme: Cast) 
     client.get(f"/inbox/{line.id}")
     search = client.post("/calls/search", {"text": "secret"})["Location"]
     client.get(search)
-    # Not what was looked for, which the ledger would keep for ever.
+    # The searched text is not recorded, because the ledger would keep it for ever.
     assert [(verb, subject) for _, verb, subject in views(acme)] == [
         ("inbox.view", "beginnings"),
         ("inbox.view", str(line.id)),
@@ -87,7 +87,7 @@ def reading(cast: Cast, *scopes: Scope) -> Client:
 def test_payload_reads_by_api_key_are_recorded_by_operation(acme: Cast) -> None:
     pk, _ = sent(acme)
     reading(acme, Scope.READ).get(f"/api/v1/calls/{pk}")
-    assert views(acme) == [], "it was given none"
+    assert views(acme) == [], "this key gets no payload"
     client = reading(acme, Scope.READ, Scope.PAYLOADS)
     for _ in range(5):
         assert client.get(f"/api/v1/calls/{pk}").status_code == 200

@@ -43,7 +43,7 @@ START, END = 0, 1
 
 
 def refuse(cast: Cast, *raw: bytes, code: str | None = None) -> list[RejectedEvent]:
-    """Post lines that must all be refused; the inbox's rows of them, in order."""
+    """Post lines that must all be rejected; return their rows of the inbox, in order."""
     answer = post(make_ingest_key(cast.tenant), b"\n".join(raw))
     assert answer.status_code == 200, answer.content
     rejected = answer.json()["rejected"]
@@ -55,7 +55,7 @@ def refuse(cast: Cast, *raw: bytes, code: str | None = None) -> list[RejectedEve
 
 
 def conflict(cast: Cast, **members: Any) -> tuple[list[dict[str, Any]], RejectedEvent]:
-    """A stored call, and the refused second end of it that differs in `members`."""
+    """A stored call and its rejected second end, which differs in `members`."""
     call = make_call(tool_name="get_weather")
     send_events(cast.tenant, call)
     (row,) = refuse(cast, json.dumps(call[END] | members).encode(), code="conflict")
@@ -74,14 +74,14 @@ def shown(user: User, path: str, **extra: Any) -> str:
 
 
 def act(user: User, row: RejectedEvent, action: str, **data: str) -> str:
-    """Do something about a line as the page's forms do, and read where it leads."""
+    """Submit a form of the event's page, and return the page it redirects to."""
     answer = signed_in(user).post(f"/inbox/{row.id}/{action}", data, follow=True)
     assert answer.status_code == 200
     return text(answer.content.decode())
 
 
 def late_start() -> dict[str, Any]:
-    """A start that lies further ahead than clocks may differ, so far."""
+    """A start in the future, beyond the clock difference that is accepted for now."""
     return make_call(is_open=True, started_at=datetime.now(UTC) + timedelta(days=2))[START]
 
 
@@ -155,7 +155,7 @@ def test_pages_are_contiguous_in_both_directions(acme: Cast) -> None:
     def ids(page: str) -> list[str]:
         return re.findall(r'href="/inbox/([0-9a-f-]{36})"', page)
 
-    def lead(page: str, way: str) -> str | None:
+    def link(page: str, way: str) -> str | None:
         match = re.search(rf'rel="{way}" href="([^"]+)"', page)
         return None if match is None else "/inbox/" + match[1].replace("&amp;", "&")
 
@@ -163,10 +163,10 @@ def test_pages_are_contiguous_in_both_directions(acme: Cast) -> None:
     pages: list[str] = []
     while path is not None:
         pages.append(client.get(path).content.decode())
-        path = lead(pages[-1], "next")
+        path = link(pages[-1], "next")
     assert [len(ids(page)) for page in pages] == [50, 50, 20]
     assert len({pk for page in pages for pk in ids(page)}) == 120
-    back = lead(pages[2], "prev")
+    back = link(pages[2], "prev")
     assert back is not None
     assert ids(client.get(back).content.decode()) == ids(pages[1])
 
@@ -189,10 +189,10 @@ def test_pages_use_a_fixed_number_of_statements(acme: Cast) -> None:
     refuse(acme, *(b"{ %d" % n for n in range(60)))
     _, row = conflict(acme, duration_ms=5.0)
     client = signed_in(acme.editor)
-    view_recorded = 1  # is put on record
+    view_recorded = 1  # is recorded
     with statements(FRAME + 1 + view_recorded):
         client.get("/inbox/")
-    # The line, its call's day, the call, the span it ran in, the log.
+    # The event, its call's day, the call, the parent span, the log.
     with statements(FRAME + 5 + view_recorded):
         client.get(f"/inbox/{row.id}")
 
@@ -208,7 +208,7 @@ def test_pages_use_a_fixed_number_of_statements(acme: Cast) -> None:
 def test_list_query_uses_an_index_under_row_level_security(
     acme: Cast, wanted: dict[str, str], index: str
 ) -> None:
-    # Of an empty table all indexes cost the same, and which is taken is chance.
+    # In an empty table all indexes cost the same, so the plan would be arbitrary.
     conflict(acme, duration_ms=5.0)
     refused = refuse(acme, *(b"{ %d" % n for n in range(400)))
     with tenant_scope(acme.tenant.id):
@@ -413,7 +413,7 @@ def test_invalid_edit_changes_nothing(acme: Cast, edited: str, word: str) -> Non
 def test_database_failure_leaves_the_event_waiting(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within the transaction of the page: what failed must not take the page along."""
+    """The failure is inside the page's transaction, and must not fail the page."""
     (row,) = refuse(acme, json.dumps(late_start()).encode())
     edited = json.dumps(make_call(is_open=True)[START])
 
@@ -538,7 +538,7 @@ def test_no_csv_cell_is_a_formula(acme: Cast) -> None:
 
 
 def test_each_different_export_of_rejected_events_is_logged(acme: Cast) -> None:
-    """They are payloads: another query shows others, so it is another entry."""
+    """Rejected events are payloads. Another query exports others, so it is another entry."""
     refuse(acme, b"{")
     for _ in range(5):
         for query in ("", "?state=all"):
@@ -568,7 +568,7 @@ def test_auditor_cannot_change_rejected_events(acme: Cast) -> None:
 
 
 def test_every_rejection_code_is_known_to_the_page(acme: Cast) -> None:
-    """What ingest writes and what the page knows: the same codes."""
+    """The codes that ingest writes are the codes that the page knows."""
     event = make_call()[END]
     now = datetime.now(UTC)
     old = (now - timedelta(days=60)).isoformat()

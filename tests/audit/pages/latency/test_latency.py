@@ -62,7 +62,7 @@ def test_bucket_starts_at_its_shortest_duration() -> None:
         assert bucket_of(first_us(bucket)) == bucket == bucket_of(first_us(bucket) - 1) + 1
 
 
-# whether who was told to wait waited
+# whether the delay before a retry was respected
 
 
 def refusal(**members: Any) -> Refusal:
@@ -92,7 +92,7 @@ def attempt(after_ms: float = 600, **members: Any) -> Attempt:
         ([attempt(100, call_id="other", attempt=3)], "none"),
         ([attempt(100, trace_id="b")], "none"),
         ([attempt(100, tool_name="u")], "none"),
-        ([attempt(-1)], "none"),  # it ran beside the failed one
+        ([attempt(-1)], "none"),  # it ran in parallel with the failed one
         ([attempt(100, tool_name="u"), attempt(700), attempt(800)], "waited"),
         ([attempt(0, invocation_id=UUID(int=1))], "none"),  # itself
     ],
@@ -140,7 +140,7 @@ def test_each_retry_after_is_judged_separately() -> None:
     assert [one.verdict for one in judged] == ["waited", "early"]
 
 
-# what ends say of themselves
+# metadata of end events
 
 
 def ended(meta: object, **members: Any) -> Ended:

@@ -22,7 +22,7 @@ from tests.support.sign_in import sign_in
 
 @pytest.fixture
 def busy(acme: Cast) -> Cast:
-    """Two hours of calls with all there is to be told of them."""
+    """Two hours of calls with every member that the page shows."""
     now = datetime.now(UTC)
     events = []
     for n in range(60):
@@ -66,7 +66,7 @@ def test_charts_are_drawn_and_link_to_calls(page: Page, busy: Cast) -> None:
     assert heard == []
     for chart in ("over-time", "histogram", "tokens"):
         assert chart_colours(page, chart) > 2, chart
-    x, y = page.evaluate(  # a cell that is coloured: its middle is some pixels further in
+    x, y = page.evaluate(  # a coloured cell: its centre is some pixels further in
         """() => {
             for (const canvas of document.querySelectorAll("#chart-over-time canvas")) {
                 const { width, height } = canvas, box = canvas.getBoundingClientRect();

@@ -58,7 +58,7 @@ type Event = dict[str, Any]
 
 @dataclass
 class CompletedCall(ExpectedCall):
-    """A completed call as the log has it."""
+    """A completed call as read from the log."""
 
     end: Event = field(default_factory=dict)
 
@@ -115,11 +115,11 @@ def one_call(rng: random.Random, at: datetime, number: int) -> list[Event]:
 
 
 def instants(rng: random.Random) -> Iterator[datetime]:
-    """Moments around the edges of hours, and anywhere."""
+    """Instants around the edges of hours, and random ones."""
     hour = NOW.replace(minute=0, second=0, microsecond=0)
     for n in range(-30, 1):
-        for away in (-1, 0, 15 * 60_000_000, 45 * 60_000_000 - 1):
-            yield hour + n * timedelta(hours=1) + timedelta(microseconds=away)
+        for offset_us in (-1, 0, 15 * 60_000_000, 45 * 60_000_000 - 1):
+            yield hour + n * timedelta(hours=1) + timedelta(microseconds=offset_us)
     for _ in range(400):
         yield NOW - timedelta(seconds=rng.uniform(0, 34 * 86_400) ** rng.choice([0.6, 1]))
 
@@ -219,7 +219,7 @@ def test_figures_for_a_tool_and_version_equal_a_recount_of_the_log(log: Log, see
 
 
 def listed(query: str) -> int:
-    """How many calls the list finds; the query must be without fault."""
+    """How many calls the list matches; the query must be valid."""
     parsed = parse(query)
     assert parsed.problems == (), query
     counted = count_calls(parsed.wanted, now=NOW, budget=Budget(seconds=30))
@@ -239,12 +239,12 @@ def test_every_chart_mark_links_to_the_calls_counted(log: Log) -> None:
                 for n, slot in enumerate(chart.slots):
                     for one in chart.series:
                         if value := one.values[n]:
-                            # Of histograms the tool is in the slot's query, not in the series'.
+                            # The tool is in the query of the series, and of a histogram's slot.
                             assert listed(f"{slot.query} {one.query} ".strip()) >= value
                             total += value
                 assert total == report.total.calls
             for row in version_rows(report, "calls"):
-                if row.version:  # calls without one cannot be asked for
+                if row.version:  # no query matches calls without one
                     opened = listed(f"{row.query} state:open")
                     assert listed(row.query) == row.spent.calls + opened
 
@@ -298,7 +298,7 @@ def test_figures_of_newest_calls_equal_a_recount_of_the_log(
 
 
 def in_bands(used: list[float]) -> list[int]:
-    """Shares of a limit counted by `newest.BANDS`."""
+    """Shares of a timeout, counted by `newest.BANDS`."""
     return [
         sum(low < share <= high or (not low and share == 0) for share in used)
         for low, high in ((0, 0.5), (0.5, 0.9), (0.9, 1), (1, 10**9))
@@ -491,7 +491,7 @@ def test_arbitrary_parameters_are_answered(acme: Cast, value: str) -> None:
 
 
 def fill_days(cast: Cast, ends: Sequence[datetime]) -> None:
-    """So many calls before each of these that the planner has a choice, and knows of them."""
+    """Enough calls before each of these instants, and statistics, to make the planner choose."""
     moments = (at - timedelta(seconds=30 * n) for at in ends for n in range(500))
     events_of = (event for at in moments for event in make_call(started_at=at))
     for events in batched(events_of, 1000):
@@ -515,7 +515,7 @@ def test_queries_read_only_the_days_of_the_range_by_index(acme: Cast) -> None:
         "wait_limit": 9,
         "tenant_id": acme.tenant.id,
     }
-    # The quarter of an hour that it begins or ends in is counted whole where most of it is inside.
+    # The first and last quarter of an hour are counted as a whole if most of it is in the range.
     first, last = (of.previous.start - QUARTER).date(), (of.end + QUARTER).date()
     for name in (
         "latency_by_version",
@@ -529,5 +529,5 @@ def test_queries_read_only_the_days_of_the_range_by_index(acme: Cast) -> None:
             read = days_read(plan, table)
             assert all(first <= day <= last for day in read), (name, table)
         assert "Seq Scan on" not in plan, plan
-        if "by_version" in name:  # else each piece of an hour would read its whole day
+        if "by_version" in name:  # otherwise each piece of an hour would read its whole day
             assert re.search(r"Index Cond: .*started_at >= piece\.start_at", plan), plan

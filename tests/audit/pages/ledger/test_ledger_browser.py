@@ -21,7 +21,7 @@ from tests.support.sign_in import sign_in
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What the worker of this test signed, and no other."""
+    """The signer's folder of this test's worker."""
     yield own_folder(tmp_path, monkeypatch)
 
 

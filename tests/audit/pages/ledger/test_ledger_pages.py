@@ -31,7 +31,7 @@ LATER = timedelta(minutes=1)
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What the worker of this test signed, and no other."""
+    """The signer's folder of this test's worker."""
     yield own_folder(tmp_path, monkeypatch)
 
 

@@ -22,7 +22,7 @@ from tests.support.sign_in import sign_in
 
 @pytest.fixture
 def busy(acme: Cast) -> Cast:
-    """Two hours of calls: some fail, some break their schema."""
+    """Two hours of calls: some fail, some violate their schema."""
     now = datetime.now(UTC)
     failed = {"status": "error", "error": {"type": "FATAL", "message": "no"}, "meta": {}}
     failed["meta"] = {"took_ms": 1}
@@ -57,7 +57,7 @@ def test_charts_are_drawn_and_a_mark_links_to_its_calls(page: Page, busy: Cast) 
     assert sum(sizes) <= MAX_TRANSFER_BYTES
     box = page.locator("#chart-calls canvas").bounding_box()
     assert box is not None
-    # Near the right edge, where the newest calls are, from the bottom up to the first mark.
+    # Near the right edge, where the newest calls are; from the bottom up to the first mark.
     canvas = page.locator("#chart-calls canvas")
     for up in range(30, 120, 6):
         page.mouse.move(box["x"] + box["width"] - 24, box["y"] + box["height"] - up)

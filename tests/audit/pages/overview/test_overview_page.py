@@ -74,14 +74,14 @@ def test_figures_are_compared_with_the_previous_range(acme: Cast) -> None:
         for name, one in tiles.items()
         if one.change
     }
-    assert tiles["Calls"].value == "9"  # one of the failed came twice
+    assert tiles["Calls"].value == "9"  # one failed call was sent twice
     assert changes["Calls"] == ("+80 %", "other")
     assert changes["Failed"] == ("−8.89 pt", "better")
     assert changes["Schema violations"] == ("+11.11 pt", "worse")
     assert changes["p50 · p95"] == ("+0.0 % · +0.0 %", "other")
     notes = {name: one.note_change.text for name, one in tiles.items() if one.note_change}
     assert notes == {"Calls": "+1", "p50 · p95": "+0.0\xa0%"}
-    # Of the seven days before nothing is kept: there is nothing to compare with.
+    # There are no calls of the seven days before, so there is no comparison.
     assert not any(one.change for one in client.get("/?range=7d").context["tiles"])
 
 
@@ -203,7 +203,7 @@ def test_queries_read_only_the_days_of_the_range_by_index(acme: Cast, name: str)
     tables = set(re.findall(r" on (\w+)_\d{8}", plan))
     assert tables
     first = of.start if name.startswith("violation") else of.previous.start
-    # The primary keys that begin with the day, and the planner's own pruning, do the rest.
+    # Primary keys that begin with the day, and pruning by the planner, limit the other tables.
     allowed: set[date] = {(first + timedelta(days=n) - timedelta(hours=1)).date() for n in range(9)}
     for table in tables:
         assert days_read(plan, table) <= allowed, table

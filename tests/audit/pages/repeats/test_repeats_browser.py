@@ -29,7 +29,7 @@ def send_loop(cast: Cast, calls: int = 4, **members: Any) -> None:
 
 @pytest.fixture
 def looping(acme: Cast) -> Cast:
-    """Two tools that repeat themselves: one always answers the same, one never does."""
+    """Two tools that are called repeatedly: one always returns the same result, one never does."""
     send_loop(acme, tool_name="poll_job", call_id="p" * 64, trace_id="watching")
     now = datetime.now(UTC)
     for n in range(3):
@@ -50,7 +50,7 @@ def test_loop_links_to_its_calls_and_polling_tools_are_excluded(page: Page, loop
     heard = complaints(page)
     page.goto("/repeats/?range=1h")
     expect(page.locator(".loops tbody tr")).to_have_count(1)
-    expect(page.locator("#same")).to_be_visible()  # comes later
+    expect(page.locator("#same")).to_be_visible()  # arrives later
     expect(page.locator("section[aria-labelledby=same]")).to_contain_text("poll_job")
     expect(page.locator("section[aria-labelledby=different]")).to_contain_text("roll_dice")
     page.locator(".loops").get_by_role("link", name="4", exact=True).click()
@@ -112,7 +112,7 @@ def test_hostile_agent_text_does_not_run_and_fits_a_phone(page: Page, acme: Cast
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_end_of_the_arguments_is_visible(page: Page, acme: Cast, width: int) -> None:
-    """On a telephone only an ellipsis was left of them."""
+    """On a telephone only an ellipsis was visible."""
     args = {"limit": 3, "query": "error OR loss"}
     send_loop(acme, tool_name="search_docs", call_id="s" * 64, trace_id="looking", args=args)
     sign_in(page, acme.admin)

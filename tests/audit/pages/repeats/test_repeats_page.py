@@ -1,4 +1,4 @@
-"""Repeats: identical calls, their results, and tools that are meant to poll."""
+"""Repeats: identical calls, their results, and polling tools."""
 
 import csv
 import io
@@ -92,7 +92,7 @@ def cast() -> Cast:
 
 
 def recorded_calls(cast: Cast) -> list[Event]:
-    """Every call of the log as the start event and, where there is one, the end."""
+    """Every call of the log as its start event and its end event, if there is one."""
     starts: dict[str, Event] = {}
     ends: dict[str, Event] = {}
     with tenant_scope(cast.tenant.id):
@@ -229,7 +229,7 @@ def test_results_are_classified_as_same_or_different_by_tool(cast: Cast) -> None
 
 
 def test_arguments_require_payload_access_and_views_are_logged(acme: Cast) -> None:
-    """Of the newest call, cut to a line; once a minute, however often the page is asked for."""
+    """The newest call's arguments, shortened to a line; logged once a minute, not for each view."""
     args = ({"city": "Lagos"}, {"city": "<b>Lima</b>", "note": "x" * 400})
     events = [
         event

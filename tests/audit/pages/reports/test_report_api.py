@@ -1,4 +1,4 @@
-"""Reports over the API: the same as on the pages."""
+"""Reports over the API: the same figures as on the pages."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -76,7 +76,7 @@ def test_list_is_paged_and_contains_reports_from_page_and_api(acme: Cast) -> Non
         if page["next"] is None:
             break
         cursor = page["next"]
-        post(client, {"range": "1h"})  # what comes meanwhile shifts nothing
+        post(client, {"range": "1h"})  # a new report between two pages shifts nothing
     assert seen == ids[::-1]
 
 

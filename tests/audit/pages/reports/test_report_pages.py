@@ -1,4 +1,4 @@
-"""Reports on their pages and as files: permissions, what stays, what is recorded."""
+"""Reports on their pages and as files: permissions, stored figures, recorded actions."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ from tests.support.reports import (
 )
 
 NOW = datetime.now(UTC)
-WILD = [
+HOSTILE = [
     *HOSTILE,
     '#eval("1+1") #read("/etc/passwd") $x^2$ *b* _i_ @ref <label> `raw` // no',
     '=HYPERLINK("http://evil")',
@@ -39,17 +39,17 @@ WILD = [
 ]
 
 
-def send_wild(cast: Cast) -> None:
+def send_hostile(cast: Cast) -> None:
     key = make_ingest_key(cast.tenant)
-    for n, wild in enumerate(WILD):
-        violation = {"path": f"$.{wild}"[:200], "code": "WRONG_TYPE", "expected": wild}
+    for n, hostile in enumerate(HOSTILE):
+        violation = {"path": f"$.{hostile}"[:200], "code": "WRONG_TYPE", "expected": hostile}
         call = make_call(
             started_at=NOW - timedelta(minutes=5) + timedelta(seconds=n),
-            tool_name=wild,
-            tool_version=wild[:100],
-            call_id=wild[:100],
-            trace_id=wild[:100],
-            output={"status": "error", "error": {"type": wild[:60], "message": wild}},
+            tool_name=hostile,
+            tool_version=hostile[:100],
+            call_id=hostile[:100],
+            trace_id=hostile[:100],
+            output={"status": "error", "error": {"type": hostile[:60], "message": hostile}},
             guard={"strategy": "throw", "outcome": "failed", "violations": [violation]},
         )
         again = [
@@ -59,8 +59,8 @@ def send_wild(cast: Cast) -> None:
             one["invocation_id"] = again[0]["invocation_id"]
         answer = send_events(cast.tenant, [*call, *again], key=key)
         assert answer["rejected"] == []
-        gap = {"type": "gap", "producer_id": wild[:100], "from_seq": 1, "to_seq": 2, "count": 2}
-        send_events(cast.tenant, [gap | {"reason": wild[:60]}], key=key)
+        gap = {"type": "gap", "producer_id": hostile[:100], "from_seq": 1, "to_seq": 2, "count": 2}
+        send_events(cast.tenant, [gap | {"reason": hostile[:60]}], key=key)
 
 
 def file(cast: Cast, pk: UUID, kind: str) -> bytes:
@@ -72,7 +72,7 @@ def file(cast: Cast, pk: UUID, kind: str) -> bytes:
 
 
 def words_of(pdf: bytes) -> str:
-    """What a reader sees of a PDF, without its white space."""
+    """The text of a PDF without white space."""
     pages = (page.extract_text() for page in PdfReader(io.BytesIO(pdf)).pages)
     return "".join("".join(pages).replace("\N{ZERO WIDTH SPACE}", "").split())
 
@@ -202,7 +202,7 @@ def test_exports_contain_the_report(acme: Cast) -> None:
 
 
 def test_hostile_text_is_escaped_in_every_format(acme: Cast) -> None:
-    send_wild(acme)
+    send_hostile(acme)
     pk = make(signed_in(acme.editor), kind="range", range="1h")
     page = signed_in(acme.viewer).get(f"/reports/{pk}").content.decode()
     assert "<script>alert" not in page
@@ -211,9 +211,9 @@ def test_hostile_text_is_escaped_in_every_format(acme: Cast) -> None:
     for row in csv.reader(io.StringIO(file(acme, pk, "csv").decode())):
         assert not any(cell.startswith(("=", "+", "@", "\t", "\r")) for cell in row), row
     pdf = words_of(file(acme, pk, "pdf"))
-    for wild in WILD:
-        if wild.isascii() and "\x00" not in wild:
-            assert "".join(wild.split()) in pdf, wild
+    for hostile in HOSTILE:
+        if hostile.isascii() and "\x00" not in hostile:
+            assert "".join(hostile.split()) in pdf, hostile
     for shown in ("a\\u202eb", "\\u540d\\u524d", "\\u{1f600}", "\\u0645"):
         assert shown in pdf
     assert "root:" not in pdf
@@ -235,7 +235,7 @@ def test_long_report_spans_several_pages(acme: Cast) -> None:
     reader = PdfReader(io.BytesIO(file(acme, pk, "pdf")))
     assert len(reader.pages) > 2
     fonts = {str(font["/BaseFont"]) for font in _fonts(reader)}
-    # Of Typst's own fonts none is like it; whatever reads as a font of ours must be one.
+    # None of Typst's own fonts has such a name, so these names are the product's fonts.
     families = {name.partition("+")[2].partition("-")[0] for name in fonts}
     assert "Inter" in families <= {"Inter", "DejaVuSansMono"}
     assert all(page.mediabox.width == pytest.approx(595.28, abs=0.1) for page in reader.pages)
@@ -265,6 +265,8 @@ def test_list_is_paged_by_key(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> No
         seen += [report.id for report, _ in context["reports"]]
         if not context["older"]:
             break
-        make(client, kind="day", day=days_ago(NOW, 0))  # what comes meanwhile shifts nothing
+        make(
+            client, kind="day", day=days_ago(NOW, 0)
+        )  # a new report between two pages shifts nothing
         address = f"/reports/?before={context['older']}"
     assert seen == ids[::-1]

@@ -59,7 +59,7 @@ def test_name_time_zone_and_retention_are_saved_and_logged(acme: Cast, client: C
     assert details["before"]["payload_days"] is None
     assert details["after"]["payload_days"] == 200
     save(client, name="ACME Ltd", time_zone="Asia/Tokyo", payload_days=200, index_days=400)
-    assert len(actions(acme, "tenant.settings")) == 1, "nothing changed, nothing is told"
+    assert len(actions(acme, "tenant.settings")) == 1, "an unchanged form records no action"
 
 
 def test_shorter_retention_needs_confirmation_and_longer_does_not(
@@ -119,7 +119,7 @@ def test_saved_rules_apply_to_the_next_event(acme: Cast, client: Client) -> None
     assert "Saved." in rules(client, names="iban\r\n\r\n iban \r\niban", patterns="[a-z]+@x")
     send_events(acme.tenant, make_call(args={"iban": "FR12", "m": "ada@x"}))
     text = b"".join(stored_lines(acme))
-    assert b"DE89" in text, "what is stored already stays"
+    assert b"DE89" in text, "stored events do not change"
     assert b"FR12" not in text
     assert b"ada@x" not in text
     (details,) = actions(acme, "tenant.redaction")

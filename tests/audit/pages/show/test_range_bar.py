@@ -1,4 +1,4 @@
-"""Pages of figures whose address names a range that cannot be read."""
+"""Pages of figures whose address has an invalid range."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""An editor writes a draft, sees what would break, and publishes it; in a browser."""
+"""An editor writes a draft, sees breaking changes, and publishes it; in a browser."""
 
 import json
 import re
@@ -22,7 +22,7 @@ TAKEN_AWAY = '{"type": "object", "required": ["celsius"]}'
 
 
 def write(page: Page, name: str, text: str) -> None:
-    """Put a text into an editor as a person does, over what is there."""
+    """Replace the text in an editor as a person does."""
     page.locator(f"[data-editor-of={name}] .cm-content").click()
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.insert_text(text)
@@ -88,7 +88,7 @@ def test_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> None
     expect(page.get_by_text("Version 2 published and now current.").first).to_be_visible()
     with tenant_scope(acme.tenant.id):
         assert timeline(tool, size=1)[0].reason == "Stations without a thermometer are gone."
-    # A refused form is answered 422, which the browser says; nothing else may be wrong.
+    # The browser reports the status 422 of a rejected form; nothing else may be reported.
     assert [one for one in heard if "422" not in one] == []
 
 
@@ -170,7 +170,7 @@ def test_second_save_does_not_overwrite_and_keeps_its_text(page: Page, acme: Cas
 
 
 def begin(cast: Cast, tool: Tool) -> None:
-    """A draft as the current version is."""
+    """Create a draft equal to the current version."""
     with tenant_scope(cast.tenant.id):
         version = tool.versions.select_related("tool").get()
         create_draft(tool, contract_of(version), Publisher(cast.admin))

@@ -36,4 +36,4 @@ def test_observed_fields_become_a_draft(page: Page, acme: Cast) -> None:
         draft = find_draft(tool)
         assert draft is not None
         assert draft.output_schema["properties"]["wind"] == {"type": "integer"}
-    assert heard == [], "the policy forbids something the page does"
+    assert heard == [], "the content security policy blocked something"

@@ -1,4 +1,4 @@
-"""The effect of a version, page and API: which calls are compared, and the results."""
+"""The effect of a version, as page and API: which calls are compared, and the results."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ from tools_registry.versions import find_version, publish_version
 
 @pytest.fixture
 def at() -> datetime:
-    """When version 2 was published: off the hour, whatever the time is."""
+    """When version 2 was published: never exactly on the hour."""
     return datetime.now(UTC) - timedelta(days=2, minutes=7)
 
 
@@ -50,9 +50,9 @@ def test_calls_of_both_versions_are_separated_by_the_second(acme: Cast, at: date
     send_calls(acme, at, 50, failed=20, violating=6, tool_version="2", duration_ms=900)
     send_calls(acme, at - timedelta(hours=30), 7, tool_version="1")
     send_calls(acme, at + timedelta(hours=30), 9, tool_version="2")
-    send_calls(acme, at + timedelta(hours=1), 4, tool_version="1")  # not changed over yet
+    send_calls(acme, at + timedelta(hours=1), 4, tool_version="1")  # still on version 1
     send_calls(acme, at - timedelta(hours=1), 5, tool_version="2")  # before it was published
-    send_calls(acme, at - timedelta(hours=1), 6)  # say nothing
+    send_calls(acme, at - timedelta(hours=1), 6)  # without a version
     send_calls(acme, at - timedelta(hours=1), 8, tool_name="another", tool_version="1")
 
     context = effect_context(acme, tool, range="24h")

@@ -37,7 +37,7 @@ def contract_with(output: Any) -> ToolContract:
 
 @pytest.fixture
 def tool(acme: Cast) -> Tool:
-    """Whose draft is stricter than its version."""
+    """A tool whose draft is stricter than its version."""
     tool = publish_contract(acme)
     with tenant_scope(acme.tenant.id):
         create_draft(tool, contract_with(STRICT), Publisher(acme.editor))

@@ -21,7 +21,7 @@ from audit.pages.traces.timeline import (
 )
 
 IDS = range(1, 13)
-BIGGEST = 10**16  # microseconds: more than the wire contract lets a duration be
+BIGGEST = 10**16  # microseconds: longer than the wire contract allows
 
 
 def span(
@@ -190,7 +190,7 @@ def test_minimap_lanes_do_not_overlap_while_lanes_are_free(
     window = window_of(ordered)
     lanes = pack(ordered, window, lane_count=lane_count)
     assert all(0 <= lane < lane_count for lane in lanes)
-    if len(set(lanes)) < lane_count:  # it never ran out: nothing in a lane overlaps
+    if len(set(lanes)) < lane_count:  # there were always enough lanes: nothing in a lane overlaps
         for lane in set(lanes):
             ends = window.start_us
             for one, taken in zip(ordered, lanes, strict=True):

@@ -54,7 +54,7 @@ def test_timeline_works_by_keyboard(page: Page, acme: Cast) -> None:
     page.keyboard.press("ArrowDown")
     expect(page.locator(".calls a:focus")).to_contain_text("get_weather")
     page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")  # the last row keeps it
+    page.keyboard.press("ArrowDown")  # the last row keeps the focus
     page.keyboard.press("Enter")
     expect(page.locator("#call-panel")).to_contain_text("No end event yet")
     expect(page.locator(".calls a[aria-current]")).to_contain_text("notify")
@@ -160,7 +160,7 @@ def test_pages_are_not_wider_than_the_window(page: Page, acme: Cast, width: int)
 
 @pytest.mark.parametrize("width", [1024, 1440])
 def test_deeply_nested_call_keeps_its_name_readable(page: Page, acme: Cast, width: int) -> None:
-    """And the number of those inside it stays off its bar."""
+    """And the number of its children does not cover its bar."""
     parent: str | None = None
     for level in range(1, 13):
         events = make_call(tool_name=f"look_{level}", parent_invocation_id=parent)
@@ -207,7 +207,7 @@ def test_url_of_a_call_opens_the_call_in_its_trace(any_page: Page, acme: Cast) -
         row = page.locator(f"#c-{wanted[tool]}")
         expect(row.locator("a[aria-current]")).to_contain_text(tool)
         expect(row).to_be_in_viewport()
-        # The call's own page, whose address carries the day, and back.
+        # To the call's own page, whose address contains the day, and back.
         page.locator("#call-panel").get_by_role("link", name=wanted[tool]).click()
         page.wait_for_url(f"**/calls/*-*-*/{wanted[tool]}")
         expect(page.locator("#call-panel h2")).to_contain_text(tool)

@@ -130,7 +130,7 @@ def test_next_failure_is_shown_among_rows_not_loaded_yet(
     expect(page.locator(".calls a[aria-current]")).to_contain_text("t70")
     page.goto(f"{trace}?row=240")
     page.get_by_role("link", name="failure →").click()
-    expect(row(page, "t200")).to_be_in_viewport()  # two windows up: the page is loaded anew
+    expect(row(page, "t200")).to_be_in_viewport()  # two windows up: the page is loaded again
     expect(page.locator(".calls a[aria-current]")).to_contain_text("t200")
     assert heard == []
 

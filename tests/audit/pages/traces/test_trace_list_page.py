@@ -30,7 +30,7 @@ NOW = datetime.now(UTC)
 
 
 def send_traces(cast: Cast, count: int) -> None:
-    """Traces `trace-000` (the oldest) and so on, a second apart."""
+    """Send traces `trace-000` (the oldest), `trace-001` and so on, a second apart."""
     send_events(
         cast.tenant,
         (
@@ -185,7 +185,9 @@ def test_trace_over_two_days_is_one_row_with_both_sums(acme: Cast) -> None:
         assert trace.first_tool_name == "before"
         assert trace.duration_us == 2_020_000
         assert len(trace_page(TraceFilter(state="failed")).traces) == 1
-        assert len(trace_page(TraceFilter(state="ok")).traces) == 1  # the day before was clean
+        assert (
+            len(trace_page(TraceFilter(state="ok")).traces) == 1
+        )  # the day before had no failures
 
 
 def test_search_for_a_rare_state_stops_at_the_scan_limit_and_continues(acme: Cast) -> None:
@@ -326,7 +328,7 @@ def test_full_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     for n in range(3):
         send_events(acme.tenant, make_call(trace_id=f"f{n}", output=FAILED_OUTPUT), key=key)
     client = signed_in(acme.viewer)
-    with statements(FRAME + 4):  # rows, how far they were searched for, their days, reasons
+    with statements(FRAME + 4):  # rows, how far was searched, their days, reasons
         client.get("/traces/?state=failed")
     send_traces(acme, 60)
     with statements(FRAME + 3):

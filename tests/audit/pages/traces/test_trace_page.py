@@ -29,7 +29,7 @@ from tests.support.traces import (
     send_family,
 )
 
-PANEL = 6  # the call, alike ones, its tool, neighbours, holds, the log; violations where there are
+PANEL = 6  # call, identical calls, tool, neighbours, holds, log, and violations if there are any
 
 
 def page_of(cast: Cast, query: str = "", trace_id: str = "trace-123") -> str:
@@ -39,7 +39,7 @@ def page_of(cast: Cast, query: str = "", trace_id: str = "trace-123") -> str:
 
 
 def rows(page: str) -> list[str]:
-    """The text of each row, as it is read out."""
+    """The text of each row, as a screen reader reads it."""
     calls = page.split('<ol class="calls"')[1].split("</ol>")[0]
     without_drawing = re.sub(
         r'<svg class="lane".*?</svg>|<button.*?</button>', "", calls, flags=re.S
@@ -189,7 +189,7 @@ def test_htmx_request_gets_one_window_of_rows(acme: Cast) -> None:
     tools = re.findall(r'class="free tool" title="([^"]*)"', part)
     assert tools == [f"t{n}" for n in range(60, 70)]
     assert "Rows 1 to 60" in part
-    # Calls, the spans they ran in, sums; that the first of them is planned once.
+    # Calls, their spans, sums; and one more, because the first query is planned once.
     with statements(FRAME - 1 + 3 + 1):
         client.get("/traces/trace-123?row=60", headers=PARTIAL)
 
@@ -267,9 +267,9 @@ def test_anonymous_user_is_redirected_to_sign_in() -> None:
 def test_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     send_family(acme)
     client = signed_in(acme.editor)
-    above = 1  # in which span the outermost call ran
-    view_recorded = 1  # is put on record
-    once = 2  # that what names no days is planned once
+    above = 1  # the span of the outermost call
+    view_recorded = 1  # is recorded
+    once = 2  # the query without days is planned once
     with statements(FRAME + 3 + PANEL + above + view_recorded + once):
         client.get("/traces/trace-123")
     send_family(acme)
@@ -327,7 +327,7 @@ def test_identical_calls_are_numbered_and_the_critical_path_is_a_filter(acme: Ca
     assert "1/2" in page
     assert "2/2" in page
     assert page.count('class="repeat"') == 2
-    assert page.count('class="critical"') == 1, "the one that ended last"
+    assert page.count('class="critical"') == 1, "the call that ended last"
     only = rows(page_of(acme, "?only=path", trace_id="t"))
     assert len(only) == 1
     assert "last" in only[0]

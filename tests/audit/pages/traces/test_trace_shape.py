@@ -43,7 +43,7 @@ def test_last_parallel_call_to_end_is_on_the_critical_path() -> None:
 def test_open_and_outlasting_calls_are_on_the_critical_path() -> None:
     assert path(tree((0, 50, None), (10, 80, 0), (0, 9, 0))) == [0, 1, 2]
     assert path(tree((0, None, None), (10, None, 0), (0, 30, 0))) == [0, 1]
-    assert path(tree((0, 10, None), (20, 30, 0))) == [0], "begun after its parent had ended"
+    assert path(tree((0, 10, None), (20, 30, 0))) == [0], "started after its parent had ended"
 
 
 def test_gaps_lie_between_leaf_calls() -> None:
@@ -80,7 +80,7 @@ def test_shape_is_consistent_for_arbitrary_times(
     nodes = tree(*calls)
     window = window_of(node.span for node in nodes)
     critical = critical_path(nodes)
-    assert critical, "something ended last"
+    assert critical, "one call ended last"
     ends = [
         float("inf") if n.span.end_us is None else max(n.span.end_us, n.span.start_us)
         for n in nodes

@@ -50,7 +50,7 @@ def detail(*calls: Call) -> TraceDetail:
 
 
 def label(start_ms: int, duration_ms: int, reason_length: int) -> Label:
-    """Of a call in a trace of one second, with a reason of that many characters."""
+    """The label of a call in a trace of one second, with a reason of that many characters."""
     whole = call(0, 1_000)
     message = "x" * (reason_length - len("E · "))
     one = call(start_ms, duration_ms, state="failed", error_type="E", error_message=message)

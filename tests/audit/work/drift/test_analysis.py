@@ -94,7 +94,7 @@ def test_values_are_hidden_from_roles_without_payload_access(acme: Cast, tool: T
     assert "Your role can't view payloads" in seen
     assert "Wrong value" in seen
     assert "tropical" not in str(api(acme, tool))
-    assert "tropical" not in analysis.found, "nor is any kept"
+    assert "tropical" not in analysis.found, "and none is stored"
 
 
 def test_many_calls_are_analyzed_by_the_worker(

@@ -72,12 +72,12 @@ def some_value(rng: random.Random, depth: int = 0) -> Any:
 
 
 def plain(schema: Any) -> Any:
-    """A schema with types as sets, without what genson alone writes."""
+    """A schema with sorted types, without the keywords that only genson writes."""
     if isinstance(schema, list):
         return [plain(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    if "anyOf" in schema:  # genson tells types that have no keywords apart from those that have
+    if "anyOf" in schema:  # genson separates types with keywords from those without
         merged: dict[str, Any] = {"type": []}
         for one in schema["anyOf"]:
             named = one["type"]
@@ -162,7 +162,7 @@ def test_masked_names_are_merged_into_one_path() -> None:
     }
     for shape in (folded(hidden, WEATHER), folded(hidden)):
         kept = dumps({"args": Observed(shape), "output": Observed()})
-        # Not "ada" and 4711 alone: now and then an example's random id has them.
+        # Not only "ada" and 4711: sometimes an example's random id contains them.
         assert not any(name in kept for name in ("ada@", "Ada", '"4711"'))
     wider = widened(WEATHER, folded(hidden, WEATHER))
     assert wider["additionalProperties"]["type"] == ["integer", "object"]
@@ -301,7 +301,7 @@ def test_unreadable_schema_raises_undecided_error(schema: dict[str, Any]) -> Non
 
 
 def within_each_other(word: str) -> dict[str, Any]:
-    """Nine times twenty references to the next: 20 to the ninth ways through some 5 KB."""
+    """Twenty references to the next definition, nine times: 20**9 paths in about 5 KB."""
     names = [f"a{n}" for n in range(1, 11)]
     definitions: dict[str, Any] = {
         name: {word: [{"$ref": f"#/$defs/{following}"} for _ in range(20)]}
@@ -316,7 +316,7 @@ def test_exponential_subschema_references_are_resolved_once(word: str) -> None:
     schema = within_each_other(word)
     schema["$defs"]["a3"][word].append({"enum": ["x"]})
     declared = Declared(schema)
-    if word == "anyOf":  # the type stands deeper than is read
+    if word == "anyOf":  # the type is deeper than the limit of reading
         assert (declared.root.types, declared.root.values) == (TYPES, None)
     else:
         assert declared.root.types == {"string"}

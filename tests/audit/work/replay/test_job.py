@@ -101,7 +101,7 @@ def test_figures_equal_an_independent_recount(acme: Cast, monkeypatch: pytest.Mo
         "False to True": side.newly_passing,
         "False to False": side.still_violating,
     } == changes
-    assert min(changes.values()) > 3, "each of the four occurs"
+    assert min(changes.values()) > 3, "each of the four results occurs"
     assert {
         (kind.path, kind.code): Counter(new=kind.new, gone=kind.gone, still=kind.still)
         for kind in side.kinds
