@@ -118,29 +118,19 @@ def gather(
     SQL statements, and two or more for each erased event.
     """
     violations = call_violations(call) if call.violation_count else []
+    stored, log_error = _stored(call)
+    payloads = _payloads(stored)
     if not with_payloads:
         call = without_message(call)
         violations = [replace(one, received="") for one in violations]
-    alike = calls_alike(call, limit=ALIKE_LIMIT + 1)
-    log_error = ""
-    stored: dict[Kind, StoredEvent] = {}
-    try:
-        stored = read_call_events(call)
-    except LogPayloadError as error:
-        log_error = str(error)
-    start, end = (_document(stored.get(kind)) for kind in ("start", "end"))
-    data, failure, meta = _parts(end.get("output", ABSENT))
-    more: Any = {k: failure[k] for k in ("cause", "details") if failure.get(k)} or ABSENT
-    args, received = _args(start), _received(end)
-    if not with_payloads:
-        data, more, meta, args, received = map(_shape, (data, more, meta, args, received))
-        start, end, failure = {}, {}, {}
+        payloads = payloads.as_shapes()
+    marks = [_mark(one, payloads.reported, place) for place, one in enumerate(violations)]
+    marks_by_path: dict[str, list[Mark]] = {}
+    for violation, mark in zip(violations, marks, strict=True):
+        marks_by_path.setdefault(violation.path, []).append(mark)
     is_substitute = call.guard_outcome in _SUBSTITUTING
-    marked = _marks(end, violations)
-    marks: dict[str, list[Mark]] = {}
-    for violation, mark in zip(violations, marked, strict=True):
-        marks.setdefault(violation.path, []).append(mark)
-    is_marked = received is ABSENT and not is_substitute
+    is_marked = payloads.received is ABSENT and not is_substitute
+    alike = calls_alike(call, limit=ALIKE_LIMIT + 1)
     events = [_log_event(kind, event, with_payloads) for kind, event in stored.items()]
     return CallPanel(
         call=call,
@@ -152,19 +142,18 @@ def gather(
         is_registered=is_registered(current_tenant_id(), call.tool_name),
         violations=[
             Broken(violation, _inline(mark.received), _inline(mark.coerced))
-            for violation, mark in zip(violations, marked, strict=True)
+            for violation, mark in zip(violations, marks, strict=True)
         ],
-        error=_error_facts(call, failure) if call.state == "failed" else [],
-        error_message=_text(failure.get("message")) or call.error_message or "",
-        error_more=_tree(more),
-        args=_tree(args),
-        received=_tree(received, marks),
-        output=_tree(data, marks if is_marked else None),
+        error=_error_facts(call, payloads.error) if call.state == "failed" else [],
+        error_message=_text(payloads.error.get("message")) or call.error_message or "",
+        error_more=_tree(payloads.error_more),
+        args=_tree(payloads.args),
+        received=_tree(payloads.received, marks_by_path),
+        output=_tree(payloads.data, marks_by_path if is_marked else None),
         is_output_substitute=is_substitute,
-        # The header already shows the duration that the call reported itself.
-        meta=_tree(ABSENT if isinstance(meta, dict) and set(meta) <= {"took_ms"} else meta),
+        meta=_tree(payloads.meta),
         tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
-        context=[*_context(call), *_reported_context(start)],
+        context=[*_context(call), *payloads.context],
         alike=alike[:ALIKE_LIMIT],
         alike_is_cut=len(alike) > ALIKE_LIMIT,
         alike_query=f"call:{quoted(call.call_id)}",
@@ -182,6 +171,62 @@ def gather(
         erased=list(
             {event.erased.entry_index: event.erased for event in events if event.erased}.values()
         ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Payloads:
+    """What the events of a call contain. A value is ABSENT if its event does not have it."""
+
+    args: Any
+    received: Any  # what the tool returned, if its guard replaced it
+    data: Any
+    meta: Any
+    error: dict[str, Any]
+    error_more: Any  # cause and details of the error
+    reported: list[Any]  # the violations as the guard reported them
+    context: list[ContextValue]
+
+    def as_shapes(self) -> "_Payloads":
+        """Return the shapes of the values, without texts that quote them."""
+        return _Payloads(
+            args=_shape(self.args),
+            received=_shape(self.received),
+            data=_shape(self.data),
+            meta=_shape(self.meta),
+            error={},
+            error_more=_shape(self.error_more),
+            reported=[],
+            context=[],
+        )
+
+
+def _stored(call: CallDetail) -> tuple[dict[Kind, StoredEvent], str]:
+    """Return the events of a call in the log, or why they cannot be read."""
+    try:
+        return read_call_events(call), ""
+    except LogPayloadError as error:
+        return {}, str(error)
+
+
+def _payloads(stored: dict[Kind, StoredEvent]) -> _Payloads:
+    start, end = (_document(stored.get(kind)) for kind in ("start", "end"))
+    data, error, meta = _parts(end.get("output", ABSENT))
+    guard = end.get("guard")
+    guard = guard if isinstance(guard, dict) else {}
+    reported = guard.get("violations")
+    # The header already shows the duration that the call reported itself.
+    is_shown = isinstance(meta, dict) and set(meta) <= {"took_ms"}
+    return _Payloads(
+        args=_args(start),
+        received=guard.get("received", ABSENT),
+        data=data,
+        meta=ABSENT if is_shown else meta,
+        error=error,
+        error_more={name: error[name] for name in ("cause", "details") if error.get(name)}
+        or ABSENT,
+        reported=reported if isinstance(reported, list) else [],
+        context=_reported_context(start),
     )
 
 
@@ -215,33 +260,20 @@ def _member(document: dict[str, Any], name: str) -> Any:
     return document.get(name, document.get(camel, ABSENT))
 
 
-def _received(end: dict[str, Any]) -> Any:
-    guard = end.get("guard")
-    return guard.get("received", ABSENT) if isinstance(guard, dict) else ABSENT
-
-
-def _marks(end: dict[str, Any], violations: list[CallViolation]) -> list[Mark]:
-    """Return a mark per violation, with the guard's reported values if the log has them."""
-    guard = end.get("guard")
-    reported = guard.get("violations") if isinstance(guard, dict) else None
-    values = reported if isinstance(reported, list) else []
-    marks: list[Mark] = []
-    for position, violation in enumerate(violations):
-        value = values[position] if position < len(values) else None
-        if not isinstance(value, dict) or value.get("path") != violation.path:
-            value = {}
-        expected = f"expected {violation.expected}" if violation.expected else ""
-        received = f"received {violation.received}" if violation.received else ""
-        marks.append(
-            Mark(
-                code=violation.code,
-                note=", ".join(filter(None, (expected, received))),
-                is_warning=violation.severity == "warning",
-                received=_member(value, "received_value"),
-                coerced=_member(value, "coerced_value"),
-            )
-        )
-    return marks
+def _mark(violation: CallViolation, reported: list[Any], place: int) -> Mark:
+    """Return the mark of a violation, with the values in the guard's report if it has them."""
+    value = reported[place] if place < len(reported) else None
+    if not isinstance(value, dict) or value.get("path") != violation.path:
+        value = {}
+    expected = f"expected {violation.expected}" if violation.expected else ""
+    received = f"received {violation.received}" if violation.received else ""
+    return Mark(
+        code=violation.code,
+        note=", ".join(filter(None, (expected, received))),
+        is_warning=violation.severity == "warning",
+        received=_member(value, "received_value"),
+        coerced=_member(value, "coerced_value"),
+    )
 
 
 def _inline(value: Any) -> SafeString:
