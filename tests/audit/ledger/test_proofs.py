@@ -66,7 +66,7 @@ def api_client(cast: Cast, *scopes: Scope) -> Client:
     return Client(headers={"Authorization": f"Bearer {key}"})
 
 
-def read(client: Client, address: str, status: int = 200) -> dict[str, Any]:
+def read_ledger(client: Client, address: str, status: int = 200) -> dict[str, Any]:
     answer = client.get(f"/api/v1/ledger{address}")
     assert answer.status_code == status, answer.content
     document: dict[str, Any] = answer.json()
@@ -79,7 +79,7 @@ def hashes(texts: list[str]) -> list[bytes]:
 
 def checked(client: Client, document: dict[str, Any]) -> bytes:
     """The root of a checkpoint after checking its signature with the API's keys."""
-    keys = [VerifierKey.parse(key["vkey"]) for key in read(client, "/keys")["keys"]]
+    keys = [VerifierKey.parse(key["vkey"]) for key in read_ledger(client, "/keys")["keys"]]
     checkpoint = open_checkpoint(document["note"].encode(), document["origin"], keys)
     assert checkpoint.size == document["size"]
     assert checkpoint.root == base64.b64decode(document["root"])
@@ -95,7 +95,7 @@ def test_event_of_a_call_is_proved_down_to_its_bytes(acme: Cast) -> None:
     for call in calls:
         for kind, sent in zip(("start", "end"), call, strict=True):
             path = f"/inclusion?invocation_id={sent['invocation_id']}&kind={kind}"
-            proof = read(client, path)
+            proof = read_ledger(client, path)
             root = checked(client, proof["checkpoint"])
             raw, salt = base64.b64decode(proof["raw"]), base64.b64decode(proof["salt"])
             entry = base64.b64decode(proof["entry"])
@@ -117,7 +117,7 @@ def test_proof_file_verifies_without_the_server(acme: Cast) -> None:
     answer = client.get("/api/v1/ledger/entries/1.tlog-proof")
     assert answer.headers["Content-Disposition"] == 'attachment; filename="entry-1.tlog-proof"'
     file = ProofFile.parse(answer.content)
-    keys = [VerifierKey.parse(key["vkey"]) for key in read(client, "/keys")["keys"]]
+    keys = [VerifierKey.parse(key["vkey"]) for key in read_ledger(client, "/keys")["keys"]]
     assert file.extra is not None
     checkpoint = file.verify(leaf_of(file.extra), f"localhost/log/{acme.tenant.id}", keys)
     assert (file.index, checkpoint.size) == (1, 2)
@@ -126,7 +126,7 @@ def test_proof_file_verifies_without_the_server(acme: Cast) -> None:
 def test_key_without_payloads_scope_gets_neither_bytes_nor_salt(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     keep(acme.tenant, NOW)
-    proof = read(api_client(acme), "/inclusion?index=0")
+    proof = read_ledger(api_client(acme), "/inclusion?index=0")
     assert (proof["raw"], proof["salt"]) == (None, None)
     assert proof["entry"] is not None
 
@@ -213,17 +213,17 @@ def test_consistency_is_proved_between_any_two_checkpoints(acme: Cast) -> None:
         known += new
         keep(acme.tenant, NOW + part * LATER)
     client = api_client(acme)
-    page = read(client, "/checkpoints?limit=5")
+    page = read_ledger(client, "/checkpoints?limit=5")
     sizes = [one["size"] for one in page["checkpoints"]]
     while page["next"]:
-        page = read(client, f"/checkpoints?limit=5&cursor={page['next']}")
+        page = read_ledger(client, f"/checkpoints?limit=5&cursor={page['next']}")
         sizes += [one["size"] for one in page["checkpoints"]]
     assert len(sizes) == 12
     assert sizes[0] == len(known)
     assert sizes == sorted(sizes, reverse=True)
     for old in sizes:
         for new_size in (size for size in sizes if size >= old):
-            proof = read(client, f"/consistency?old={old}&new={new_size}")
+            proof = read_ledger(client, f"/consistency?old={old}&new={new_size}")
             verify_consistency(
                 old,
                 checked(client, proof["old"]),
@@ -232,10 +232,13 @@ def test_consistency_is_proved_between_any_two_checkpoints(acme: Cast) -> None:
                 hashes(proof["hashes"]),
             )
             assert base64.b64decode(proof["new"]["root"]) == root_of(known[:new_size])
-    newest = read(client, f"/consistency?old={sizes[-1]}")
+    newest = read_ledger(client, f"/consistency?old={sizes[-1]}")
     assert newest["new"]["size"] == sizes[0]
-    assert read(client, f"/consistency?old={sizes[0]}&new={sizes[1]}", 409)["code"] == "unsigned"
-    assert read(client, "/consistency?old=5", 409)["code"] == "unsigned"
+    assert (
+        read_ledger(client, f"/consistency?old={sizes[0]}&new={sizes[1]}", 409)["code"]
+        == "unsigned"
+    )
+    assert read_ledger(client, "/consistency?old=5", 409)["code"] == "unsigned"
 
 
 def test_tile_client_reads_the_whole_tree(acme: Cast) -> None:
@@ -244,7 +247,7 @@ def test_tile_client_reads_the_whole_tree(acme: Cast) -> None:
     keep(acme.tenant, NOW)
     client = api_client(acme)
     note = client.get("/api/v1/ledger/checkpoint").content
-    keys = [VerifierKey.parse(key["vkey"]) for key in read(client, "/keys")["keys"]]
+    keys = [VerifierKey.parse(key["vkey"]) for key in read_ledger(client, "/keys")["keys"]]
     checkpoint = open_checkpoint(note, f"localhost/log/{acme.tenant.id}", keys)
     read = []
     for tile in tiles_between(0, checkpoint.size):
@@ -260,17 +263,17 @@ def test_tile_client_reads_the_whole_tree(acme: Cast) -> None:
 
 def test_unsigned_entries_are_not_proved(acme: Cast) -> None:
     client = api_client(acme)
-    assert read(client, "/inclusion?index=0", 409)["code"] == "unsigned"
+    assert read_ledger(client, "/inclusion?index=0", 409)["code"] == "unsigned"
     assert client.get("/api/v1/ledger/checkpoint").status_code == 409
-    assert read(client, "")["signed"] == 0
-    assert read(client, "/checkpoints")["checkpoints"] == []
+    assert read_ledger(client, "")["signed"] == 0
+    assert read_ledger(client, "/checkpoints")["checkpoints"] == []
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
-    assert read(client, "/inclusion?index=3", 409)["code"] == "unsigned"
-    assert read(client, "/inclusion?index=0&size=2", 409)["code"] == "unsigned"
-    assert read(client, f"/inclusion?invocation_id={uuid4()}", 404)["code"] == "not_found"
-    assert read(client, "/inclusion", 422)["code"] == "parameter"
-    assert read(client, "/inclusion?index=-1", 422)["code"] == "parameter"
+    assert read_ledger(client, "/inclusion?index=3", 409)["code"] == "unsigned"
+    assert read_ledger(client, "/inclusion?index=0&size=2", 409)["code"] == "unsigned"
+    assert read_ledger(client, f"/inclusion?invocation_id={uuid4()}", 404)["code"] == "not_found"
+    assert read_ledger(client, "/inclusion", 422)["code"] == "parameter"
+    assert read_ledger(client, "/inclusion?index=-1", 422)["code"] == "parameter"
 
 
 @pytest.mark.parametrize(
@@ -286,9 +289,9 @@ def test_altered_entries_are_not_proved(acme: Cast, tampering: str) -> None:
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
     client = api_client(acme)
-    read(client, "/inclusion?index=7")
+    read_ledger(client, "/inclusion?index=7")
     assert as_owner(tampering, [acme.tenant.id]) == 1
-    assert read(client, "/inclusion?index=7", 409)["code"] == "altered"
+    assert read_ledger(client, "/inclusion?index=7", 409)["code"] == "altered"
 
 
 def test_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
@@ -300,7 +303,7 @@ def test_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
         " WHERE tenant_id = %s",
         [globex.tenant.id, acme.tenant.id],
     )
-    assert read(api_client(acme, Scope.PAYLOADS), "/inclusion?index=0")["entry"] is None
+    assert read_ledger(api_client(acme, Scope.PAYLOADS), "/inclusion?index=0")["entry"] is None
     with tenant_scope(acme.tenant.id):
         proved = entry_at(0)
     assert proved is not None
@@ -315,13 +318,15 @@ def test_new_epoch_has_its_own_key_and_checkpoints(acme: Cast) -> None:
     restore_backup(acme.tenant, 300)
     call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "restored")
     client = api_client(acme)
-    origins = {VerifierKey.parse(key["vkey"]).name for key in read(client, "/keys")["keys"]}
+    origins = {VerifierKey.parse(key["vkey"]).name for key in read_ledger(client, "/keys")["keys"]}
     first = f"{settings.LEDGER_HOST}/log/{acme.tenant.id}"
     assert origins == {first, f"{first}/1"}
-    sizes = [(one["epoch"], one["size"]) for one in read(client, "/checkpoints")["checkpoints"]]
+    sizes = [
+        (one["epoch"], one["size"]) for one in read_ledger(client, "/checkpoints")["checkpoints"]
+    ]
     assert sizes == [(1, 301), (0, 300)]
     # The proof connects the signed part that still exists with the new epoch.
-    proof = read(client, "/consistency?old=300&new=301")
+    proof = read_ledger(client, "/consistency?old=300&new=301")
     verify_consistency(
         300,
         checked(client, proof["old"]),
@@ -329,7 +334,7 @@ def test_new_epoch_has_its_own_key_and_checkpoints(acme: Cast) -> None:
         checked(client, proof["new"]),
         hashes(proof["hashes"]),
     )
-    entry = read(client, "/inclusion?index=300")
+    entry = read_ledger(client, "/inclusion?index=300")
     assert base64.b64decode(entry["entry"])[1] == 9
 
 
@@ -339,8 +344,8 @@ def test_ledger_of_another_tenant_is_not_accessible(acme: Cast, globex: Cast) ->
     keep(acme.tenant, NOW)
     other = api_client(globex, Scope.PAYLOADS)
     path = f"/inclusion?invocation_id={call[0]['invocation_id']}"
-    assert read(other, path, 404)["code"] == "not_found"
-    assert read(other, "/inclusion?index=0", 409)["code"] == "unsigned"
+    assert read_ledger(other, path, 404)["code"] == "not_found"
+    assert read_ledger(other, "/inclusion?index=0", 409)["code"] == "unsigned"
     assert other.get("/api/v1/ledger/tile/0/000.p/2").status_code == 404
-    assert read(other, "/checkpoints")["checkpoints"] == []
-    assert str(acme.tenant.id) not in json.dumps(read(other, "/keys"))
+    assert read_ledger(other, "/checkpoints")["checkpoints"] == []
+    assert str(acme.tenant.id) not in json.dumps(read_ledger(other, "/keys"))
