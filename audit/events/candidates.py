@@ -12,6 +12,7 @@ from uuid import UUID, uuid5
 
 import msgspec
 from tooltrail.ledger import NO_INVOCATION, Kind
+from tooltrail.mcp_results import TOOL_ERROR
 
 from audit.events import wire
 from audit.events.body import Line
@@ -20,10 +21,12 @@ from audit.events.decode import (
     TooDeepError,
     decode_line,
     event_id_in,
+    without_unsafe_escapes,
 )
 from audit.events.findings import Finding, FindingEvent, read_finding_event
 from audit.events.instants import DAY_US, Instants, microseconds
 from audit.events.limits import MAX_DEPTH, LimitExceededError
+from audit.events.outputs import mcp_failure
 
 CLOCKS_DIFFER_US = DAY_US  # most that a time may be ahead of our clock, or an end before its start
 
@@ -120,6 +123,8 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
             raise LimitExceededError(
                 "too_deep", f"line {line.number} is nested deeper than {MAX_DEPTH}"
             ) from None
+        if isinstance(event, wire.EndEvent) and event.output_type is not None:
+            _take_failure(event, line.raw)
         # By position, for each event: by name, msgspec takes three times as long.
         candidate = Candidate(
             batch_id,
@@ -166,6 +171,15 @@ def reject(candidate: Candidate, code: str, message: str) -> Rejection:
         raw=raw,
         raw_length=len(raw),
     )
+
+
+def _take_failure(event: wire.EndEvent, raw: bytes) -> None:
+    """If an MCP result reports an error, give the event the envelope of a failed call."""
+    message = mcp_failure(without_unsafe_escapes(raw))
+    if message is not None and (event.output is None or event.output.status != "error"):
+        failure = wire.EnvelopeError(type=TOOL_ERROR, message=message)
+        meta = None if event.output is None else event.output.meta
+        event.output = wire.Envelope(status="error", error=failure, meta=meta)
 
 
 def _kind(event: wire.WireEvent) -> Kind:

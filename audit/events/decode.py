@@ -192,6 +192,7 @@ def _as_wire(event: events.Event) -> wire.WireEvent:
         ended_at=event.ended_at.isoformat(),
         duration_ms=event.duration_ms,
         is_error=event.is_error,
+        output_type=event.output_type,
         output=lenient_envelope(event.output),
         guard=guard,
     )

@@ -4,37 +4,33 @@ The rules are those of the guard (`tooltrail.guard`): its reading of schemas, it
 JavaScript's values, patterns in linear time. jsonschema-rs only decides whether a value is valid,
 which is enough for most calls. Only invalid values are explained.
 
-Two values of a call are validated: its arguments, and what the tool returned. The returned value
-is `guard.received` if the executor sent it, otherwise the data of the envelope, otherwise an output
-that is no envelope.
+Two values of a call are validated: its arguments, and what the tool returned
+(`audit.events.outputs`).
 
 Some calls are skipped and counted as such: calls that returned nothing, calls whose payload is
 erased, truncated or not captured, and calls whose guard replaced the output without sending the
 original. A redacted value is never a violation, as the original is not known.
+An MCP result without structured content violates any output schema.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import msgspec
 from tooltrail.guard import SchemaError
 from tooltrail.guard.jsonschema import CompiledSchema, compile_schema
 from tooltrail.guard.strip import strip
 from tooltrail.guard.violations import MORE, Judgement
+from tooltrail.mcp_results import MISSING
 from tooltrail.redact_text import MARK
 
-Side = Literal["output", "args"]
-Skipped = Literal["erased", "nothing", "incomplete", "replaced", "costly"]
+from audit.events.outputs import Side, Skipped, Value, read_args, read_output
 
 PATH_MAX: Final = 300
 """Paths are counted by this many characters: a path may contain any member name of an output."""
 
 _CODES_WITH_VALUE: Final = ("ENUM_MISMATCH", "PATTERN_MISMATCH", "CONSTRAINT_VIOLATION")
 _INDEX: Final = re.compile(r"\[\d+\]")
-_WHOLE: Final = {"output": ("$.output.data", "$.guard.received"), "args": ("$.args",)}
-_LEFT_OUT: Final = ("not captured", "shape only", "too long", "not JSON")
 
 
 class Kind(NamedTuple):
@@ -77,16 +73,6 @@ class Broken(NamedTuple):
         return _kind(self.path, self.code)
 
 
-class Value(NamedTuple):
-    """The value to validate, and what the executor's guard did with it."""
-
-    value: Any
-    is_stripped: bool = False
-    """Whether the guard removes undeclared members before it validates."""
-    known: tuple[tuple[str, str], ...] = ()
-    """Exact path and code of each reported violation."""
-
-
 class UnusableSchemaError(ValueError):
     """A schema that the guard cannot use; the message is the reason in one line."""
 
@@ -101,6 +87,8 @@ def judged_output(
     read, reading = read_output(raw), len(raw) // _BYTES_READ_PER_STEP
     if isinstance(read, str):
         return Judgement(None, [], reading)
+    if read.is_missing:
+        return Judgement(False, [MISSING], reading)
     judged = schema.judge(read.value, steps) if explain else schema.verdict(read.value, steps)
     judged = judged._replace(steps=judged.steps + reading)
     if not judged.violations or not _may_be_marked(raw):
@@ -148,6 +136,8 @@ class Judge:
         read = read_output(raw) if self.side == "output" else read_args(raw)
         if isinstance(read, str) or self._then is None:
             return []
+        if read.is_missing:
+            return [Broken(MISSING.path, MISSING.code, MISSING.message, "")]
         marked = _marked(read.value)
         return [
             Broken(
@@ -177,6 +167,8 @@ def _violations_of(
     schema: CompiledSchema | None, read: Value
 ) -> Collection[tuple[str, str]] | None:
     """Path and code of each violation; None if validation takes more work than is allowed."""
+    if schema is not None and read.is_missing:
+        return ((MISSING.path, MISSING.code),)
     if schema is None or not (violations := schema.violations(read.value)):
         return ()
     if read.is_stripped:
@@ -219,96 +211,3 @@ def _marks(value: Any) -> Iterator[str]:
             waiting += [(f"{path}.{name}", member) for name, member in each.items()]
         elif isinstance(each, list):
             waiting += [(f"{path}[{at}]", item) for at, item in enumerate(each)]
-
-
-class _Event(msgspec.Struct, gc=False):
-    output: Any = None
-    args: Any = msgspec.UNSET
-    guard: Any = None
-    removed: Any = None
-    otlp: Any = msgspec.UNSET
-
-
-_DECODER: Final = msgspec.json.Decoder(_Event)
-
-
-def _decoded(raw: bytes) -> _Event:
-    try:
-        return _DECODER.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass  # 1e999 and lone surrogates, which Python can represent
-    try:
-        document = json.loads(raw)
-    except (ValueError, RecursionError):
-        return _Event()
-    if not isinstance(document, dict):
-        return _Event()
-    return _Event(**{k: v for k, v in document.items() if k in _Event.__struct_fields__})
-
-
-def read_output(raw: bytes | None) -> Value | Skipped:
-    """What a tool returned, from its end event; or why that is not known."""
-    if raw is None:
-        return "erased"
-    end = _decoded(raw)
-    guard = end.guard if isinstance(end.guard, dict) else {}
-    if guard.get("outcome", "passed") != "passed":
-        if "received" not in guard:
-            return "replaced"
-        value = guard["received"]
-    else:
-        value = _data(end.output)
-        if value is msgspec.UNSET:
-            return "nothing"
-    if value == MARK or (end.removed and _is_left_out(end.removed, "output")):
-        return "incomplete"
-    reported = guard.get("violations")
-    if not reported:
-        return Value(value)
-    return Value(value, guard.get("strategy") == "strip-extra", tuple(_known(reported)))
-
-
-def is_of_spans(raw: bytes) -> bool:
-    """Whether an event was made from spans. Parsed, as payloads may also have a member `otlp`."""
-    return _decoded(raw).otlp is not msgspec.UNSET
-
-
-def read_args(raw: bytes | None) -> Value | Skipped:
-    """The arguments of a call, from its start event; or why they are not known."""
-    if raw is None:
-        return "erased"
-    start = _decoded(raw)
-    if start.args is msgspec.UNSET or (start.args is None and start.otlp is not msgspec.UNSET):
-        return "nothing"
-    if start.args == MARK or (start.removed and _is_left_out(start.removed, "args")):
-        return "incomplete"
-    return Value(start.args)
-
-
-def _data(output: Any) -> Any:
-    """What the tool returned, from its output; UNSET if it returned nothing."""
-    if isinstance(output, dict):
-        if output.get("status") == "ok" and "data" in output:
-            return output["data"]
-        if output.get("status") == "error" and isinstance(output.get("error"), dict):
-            return msgspec.UNSET
-    return msgspec.UNSET if output is None else output
-
-
-def _known(reported: Any) -> Iterator[tuple[str, str]]:
-    for each in reported if isinstance(reported, list) else ():
-        if not isinstance(each, dict):
-            continue
-        # A member that was stripped although the schema allows it is not a violation.
-        if each.get("severity", "error") == "error" or each.get("code") == "COERCED":
-            yield str(each.get("path", "")), str(each.get("code", ""))
-
-
-def _is_left_out(notes: Any, side: Side) -> bool:
-    """Whether the executor reports that it did not send the whole value."""
-    return any(
-        isinstance(note, dict)
-        and note.get("path") in _WHOLE[side]
-        and str(note.get("reason", "")).startswith(_LEFT_OUT)
-        for note in (notes if isinstance(notes, list) else ())
-    )

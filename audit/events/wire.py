@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Raw
 from pydantic.alias_generators import to_camel
 from tooltrail.events import BIGINT_MAX, DURATION_MS_MAX, ID_MAX_LENGTH, NAME_MAX_LENGTH
-from tooltrail.guard.violations import ViolationCode, ViolationSeverity
+from tooltrail.guard.violations import McpViolationCode, ViolationCode, ViolationSeverity
 
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX_LENGTH)]
 FreeId = Annotated[str, Meta(min_length=1, max_length=ID_MAX_LENGTH)]
@@ -60,7 +60,7 @@ class Violation(msgspec.Struct, gc=False):
     """A violation as the guard reported it."""
 
     path: str
-    code: ViolationCode
+    code: Literal[ViolationCode, McpViolationCode]
     severity: ViolationSeverity = "error"
     expected: str = ""
     received: str = ""
@@ -120,6 +120,7 @@ class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True, gc=False):
     ended_at: str
     duration_ms: Annotated[float, Meta(ge=0, le=DURATION_MS_MAX)]
     is_error: bool
+    output_type: Literal["CallToolResult"] | None = None
     output: Envelope | None = None
     guard: GuardReport | None = None
 

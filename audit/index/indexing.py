@@ -111,6 +111,12 @@ class Indexing:
         ]
         fuller = self._settle(calls, repeats, changed)
         withdrawn, superseding = self._writer.supersede_calls(fuller)
+        fuller_ends = {call.key: call.end for call in fuller if call.end is not None}
+        completed += [
+            (row, fuller_ends[row.day, row.invocation_id.int])
+            for row in superseding
+            if row.violation_count
+        ]
         gaps = [each for each in logged if each.kind is Kind.GAP]
         in_spans = [
             call.start
@@ -140,7 +146,7 @@ class Indexing:
 
     @property
     def with_findings(self) -> list[Candidate]:
-        """The new end events in which the server found violations."""
+        """The end events that count now, in which the server found violations."""
         return [end for _, end in self._effects.completed if end.finding is not None]
 
     def write(self, *, with_totals: bool = True) -> None:
@@ -148,7 +154,8 @@ class Indexing:
 
         Without totals, the caller must write traces and rollups.
         """
-        self._writer.write_violations(self._effects.completed)
+        replaced = [*self._effects.withdrawn, *self._effects.absorbed]
+        self._writer.write_violations(self._effects.completed, replaced)
         if with_totals:
             effects = self._effects
             counted = [*effects.changed.values(), *effects.superseding]

@@ -100,7 +100,8 @@ class IndexWriter(Statements):
     def withdraw_calls(self, calls: Sequence[Call]) -> list[Changed]:
         """Remove calls that are now part of another call. Returns the removed rows.
 
-        Calls with violations stay, because spans never have any.
+        `write_violations` removes their violations. Calls with violations that an executor
+        reported stay.
         """
         if not calls:
             return []
@@ -123,8 +124,14 @@ class IndexWriter(Statements):
         rows = self.run("taken_slots", **key_columns(calls))
         return {(row[0], row[1].int): row[2:] for row in rows}
 
-    def write_violations(self, completed: Sequence[tuple[Changed, Candidate]]) -> None:
-        """Write the violations in the end events of calls completed now."""
+    def write_violations(
+        self, completed: Sequence[tuple[Changed, Candidate]], replaced: Sequence[Changed]
+    ) -> None:
+        """Write the violations in the end events of calls completed now.
+
+        `replaced` are calls as they were, whose account no longer counts. Their violations go.
+        """
+        gone = self._withdraw_violations([row for row in replaced if row.violation_count])
         rows = [
             (
                 row.day,
@@ -138,8 +145,11 @@ class IndexWriter(Statements):
             for row, end in completed
             for ordinal, violation in enumerate(violations(end))
         ]
-        if not rows:
-            return
+        if rows:
+            self._insert_violations(rows)
+        self._settle_violation_days(gone, rows)
+
+    def _insert_violations(self, rows: Sequence[tuple[Any, ...]]) -> None:
         columns = list(zip(*rows, strict=True))
         values: dict[str, arrays.PgArray] = {
             "started_on": arrays.days(columns[0]),
@@ -153,6 +163,40 @@ class IndexWriter(Statements):
         }
         self.send("insert_violations", **values)
         self.send("upsert_violation_days", **values)
+
+    def _withdraw_violations(self, replaced: Sequence[Changed]) -> list[tuple[Any, ...]]:
+        if not replaced:
+            return []
+        return self.run(
+            "withdraw_violations",
+            invocation_ids=arrays.uuids([row.invocation_id for row in replaced]),
+            days=arrays.days([row.day for row in replaced]),
+        )
+
+    def _settle_violation_days(
+        self, gone: Sequence[tuple[Any, ...]], rows: Sequence[tuple[Any, ...]]
+    ) -> None:
+        """Bring the first and last call of each kind up to date after violations went.
+
+        They are looked up only if no new violation stands in, as that reads all of the day.
+        """
+        if not gone:
+            return
+        written = {(row[0], row[3], *(row[at] for at in _OF_KIND)) for row in rows}
+        unsettled = [
+            (day, kind)
+            for day, kind, *texts, first_at, last_at in gone
+            if any(
+                at is not None and (day, microseconds(at), *texts) not in written
+                for at in (first_at, last_at)
+            )
+        ]
+        if not unsettled:
+            return
+        days, kinds = zip(*sorted(unsettled), strict=True)
+        settled = {"days": arrays.days(days), "kinds": arrays.uuids(kinds)}
+        self.send("forget_empty_violation_days", **settled)
+        self.send("settle_violation_days", **settled)
 
     def write_deltas(self, deltas: Deltas) -> None:
         """Add to traces, to rollups by quarter and hour, and to errors, each in order of key."""
@@ -300,6 +344,8 @@ _VIOLATION_TEXTS = (
     "outcome",
     "found_by",
 )
+_OF_KIND = (4, 5, 7, 8, 12, 13)
+"""The places of tool, version, path pattern, code, strategy and outcome in a violation's row."""
 _TRACE_COLUMNS = (
     ("started_on", arrays.days),
     ("trace_id", arrays.texts),

@@ -13,14 +13,17 @@ Limits: events above `EVENT_MAX_BYTES` are not validated, nor is any output whos
 jsonschema-rs cannot validate alone. The work for each output and each request is bounded, in the
 guard's steps (`tooltrail.guard.work`). At the bound, a finding says "More was not explained". For
 the remaining outputs the server records only that they are invalid; that may take half as much
-work again. After that, outputs are not validated. Outputs of spans are never validated: a later
-account of a call may replace an earlier one.
+work again. After that, outputs are not validated.
+
+Outputs of spans are validated in the same way. A later account of a call that replaces an earlier
+one has its own finding, or none (`audit.index.indexing`). Spans of a call that an executor reported
+itself are only logged, so they are not validated. The batches of one request share its `Budget`.
 """
 
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -35,7 +38,8 @@ from tooltrail.ledger import Kind
 
 from audit.events.candidates import Candidate
 from audit.events.findings import Finding, read_finding
-from audit.events.judgement import is_of_spans, judged_output
+from audit.events.judgement import judged_output
+from audit.events.reported import is_beside
 from tenants.models import new_id
 from tenants.scope import tenant_scope
 from tools_registry.models import ToolVersion
@@ -62,12 +66,18 @@ class Check:
     schema: CompiledSchema
 
 
-def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate]) -> None:
+@dataclass(slots=True)
+class Budget:
+    """How much work is left for the outputs of one request, in steps."""
+
+    left: int = field(default_factory=lambda: REQUEST_STEPS)
+
+
+def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate], budget: Budget) -> None:
     """Add a finding to each end event with an invalid output, if its tool is checked on arrival."""
     checks = _checks_of(tenant_id)
     if not checks:
         return
-    left = REQUEST_STEPS
     for candidate in candidates:
         event: Any = candidate.event
         if candidate.kind is not Kind.END or event.guard is not None:
@@ -75,14 +85,15 @@ def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate]) -> None:
         check, raw = checks.get(event.tool_name), candidate.raw
         if check is None or len(raw) > EVENT_MAX_BYTES:
             continue
-        if b'"otlp"' in raw and is_of_spans(raw):
+        if is_beside(raw):
             continue
-        if left <= -VERDICT_STEPS:
+        if budget.left <= -VERDICT_STEPS:
             break
-        is_explained = left > 0
-        steps = min(left if is_explained else left + VERDICT_STEPS, EXPLAINED_STEPS)
+        is_explained = budget.left > 0
+        limit = budget.left if is_explained else budget.left + VERDICT_STEPS
+        steps = min(limit, EXPLAINED_STEPS)
         judged = judged_output(check.schema, raw, steps, explain=is_explained)
-        left -= judged.steps
+        budget.left -= judged.steps
         if judged.violations:
             candidate.finding = _finding(check, judged.violations)
 

@@ -55,7 +55,7 @@ from audit.index.indexing import Indexing, Outcome, by_batch
 from audit.index.window import INDEX_DAYS
 from audit.index.writer import IndexWriter
 from audit.intake import metrics
-from audit.intake.arrival import finding_event, judge_arrivals
+from audit.intake.arrival import Budget, finding_event, judge_arrivals
 from audit.intake.otlp.executors import join_executors, lock_traces_of
 from audit.intake.retries import is_of_rivals, with_retries
 from audit.ledger.entries import leaf_hash
@@ -96,7 +96,8 @@ def read_request(
 
     Raises LimitExceededError for a line nested too deep.
     """
-    return _read(tenant_id, hashlib.sha256(body).digest(), lines, batch_id, now, is_otlp=False)
+    digest = hashlib.sha256(body).digest()
+    return _read(tenant_id, digest, lines, batch_id, now, Budget(), is_otlp=False)
 
 
 def _read(
@@ -105,11 +106,12 @@ def _read(
     lines: Sequence[Line],
     batch_id: BatchId,
     now: datetime,
+    budget: Budget,
     *,
     is_otlp: bool,
 ) -> IntakeRequest:
     reading = read_lines(redacted(tenant_id, lines, is_otlp=is_otlp), batch_id.id, now)
-    judge_arrivals(tenant_id, reading.candidates)
+    judge_arrivals(tenant_id, reading.candidates, budget)
     return IntakeRequest(tenant_id, body_sha256, reading, batch_id, now)
 
 
@@ -133,14 +135,16 @@ def record_in_scope(
     now: datetime,
     *,
     is_otlp: bool = False,
+    budget: Budget | None = None,
 ) -> Answer:
     """Store one request in the transaction of the tenant's open scope, and return its answer.
 
     Raises what `read_request` and `record_batches` raise, and BatchIdReusedError. The caller owns
     the transaction: run it with `with_retries`, or roll it back after an error. If a request
-    becomes several batches, each has the SHA-256 of the whole body.
+    becomes several batches, each has the SHA-256 of the whole body, and they share a `budget`.
     """
-    request = _read(tenant_id, body_sha256, lines, batch_id, now, is_otlp=is_otlp)
+    budget = Budget() if budget is None else budget
+    request = _read(tenant_id, body_sha256, lines, batch_id, now, budget, is_otlp=is_otlp)
     (result,) = _Recording([request]).run()
     _count_lags(request)
     return answer_of(result)

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from audit.events.judgement import Side
+from audit.events.outputs import Side
 from audit.queries.call_conditions import Conditions
 from audit.queries.call_filter import CallFilter, Text
 from audit.queries.calls import FirstViolation, State, Tone, tone_of

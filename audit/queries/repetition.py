@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from audit.events.outputs import is_of_mcp, mcp_result
+
 LOOP = 3
 """This many identical calls in one trace are a loop."""
 
@@ -103,6 +105,8 @@ def compare(results: Sequence[bytes | None]) -> Verdict:
 
 class _End(msgspec.Struct):
     output: Any = msgspec.UNSET
+    output_type: Any = None
+    otlp: Any = None
 
 
 class _Start(msgspec.Struct):
@@ -124,15 +128,18 @@ def arguments_text(raw: bytes | None) -> str | None:
 def result_digest(raw: bytes | None) -> bytes | None:
     """A hash of an end event's output; None if the event was erased or has no output.
 
-    Of an envelope only `data` is hashed, as `meta` contains the duration. The order of members
-    makes no difference.
+    Of an envelope only `data` is hashed, as `meta` contains the duration, and of an MCP result
+    only what the tool returned. The order of members makes no difference.
     """
     if raw is None:
         return None
     try:
-        output = msgspec.json.decode(raw, type=_End).output
+        end = msgspec.json.decode(raw, type=_End)
+        output = end.output
         if isinstance(output, dict) and "status" in output and "data" in output:
             output = output["data"]
+        if is_of_mcp(end.output_type, end.otlp) and (result := mcp_result(output)) is not None:
+            output = result.value if result.source else result.content
         if output is msgspec.UNSET or output is None:
             return None
         return hashlib.sha256(msgspec.json.encode(output, order="deterministic")).digest()

@@ -217,7 +217,7 @@ FOR UPDATE OF i
 UPDATE invocation AS i SET
     ended_at = greatest(i.ended_at, u.ended_at), duration_us = u.duration_us, state = u.state,
     error_type = u.error_type, error_code = u.error_code, error_message = u.error_message,
-    prompt_tokens = u.prompt_tokens, completion_tokens = u.completion_tokens,
+    violation_count = u.violation_count, prompt_tokens = u.prompt_tokens, completion_tokens = u.completion_tokens,
     parent_invocation_id = u.parent_invocation_id, call_id = u.call_id,
     tool_call_id = coalesce(i.tool_call_id, u.tool_call_id),
     run_id = coalesce(i.run_id, u.run_id), workflow_id = coalesce(i.workflow_id, u.workflow_id),
@@ -226,14 +226,15 @@ UPDATE invocation AS i SET
 FROM unnest(
     %(started_on)b::date[], %(invocation_id)b::uuid[], %(ended_at)b::timestamptz[],
     %(duration_us)b::bigint[], %(state)b::text[], %(error_type)b::text[], %(error_code)b::text[],
-    %(error_message)b::text[], %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[],
+    %(error_message)b::text[], %(violation_count)b::integer[], %(prompt_tokens)b::bigint[],
+    %(completion_tokens)b::bigint[],
     %(parent_invocation_id)b::uuid[], %(call_id)b::text[], %(tool_call_id)b::text[],
     %(run_id)b::text[], %(workflow_id)b::text[], %(start_batch_id)b::uuid[],
     %(start_pos)b::integer[], %(end_batch_id)b::uuid[], %(end_pos)b::integer[]
 ) AS u (
     started_on, invocation_id, ended_at, duration_us, state, error_type, error_code,
-    error_message, prompt_tokens, completion_tokens, parent_invocation_id, call_id, tool_call_id,
-    run_id, workflow_id, start_batch_id, start_pos, end_batch_id, end_pos
+    error_message, violation_count, prompt_tokens, completion_tokens, parent_invocation_id,
+    call_id, tool_call_id, run_id, workflow_id, start_batch_id, start_pos, end_batch_id, end_pos
 )
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on = u.started_on
@@ -244,13 +245,20 @@ RETURNING
     i.completion_tokens, i.cache_hit, true, true, true
 
 -- withdraw_calls --
--- Delete calls that turned out to be parts of another call. The log keeps their events.
+-- Delete calls that turned out to be parts of another call. The log keeps their events. A call with
+-- violations that an executor reported is the executor's own, and stays.
 DELETE FROM invocation AS i
 USING unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS gone (invocation_id, day)
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on = gone.day
   AND i.invocation_id = gone.invocation_id
-  AND i.violation_count = 0
+  AND NOT EXISTS (
+      SELECT FROM violation v
+      WHERE v.tenant_id = %(tenant_id)s
+        AND v.started_on = gone.day
+        AND v.invocation_id = gone.invocation_id
+        AND v.found_by <> 'server'
+  )
 RETURNING
     i.started_on - date '1970-01-01', i.invocation_id, i.started_at, i.ended_at, i.duration_us, i.state, i.tool_name,
     i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count, i.prompt_tokens,
@@ -275,6 +283,82 @@ FROM unnest(
     code, severity, expected, received, strategy, outcome, found_by
 )
 ON CONFLICT DO NOTHING
+
+-- withdraw_violations --
+-- Delete the violations of calls whose account was replaced or withdrawn, and subtract them from the
+-- sums by day and kind. Returns the kinds, and the first and last call that lost one, if it was the
+-- first or last call of its kind on the day.
+WITH gone AS (
+    DELETE FROM violation AS v
+    USING unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS old (invocation_id, day)
+    WHERE v.tenant_id = %(tenant_id)s
+      AND v.started_on = old.day
+      AND v.invocation_id = old.invocation_id
+    RETURNING v.started_on, v.invocation_id, v.started_at, v.tool_name, v.tool_version,
+              v.path_pattern, v.code, v.strategy, v.outcome
+),
+by_kind AS (
+    SELECT started_on, {{violation_kind}} AS kind, count(*) AS violations,
+           count(DISTINCT invocation_id) AS calls, min(started_at) AS first_at,
+           max(started_at) AS last_at
+    FROM gone
+    GROUP BY started_on, tool_name, tool_version, path_pattern, code, strategy, outcome
+),
+locked AS (
+    SELECT d.started_on, d.kind, d.first_at, d.last_at
+    FROM violation_day AS d
+    JOIN by_kind AS b ON b.started_on = d.started_on AND b.kind = d.kind
+    WHERE d.tenant_id = %(tenant_id)s
+    ORDER BY d.started_on, d.kind
+    FOR UPDATE OF d
+)
+UPDATE violation_day AS d SET
+    violation_count = d.violation_count - b.violations,
+    call_count = d.call_count - b.calls
+FROM by_kind AS b
+JOIN locked AS l ON l.started_on = b.started_on AND l.kind = b.kind
+WHERE d.tenant_id = %(tenant_id)s
+  AND d.started_on = b.started_on
+  AND d.kind = b.kind
+RETURNING
+    d.started_on - date '1970-01-01', d.kind, d.tool_name, d.tool_version, d.path_pattern, d.code,
+    d.strategy, d.outcome,
+    CASE WHEN b.first_at <= l.first_at THEN b.first_at END,
+    CASE WHEN b.last_at >= l.last_at THEN b.last_at END
+
+-- settle_violation_days --
+-- Determine anew the first and last call of these kinds on these days.
+UPDATE violation_day AS d SET first_at = v.first_at, last_at = v.last_at
+FROM unnest(%(days)b::date[], %(kinds)b::uuid[]) AS u (day, kind)
+JOIN violation_day AS k
+  ON k.tenant_id = %(tenant_id)s
+ AND k.started_on = u.day
+ AND k.kind = u.kind
+CROSS JOIN LATERAL (
+    SELECT min(x.started_at) AS first_at, max(x.started_at) AS last_at
+    FROM violation AS x
+    WHERE x.tenant_id = %(tenant_id)s
+      AND x.started_on = u.day
+      AND x.tool_name = k.tool_name
+      AND x.tool_version = k.tool_version
+      AND x.path_pattern = k.path_pattern
+      AND x.code = k.code
+      AND x.strategy = k.strategy
+      AND x.outcome = k.outcome
+) AS v
+WHERE d.tenant_id = %(tenant_id)s
+  AND d.started_on = u.day
+  AND d.kind = u.kind
+  AND v.first_at IS NOT NULL
+
+-- forget_empty_violation_days --
+-- Delete the sums of these kinds of which nothing is left on their day.
+DELETE FROM violation_day AS d
+USING unnest(%(days)b::date[], %(kinds)b::uuid[]) AS u (day, kind)
+WHERE d.tenant_id = %(tenant_id)s
+  AND d.started_on = u.day
+  AND d.kind = u.kind
+  AND d.violation_count = 0
 
 -- {{violation_kind}} --
 -- The id of a kind of violation: a hash of its texts, separated by a zero byte, which no text

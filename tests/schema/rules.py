@@ -30,15 +30,32 @@ FURTHER_POLICIES = {
     ("invocation", "merged_elsewhere"): (
         "DELETE",
         (
-            """((violation_count = 0) AND (EXISTS ( SELECT
+            """((EXISTS ( SELECT
    FROM otlp_span s
   WHERE ((s.tenant_id = invocation.tenant_id) AND (s.started_on = invocation.started_on)"""
             " AND (s.span_uuid = invocation.invocation_id)"
-            " AND (s.invocation_id <> invocation.invocation_id)))))"
+            " AND (s.invocation_id <> invocation.invocation_id))))"
+            """ AND (NOT (EXISTS ( SELECT
+   FROM violation v
+  WHERE ((v.tenant_id = invocation.tenant_id) AND (v.started_on = invocation.started_on)"""
+            " AND (v.invocation_id = invocation.invocation_id)"
+            " AND (v.found_by <> 'server'::text))))))"
         ),
         None,
         "RESTRICTIVE",
     ),
+    ("violation", "found_in_spans"): (
+        "DELETE",
+        (
+            """((found_by = 'server'::text) AND (EXISTS ( SELECT
+   FROM otlp_span s
+  WHERE ((s.tenant_id = violation.tenant_id) AND (s.started_on = violation.started_on)"""
+            " AND (s.span_uuid = violation.invocation_id) AND (s.kind >= 0)))))"
+        ),
+        None,
+        "RESTRICTIVE",
+    ),
+    ("violation_day", "nothing_left"): ("DELETE", "(violation_count = 0)", None, "RESTRICTIVE"),
     ("trace", "nothing_left"): ("DELETE", "(started_count = 0)", None, "RESTRICTIVE"),
 }
 """Policies beside the tenant's: a permissive one widens what is seen, so each is named here."""

@@ -269,7 +269,12 @@ def test_kept_tables_are_not_deletable() -> None:
             [["tooltrail_app", "tooltrail_keeper"], ours()],
         )
         deletable = {name for (name,) in cursor.fetchall()}
-    assert deletable == set(other_times()) | {"invocation", "trace"}
+    assert deletable == set(other_times()) | {
+        "invocation",
+        "trace",
+        "violation",
+        "violation_day",
+    }
 
 
 def test_dependent_rows_are_deleted_by_cascade() -> None:

@@ -11,11 +11,13 @@ from typing import Any
 
 import msgspec
 from tooltrail.events import BIGINT_MAX
+from tooltrail.mcp_results import TOOL_ERROR, McpResult
 
 from audit.events.decode import is_too_deep
+from audit.events.outputs import mcp_result
 from audit.events.spans import STATUS_ERROR, STATUS_OK, Span
 
-MAPPING_VERSION = 1
+MAPPING_VERSION = 2
 
 MAX_VALUE_DEPTH = 40
 """Arguments and results nested deeper stay JSON text, because events have a limit on nesting."""
@@ -133,6 +135,8 @@ class Facts(msgspec.Struct, gc=False):
     completion_tokens: int | None
     has_failed: bool | None
     failure: Failure | None
+    is_mcp: bool
+    """Whether `result` is a `CallToolResult`."""
 
 
 def convention_of(span: Span) -> Convention | None:
@@ -151,7 +155,10 @@ def read_facts(span: Span, convention: Convention) -> Facts:
     """The facts in a span that is a tool call by this convention."""
     attributes = span.attributes
     result = _payload(span, convention, convention.result)
-    has_failed = _has_failed(span, result)
+    is_of_mcp = bool(attributes.get("mcp.method.name"))
+    read = _mcp_result(result, is_of_mcp=is_of_mcp)
+    error = read.message if read is not None and read.is_error else None
+    has_failed = _has_failed(span, result, error if is_of_mcp else None)
     return Facts(
         span=span,
         convention=convention.name,
@@ -163,7 +170,8 @@ def read_facts(span: Span, convention: Convention) -> Facts:
         prompt_tokens=_count(attributes, _PROMPT_TOKENS),
         completion_tokens=_count(attributes, _COMPLETION_TOKENS),
         has_failed=has_failed,
-        failure=_failure(span, result) if has_failed else None,
+        failure=_failure(span, error) if has_failed else None,
+        is_mcp=is_of_mcp and read is not None,
     )
 
 
@@ -252,42 +260,38 @@ def _count(attributes: dict[str, Any], names: tuple[str, ...]) -> int | None:
     return None
 
 
-def _has_failed(span: Span, result: Any) -> bool | None:
+def _has_failed(span: Span, result: Any, mcp_error: str | None) -> bool | None:
     if span.status.code == STATUS_ERROR or span.attributes.get("error.type"):
         return True
-    if span.attributes.get("mcp.method.name") and _mcp_error(result) is not None:
+    if mcp_error is not None:
         return True
     return False if span.status.code == STATUS_OK or result is not ABSENT else None
 
 
-def _failure(span: Span, result: Any) -> Failure:
+def _failure(span: Span, mcp_error: str | None) -> Failure:
     exception = next((event for event in span.events if event.name == "exception"), None)
     raised = exception.attributes if exception is not None else {}
     return Failure(
         type=first_text(span.attributes, ("error.type",))
         or first_text(raised, ("exception.type",))
-        # The error type in MCP's conventions.
-        or ("tool_error" if _mcp_error(result) is not None else None),
+        or (TOOL_ERROR if mcp_error is not None else None),
         message=first_text(raised, ("exception.message",))
         or span.status.message
-        or _mcp_error(result)
+        or mcp_error
         or first_text(span.attributes, ("error.message",)),
         code=first_text(span.attributes, ("rpc.response.status_code",)),
     )
 
 
-def _mcp_error(result: Any) -> str | None:
-    """The text of a CallToolResult whose `isError` is true; None for any other."""
+def _mcp_result(result: Any, *, is_of_mcp: bool) -> McpResult | None:
+    """The result as a `CallToolResult`; None if it is none. Other spans may wrap a failed one."""
+    if result is ABSENT:
+        return None
     if isinstance(result, msgspec.Raw):
-        if b"isError" not in bytes(result):
+        if not is_of_mcp and b"isError" not in bytes(result):
             return None
         try:
             result = msgspec.json.decode(result)
         except (msgspec.MsgspecError, RecursionError):
             return None
-    if not isinstance(result, dict) or result.get("isError") is not True:
-        return None
-    content = result.get("content")
-    parts = content if isinstance(content, list) else []
-    texts = [part["text"] for part in parts if isinstance(part, dict) and "text" in part]
-    return next((text for text in texts if isinstance(text, str)), "")
+    return mcp_result(result)

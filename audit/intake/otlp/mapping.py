@@ -15,6 +15,7 @@ from uuid import UUID
 
 import msgspec
 from tooltrail.events import ID_MAX_LENGTH, NAME_MAX_LENGTH
+from tooltrail.mcp_results import CALL_TOOL_RESULT
 from tooltrail.tools.canonical import compute_call_id
 
 from audit.events.decode import is_too_deep
@@ -253,6 +254,8 @@ def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:
     """`is_error` and `output`, by the outermost span that says whether the call failed."""
     decisive = next((each for each in call.facts if each.has_failed is not None), None)
     result = _first(call.facts, "result")
+    source = next((each for each in call.facts if each.result is result), None)
+    output_type = {"output_type": CALL_TOOL_RESULT} if source is not None and source.is_mcp else {}
     usage = {
         name: count
         for name, count in (
@@ -273,11 +276,13 @@ def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:
                 error[name] = value
         if result is not ABSENT:
             error["details"] = {"result": result}
-        return {"is_error": True, "output": {"status": "error", "error": error, "meta": meta}}
+        failed = {"status": "error", "error": error, "meta": meta}
+        return {"is_error": True, **output_type, "output": failed}
     if result is ABSENT and not usage:
         return {"is_error": False}
     data = None if result is ABSENT else result
-    return {"is_error": False, "output": {"status": "ok", "data": data, "meta": meta}}
+    output: dict[str, Any] = {"status": "ok", "data": data, "meta": meta}
+    return {"is_error": False, **output_type, "output": output}
 
 
 def _source(call: ToolCall, spans: Sequence[Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from audit.events.limits import MAX_INFLATED_BYTES
 from audit.events.spans import Received
 from audit.index.window import INDEX_DAYS
 from audit.index.writer import IndexWriter
+from audit.intake.arrival import Budget
 from audit.intake.ingest import record_in_scope
 from audit.intake.otlp.joining import join, store_spans
 from audit.intake.otlp.mapping import Mapped, ToolCall, to_events
@@ -82,9 +83,12 @@ def _record(
         mapped = join(writer, received.spans, mapped)
         recorded = Recorded(others=len(mapped.others), refused=dict(received.refused))
         stored: set[UUID] = set()
+        budget = Budget()
         for calls, lines in _batches(mapped.calls):
             batch_id = BatchId(new_id())
-            answer = record_in_scope(tenant_id, body_sha256, lines, batch_id, now, is_otlp=True)
+            answer = record_in_scope(
+                tenant_id, body_sha256, lines, batch_id, now, is_otlp=True, budget=budget
+            )
             recorded.events["accepted"] += answer["accepted"]
             recorded.events["duplicates"] += answer["duplicates"]
             recorded.events["rejected"] += len(answer["rejected"])

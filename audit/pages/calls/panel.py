@@ -12,6 +12,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from audit.events.json_values import Number, parse
+from audit.events.outputs import is_of_mcp, mcp_result
 from audit.ledger.erased import ErasedBy, erased_of
 from audit.log.payload import LogPayloadError, StoredEvent
 from audit.models import LegalHold
@@ -94,6 +95,8 @@ class CallPanel:
     received: Tree | None  # what the tool returned, if its guard replaced it
     output: Tree | None
     is_output_substitute: bool  # the output is the guard's own value, so no violation is in it
+    content: Tree | None  # content blocks of an MCP result; the output is its structured content
+    is_output_from_text: bool  # the MCP result has JSON in its text instead
     meta: Tree | None
     tokens: str
     context: list[ContextValue]
@@ -151,6 +154,8 @@ def gather(
         received=_tree(payloads.received, marks_by_path),
         output=_tree(payloads.data, marks_by_path if is_marked else None),
         is_output_substitute=is_substitute,
+        content=_tree(payloads.content),
+        is_output_from_text=payloads.is_from_text,
         meta=_tree(payloads.meta),
         tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
         context=[*_context(call), *payloads.context],
@@ -181,6 +186,8 @@ class _Payloads:
     args: Any
     received: Any  # what the tool returned, if its guard replaced it
     data: Any
+    content: Any  # of an MCP result
+    is_from_text: bool  # whether a text of this content stands in for the data
     meta: Any
     error: dict[str, Any]
     error_more: Any  # cause and details of the error
@@ -193,6 +200,8 @@ class _Payloads:
             args=_shape(self.args),
             received=_shape(self.received),
             data=_shape(self.data),
+            content=_shape(self.content),
+            is_from_text=self.is_from_text,
             meta=_shape(self.meta),
             error={},
             error_more=_shape(self.error_more),
@@ -214,13 +223,19 @@ def _payloads(stored: dict[Kind, StoredEvent]) -> _Payloads:
     data, error, meta = _parts(end.get("output", ABSENT))
     guard = end.get("guard")
     guard = guard if isinstance(guard, dict) else {}
-    reported = guard.get("violations")
+    reported, received = guard.get("violations"), guard.get("received", ABSENT)
+    content, is_from_text = ABSENT, False
+    if is_of_mcp(end.get("output_type") or end.get("outputType"), end.get("otlp")):
+        received, _, _ = _of_mcp(received)
+        data, content, is_from_text = _of_mcp(data)
     # The header already shows the duration that the call reported itself.
     is_shown = isinstance(meta, dict) and set(meta) <= {"took_ms"}
     return _Payloads(
         args=_args(start),
-        received=guard.get("received", ABSENT),
+        received=received,
         data=data,
+        content=content,
+        is_from_text=is_from_text,
         meta=ABSENT if is_shown else meta,
         error=error,
         error_more={name: error[name] for name in ("cause", "details") if error.get(name)}
@@ -228,6 +243,15 @@ def _payloads(stored: dict[Kind, StoredEvent]) -> _Payloads:
         reported=reported if isinstance(reported, list) else [],
         context=_reported_context(start),
     )
+
+
+def _of_mcp(output: Any) -> tuple[Any, Any, bool]:
+    """Return what an MCP tool returned, its content, and whether a text stands in for the first."""
+    result = mcp_result(output, parse)
+    if result is None:
+        return output, ABSENT, False
+    value = result.value if result.source else ABSENT
+    return value, result.content or ABSENT, result.source == "text"
 
 
 def _document(event: StoredEvent | None) -> dict[str, Any]:

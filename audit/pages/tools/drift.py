@@ -13,12 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 from pydantic import ValidationError
 
-from audit.events.judgement import (
-    Side,
-    Value,
-    read_args,
-    read_output,
-)
+from audit.events.outputs import Side, Value, read_args, read_output
 from audit.log.payload import LogPayloadError, read_events
 from audit.models import DriftAnalysis
 from audit.pages.tools.forms import ReplayForm
@@ -286,7 +281,7 @@ def _values(
         for side, steps in wanted[place]:
             schema = declared[side]
             read = read_args(event.raw) if side == "args" else read_output(event.raw)
-            if isinstance(read, Value) and isinstance(schema, Declared):
+            if isinstance(read, Value) and not read.is_missing and isinstance(schema, Declared):
                 texts = texts_by_steps.setdefault((side, steps), {})
                 for value in schema.unlisted(read.value, steps):
                     texts[_text(value)] = None

@@ -13,7 +13,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from audit.events.judgement import Broken, Side, UnusableSchemaError
+from audit.events.judgement import Broken, UnusableSchemaError
+from audit.events.outputs import Side
 from audit.log.payload import LogPayloadError, read_events
 from audit.models import Replay
 from audit.pages.tools.forms import ReplayForm

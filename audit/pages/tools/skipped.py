@@ -5,6 +5,7 @@ from collections.abc import Mapping
 _REASONS = {
     "erased": "payload no longer in the log",
     "nothing": "no value sent or returned",
+    "unstructured": "MCP result without structured content",
     "incomplete": "value truncated or omitted by the executor",
     "replaced": "output replaced by the guard, original not recorded",
     "costly": "too expensive to validate",

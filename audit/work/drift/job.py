@@ -12,13 +12,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from audit.events.judgement import (
-    Side,
-    Skipped,
-    Value,
-    read_args,
-    read_output,
-)
+from audit.events.outputs import Side, Skipped, Value, read_args, read_output
 from audit.log.payload import read_events
 from audit.models import DriftAnalysis
 from audit.queries.cursor import stored_cursor
@@ -168,11 +162,12 @@ def _fold(analysis: DriftAnalysis, calls: Sequence[ReplayedCall], deadline: floa
                 "output": read_output(raw_of(events.get(call.end))),
             }
             for side, value in values.items():
-                if isinstance(value, Value):
+                if isinstance(value, Value) and not value.is_missing:
                     folds[side].add(value.value, call.started_on, call.invocation_id)
                 else:
+                    why = "unstructured" if isinstance(value, Value) else value
                     skipped = observed[side].skipped
-                    skipped[value] = skipped.get(value, 0) + 1
+                    skipped[why] = skipped.get(why, 0) + 1
             read += 1
         if time.monotonic() >= deadline:
             break

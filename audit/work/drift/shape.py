@@ -16,7 +16,7 @@ from uuid import UUID
 
 from tooltrail.redact_text import MARK
 
-from audit.events.judgement import Side
+from audit.events.outputs import Side
 from audit.show.masking import is_name
 from audit.work.drift.declared import REST, Declared, Place
 from tools_registry.schema_diff.keywords import json_key

@@ -10,12 +10,8 @@ from datetime import date
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from audit.events.judgement import (
-    PASSED,
-    Kind,
-    Side,
-    Verdict,
-)
+from audit.events.judgement import PASSED, Kind, Verdict
+from audit.events.outputs import Side
 
 KINDS_MAX: Final = 200
 SAMPLES_MAX: Final = 5

@@ -11,6 +11,7 @@ from types import CoroutineType
 from typing import Any
 
 from tooltrail.guard import Guard, create_guard
+from tooltrail.mcp_results import MISSING, document_of, read_result, with_structured
 from tooltrail.recording import Call
 
 OutputGuard = Callable[[Any, Call], Any]
@@ -38,11 +39,22 @@ def make_output_guard(
         return None
 
     def judge(output: Any, call: Call) -> Any:
-        verdict = guard.enforce(output)
+        document = document_of(output)
+        result = None if document is None else read_result(document)
+        if result is None:
+            verdict = guard.enforce(output)
+        elif result.is_error:
+            return output  # an output schema does not describe errors
+        elif result.source:
+            verdict = guard.enforce(result.value)
+        else:
+            verdict = guard.enforce_missing(MISSING)
         call.judged(verdict, output)
         if verdict.error is not None:
             raise verdict.error
-        return verdict.data
+        if result is None:
+            return verdict.data
+        return output if verdict.outcome == "passed" else with_structured(output, verdict.data)
 
     return judge
 

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from tooltrail.guard.violations import Violation
+from tooltrail.mcp_results import CALL_TOOL_RESULT
 
 NAME_MAX_LENGTH = 256  # characters, of tool names and versions
 ID_MAX_LENGTH = 128  # characters, of trace, turn, run, case … ids, which are free text
@@ -70,6 +71,11 @@ def parse_version(value: object) -> object:
 def _text_or_none(value: object) -> object:
     """A text that may be a traceparent, else None: W3C Trace Context ignores invalid values."""
     return value if isinstance(value, str) and 0 < len(value) <= ID_MAX_LENGTH else None
+
+
+def _output_type_or_none(value: object) -> object:
+    """A known output type, else None: later versions of the contract may add others."""
+    return value if value == CALL_TOOL_RESULT else None
 
 
 Instant = Annotated[
@@ -162,13 +168,18 @@ class ToolExecutionEnd(InvocationEvent):
     """A tool has run: its duration, whether it failed and, if captured, its output.
 
     `output` is any JSON. If it is an AI Core envelope (`status`, `data` or `error`, `meta`),
-    the server indexes it. `duration_ms` is in milliseconds, fractions allowed.
+    the server indexes it. With `output_type`, the output, or its `data`, is the result of an MCP
+    tool: the call fails if that says so, and its structured content is validated. `duration_ms`
+    is in milliseconds, fractions allowed.
     """
 
     type: Literal["toolExecutionEnd"] = "toolExecutionEnd"
     ended_at: Instant
     duration_ms: Annotated[float, Field(ge=0, le=DURATION_MS_MAX)]
     is_error: bool
+    output_type: Annotated[
+        Literal["CallToolResult"] | None, BeforeValidator(_output_type_or_none)
+    ] = None
     output: Any = None
     guard: GuardReport | None = None
 

@@ -19,6 +19,7 @@ from tooltrail.contracts import describe_failure
 from tooltrail.current_span import current_span
 from tooltrail.guard import GuardOutcome
 from tooltrail.guard_report import OUTPUT_DATA, PASSED, guard_text
+from tooltrail.mcp_results import CALL_TOOL_RESULT, TOOL_ERROR, document_of, read_result
 from tooltrail.redact import Note
 from tooltrail.scope import (
     Scope,
@@ -40,6 +41,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 MESSAGE_MAX_CHARACTERS = 8192
 
+_MCP_OUTPUT = b'"output_type":"%b",' % CALL_TOOL_RESULT.encode()
 _META = ("token_usage", "cache_hit", "source_counts", "routing", "attempt")
 _FIGURES = ("took_ms", "token_usage", "cache_hit", "source_counts", "attempt")
 
@@ -77,6 +79,7 @@ class Call:
         "_complain",
         "_guard",
         "_ids",
+        "_is_mcp",
         "_is_open",
         "_received",
         "_scope",
@@ -117,6 +120,7 @@ class Call:
         self._complain = complain
         self._guard: GuardOutcome | None = None
         self._ids = ids
+        self._is_mcp = False  # whether the output is a `CallToolResult`
         self._is_open = False  # whether an end event is to be recorded
         self._received: Any = None
         self._spec = spec
@@ -154,6 +158,10 @@ class Call:
         try:
             notes: list[Note] = []
             took_ns = self._took_ns()
+            document = document_of(result)
+            if document is not None:
+                self._finish_mcp(self._append, document, took_ns, notes)
+                return
             envelope = _as_envelope(result)
             if envelope is None:
                 data = self._spec.capture.encode(result, OUTPUT_DATA, notes)
@@ -166,6 +174,17 @@ class Call:
             self._end(self._append, took_ns, False, output, notes)
         except Exception as error:
             self._complain(error)
+
+    def _finish_mcp(self, append: Append, document: Any, took_ns: int, notes: list[Note]) -> None:
+        """Record a `CallToolResult`. One that reports an error is a failed call."""
+        self._is_mcp = True
+        result = read_result(document)
+        envelope: dict[str, Any] = {"status": "ok", "data": document}
+        is_error = result is not None and result.is_error
+        if result is not None and is_error:
+            detail = {"type": TOOL_ERROR, "message": result.message}
+            envelope = {"status": "error", "error": detail | {"details": {"result": document}}}
+        self._end(append, took_ns, is_error, self._envelope_text(envelope, took_ns, notes), notes)
 
     def fail(self, error: BaseException) -> None:
         """Record that the tool raised `error`. Never raises."""
@@ -253,10 +272,12 @@ class Call:
         guard = b""
         if self._guard is not None:
             received = PASSED if self._guard.outcome == "passed" else self._received
+            if received is not PASSED and (document := document_of(received)) is not None:
+                self._is_mcp, received = True, document
             guard = b',"guard":' + guard_text(self._guard, self._spec.capture, notes, received)
         append(
             b'{"type":"toolExecutionEnd","event_id":"%b",%b,"ended_at":"%b","duration_ms":%d.%06d,'
-            b'"is_error":%b,"output":%b%b%b'
+            b'"is_error":%b,%b"output":%b%b%b'
             % (
                 self._ids().encode(),
                 self._shared,
@@ -264,6 +285,7 @@ class Call:
                 took_ns // 1_000_000,
                 took_ns % 1_000_000,
                 b"true" if is_error else b"false",
+                _MCP_OUTPUT if self._is_mcp else b"",
                 output,
                 guard,
                 _notes_text(notes),

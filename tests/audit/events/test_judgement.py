@@ -9,13 +9,7 @@ import pytest
 from tooltrail.guard import validate
 from tooltrail.redact_text import MARK
 
-from audit.events.judgement import (
-    PASSED,
-    Judge,
-    Kind,
-    UnusableSchemaError,
-    Verdict,
-)
+from audit.events.judgement import PASSED, Judge, Kind, UnusableSchemaError, Verdict
 from audit.work.replay.tally import KINDS_MAX, SAMPLES_MAX, Tally
 
 LOOSE: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}

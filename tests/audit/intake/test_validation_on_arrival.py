@@ -123,7 +123,6 @@ def test_finding_is_a_log_event_after_the_sent_events(acme: Cast) -> None:
         {"output": {"status": "ok", "data": MARK}},
         {"output": {"status": "ok", "data": {"celsius": 1, "days": [MARK]}}},
         {"removed": [{"path": "$.output.data", "reason": "not captured"}]},
-        {"otlp": {"span": {"trace_id": "a", "span_id": "b"}}},
         {"tool_name": "another"},
     ],
     ids=str,

@@ -66,6 +66,10 @@ class Guard:
         """
         return self._run(output, only_repair=False)
 
+    def enforce_missing(self, violation: Violation) -> GuardOutcome:
+        """Apply the strategy to an output that is missing. Nothing can be repaired in it."""
+        return self._run(None, only_repair=False, absent=violation)
+
     def wrap(self, tool: Tool) -> Tool:
         """Wrap a tool so that its output is guarded. Sync tools stay sync.
 
@@ -100,7 +104,9 @@ class Guard:
             raise outcome.error
         return outcome.data
 
-    def _run(self, output: Any, *, only_repair: bool) -> GuardOutcome:
+    def _run(
+        self, output: Any, *, only_repair: bool, absent: Violation | None = None
+    ) -> GuardOutcome:
         """Apply the options.
 
         1. `strip-extra` removes undeclared members. 2. Validate; run one of the two hooks.
@@ -109,17 +115,17 @@ class Guard:
         """
         options, strategy = self.options, self.options.on_invalid
         data, warnings = output, list[Violation]()
-        if strategy == "strip-extra":
+        if strategy == "strip-extra" and absent is None:
             data, removed = strip(self._judge.root(), output)
             warnings = [_removed(path) for path in removed]
-        violations = self._judge.violations(data)
+        violations = self._judge.violations(data) if absent is None else [absent]
         if not violations:
             if options.on_validation_pass is not None:
                 options.on_validation_pass(data)
             return self._outcome(data, "stripped" if warnings else "passed", warnings)
         if options.on_validation_fail is not None:
             options.on_validation_fail(violations)
-        if options.field_strategies:
+        if options.field_strategies and absent is None:
             try:
                 repairs = repair_fields(
                     self._judge.root, data, violations, options, may_fall_back=not only_repair
@@ -136,7 +142,9 @@ class Guard:
                 if not violations:
                     return self._outcome(data, repairs.outcome, warnings)
         if strategy == "coerce-and-warn":
-            data, coercions = coerce(self._judge.root(), data, options.conversions)
+            coercions: Sequence[Coercion] = ()
+            if absent is None:
+                data, coercions = coerce(self._judge.root(), data, options.conversions)
             self._report(coercions)
             warnings += [each.as_violation() for each in coercions]
             if coercions:

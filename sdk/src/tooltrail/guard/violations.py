@@ -18,6 +18,8 @@ ViolationCode = Literal[
     "PATTERN_MISMATCH",
     "COERCED",
 ]
+McpViolationCode = Literal["MISSING_STRUCTURED_CONTENT"]
+"""Beside tool-output-guard's codes: an MCP result without what its output schema describes."""
 ViolationSeverity = Literal["error", "warning"]
 
 
@@ -35,7 +37,7 @@ class Violation(BaseModel):
 
     path: str
     severity: ViolationSeverity = "error"
-    code: ViolationCode
+    code: ViolationCode | McpViolationCode
     expected: str = ""
     received: str = ""
     received_value: Any = None

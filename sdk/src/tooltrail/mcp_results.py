@@ -1,0 +1,112 @@
+"""Reads the result of an MCP tool call, a `CallToolResult`, as the protocol means it.
+
+Pure. The recording, the guard and the server read results with it, so all of them mean the same
+value by "what the tool returned". It works on the JSON of a result, with the protocol's names or
+those of a Python SDK (`structured_content`). `document_of` makes that JSON of a result object.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from tooltrail.guard.violations import Violation
+
+CALL_TOOL_RESULT: Final = "CallToolResult"
+"""The `output_type` of an event whose output is one."""
+
+TOOL_ERROR: Final = "tool_error"
+"""The type of the error if `isError` is true, as in OpenTelemetry's MCP conventions."""
+
+MISSING: Final = Violation(
+    path="$",
+    code="MISSING_STRUCTURED_CONTENT",
+    expected="structured content",
+    received="none",
+    message="The tool has an output schema, but its result has no structured content.",
+    llm_message=(
+        "The result has no structuredContent although the tool declares an output schema. "
+        "Please return structuredContent that conforms to the schema."
+    ),
+)
+"""The violation of a result without structured content, if the tool declares an output schema."""
+
+
+class McpResult(NamedTuple):
+    """The contents of a `CallToolResult`."""
+
+    value: Any
+    """What the tool returned, which is what its output schema describes. None without a source."""
+    source: Literal["structured", "text", ""]
+    """Where `value` is from: the structured content, or the only text, which is JSON. `""`: the
+    result has neither."""
+    content: list[Any]
+    """The content blocks."""
+    is_error: bool
+    message: str
+    """The first text of the content. If the result is an error, it says why."""
+
+
+def read_result(document: Any, parse: Callable[[str], Any] = json.loads) -> McpResult | None:
+    """Read the JSON of a `CallToolResult`. None if it is none.
+
+    `parse` reads a text that may be JSON; it raises ValueError or RecursionError for any other.
+    """
+    if type(document) is not dict and not isinstance(document, Mapping):
+        return None
+    content = document.get("content")
+    structured = document.get("structuredContent", document.get("structured_content"))
+    is_error = document.get("isError", document.get("is_error")) is True
+    if not isinstance(content, list):
+        if structured is None and not is_error:
+            return None
+        content = []
+    texts = [
+        block["text"]
+        for block in content
+        if isinstance(block, Mapping) and isinstance(block.get("text"), str)
+    ]
+    message = texts[0] if texts else ""
+    if structured is not None:
+        return McpResult(structured, "structured", content, is_error, message)
+    # Objects and lists only: "42" alone may as well be prose.
+    if len(content) == len(texts) == 1 and texts[0].lstrip()[:1] in ("{", "["):
+        try:
+            return McpResult(parse(texts[0]), "text", content, is_error, message)
+        except (ValueError, RecursionError):
+            pass
+    return McpResult(None, "", content, is_error, message)
+
+
+def document_of(result: Any) -> Any:
+    """The JSON of a `CallToolResult` of a Python SDK; None for any other object.
+
+    The class decides, not the shape: a tool of another kind may return the same members.
+    """
+    if type(result).__name__ != CALL_TOOL_RESULT:
+        return None
+    content = getattr(result, "content", None)
+    if not isinstance(content, list):
+        return None
+    if hasattr(result, "model_dump"):
+        return _dumped(result)
+    if not dataclasses.is_dataclass(result):
+        return None
+    # FastMCP's client has a class of its own.
+    document = {"content": [*map(_dumped, content)], "isError": getattr(result, "is_error", False)}
+    structured = getattr(result, "structured_content", None)
+    return document if structured is None else document | {"structuredContent": structured}
+
+
+def _dumped(model: Any) -> Any:
+    if hasattr(model, "model_dump"):
+        return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return model
+
+
+def with_structured(result: Any, value: Any) -> Any:
+    """A copy of a result object with this structured content."""
+    name = "structuredContent" if hasattr(result, "structuredContent") else "structured_content"
+    if hasattr(result, "model_copy"):
+        return result.model_copy(update={name: value})
+    return dataclasses.replace(result, **{name: value})

@@ -1,0 +1,157 @@
+"""What a stored event says the tool returned, also if it was an MCP tool."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tooltrail.guard.jsonschema import compile_schema
+from tooltrail.redact_text import MARK
+
+from audit.events.judgement import PASSED, Judge, Kind, Verdict, judged_output
+from audit.events.outputs import Value, mcp_failure, read_output
+from audit.queries.repetition import result_digest
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"celsius": {"type": "number"}},
+    "required": ["celsius"],
+    "additionalProperties": False,
+}
+WEATHER = {"celsius": 22.5}
+TEXT = {"type": "text", "text": json.dumps(WEATHER)}
+PROSE = {"type": "text", "text": "warm"}
+OF_MCP = {"output_type": "CallToolResult"}
+OF_SPAN = {"otlp": {"mapping_version": 1, "convention": "mcp", "span": {}}}
+MISSING = Kind("$", "MISSING_STRUCTURED_CONTENT")
+
+
+def end(data: Any, **members: Any) -> bytes:
+    output = {"status": "ok", "data": data, "meta": {}}
+    return json.dumps({"type": "toolExecutionEnd", "output": output, **members}).encode()
+
+
+def bare(output: Any, **members: Any) -> bytes:
+    return json.dumps({"type": "toolExecutionEnd", "output": output, **members}).encode()
+
+
+STRUCTURED = {"content": [PROSE], "structuredContent": WEATHER, "isError": False}
+
+
+@pytest.mark.parametrize("stated", [OF_MCP, {"outputType": "CallToolResult"}, OF_SPAN], ids=str)
+@pytest.mark.parametrize("result", [STRUCTURED, {"content": [TEXT]}], ids=["structured", "text"])
+def test_conforming_mcp_result_passes(stated: dict[str, Any], result: dict[str, Any]) -> None:
+    for raw in (end(result, **stated), bare(result, **stated)):
+        assert read_output(raw) == Value(WEATHER)
+        assert Judge("output", SCHEMA, SCHEMA).judge(raw) == PASSED
+        assert judged_output(compile_schema(SCHEMA), raw, 10_000).is_valid
+
+
+@pytest.mark.parametrize(
+    "members", [{}, {"output_type": "other"}, {"otlp": {"convention": "gen_ai"}}, {"otlp": 1}]
+)
+def test_shape_alone_makes_no_mcp_result(members: dict[str, Any]) -> None:
+    assert read_output(end(STRUCTURED, **members)) == Value(STRUCTURED)
+
+
+def test_missing_structured_content_violates_any_schema() -> None:
+    raw = end({"content": [PROSE]}, **OF_MCP)
+    found = judged_output(compile_schema(SCHEMA), raw, 10_000)
+    assert [(each.path, each.code) for each in found.violations] == [MISSING]
+    kinds, none = frozenset({MISSING}), frozenset[Kind]()
+    assert Judge("output", None, SCHEMA).judge(raw) == Verdict(none, kinds, none, none)
+    assert Judge("output", SCHEMA, None).judge(raw) == Verdict(kinds, none, none, none)
+    assert Judge("output", None, None).judge(raw) == PASSED
+    (broken,) = Judge("output", None, SCHEMA).explain(raw)
+    assert broken.kind == MISSING
+
+
+def test_reported_missing_content_is_known_and_can_be_cured() -> None:
+    guard = {
+        "strategy": "throw",
+        "outcome": "failed",
+        "violations": [{"path": "$", "code": MISSING.code}],
+        "received": {"content": [PROSE]},
+    }
+    kinds, none = frozenset({MISSING}), frozenset[Kind]()
+    verdict = Judge("output", SCHEMA, None).judge(end(None, guard=guard, **OF_MCP))
+    assert verdict == Verdict(kinds, none, kinds, kinds)
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ({"content": [PROSE], "isError": True}, "nothing"),
+        ({"content": [TEXT], "isError": True}, "nothing"),
+        (MARK, "incomplete"),
+        ({"content": [PROSE], "structuredContent": MARK}, "incomplete"),
+        ({"content": MARK}, "incomplete"),
+        ({"content": [{"type": "text", "text": f'{{"a": {MARK}'}]}, "incomplete"),
+        ("text", "incomplete"),
+    ],
+    ids=str,
+)
+def test_error_or_redacted_result_is_skipped(result: Any, why: str) -> None:
+    raw = end(result, **OF_MCP)
+    assert read_output(raw) == why
+    assert judged_output(compile_schema(SCHEMA), raw, 10_000).is_valid is None
+
+
+def test_deep_text_of_a_result_is_prose() -> None:
+    deep = {"type": "text", "text": "[" * 200_000 + "]" * 200_000}
+    value = read_output(end({"content": [deep]}, **OF_MCP))
+    assert isinstance(value, Value)
+    assert value.is_missing
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (bare({"content": [PROSE], "isError": True}), "warm"),
+        (end({"content": [], "isError": True}), ""),
+        (end(STRUCTURED), None),
+        (bare({"status": "error", "error": {"type": "FATAL"}}), None),
+        (b"[]", None),
+        (b'{"output": {"isError": true, "x": 1e999}}', ""),
+    ],
+)
+def test_failure_of_an_mcp_result_is_its_text(raw: bytes, message: str | None) -> None:
+    assert mcp_failure(raw) == message
+
+
+def test_results_repeat_by_what_the_tool_returned() -> None:
+    first = end(STRUCTURED | {"_meta": {"took": 1}}, **OF_MCP)
+    again = end({"structuredContent": WEATHER, "content": []}, **OF_MCP)
+    other = end({"structuredContent": {"celsius": 1}, "content": [PROSE]}, **OF_MCP)
+    assert result_digest(first) == result_digest(again) != result_digest(other)
+    prose = [end({"content": [PROSE], "_meta": {"took": n}}, **OF_MCP) for n in (1, 2)]
+    assert result_digest(prose[0]) == result_digest(prose[1]) is not None
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.just(MARK),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["content", "structuredContent", "isError", "text", "status", "data", "error"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+_STATED = st.sampled_from([OF_MCP, OF_SPAN, {}, {"output_type": 7}, {"outputType": []}])
+
+
+@given(ANY, ANY, _STATED)
+def test_any_output_is_read_and_judged(output: Any, guard: Any, stated: dict[str, Any]) -> None:
+    raw = bare(output, guard=guard, **stated)
+    judge = Judge("output", SCHEMA, None)
+    judge.judge(raw)
+    judge.explain(raw)
+    judged_output(compile_schema(SCHEMA), raw, 10_000)
+    mcp_failure(raw)
+    result_digest(raw)
