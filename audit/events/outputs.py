@@ -85,7 +85,7 @@ def read_output(raw: bytes | None) -> Value | Skipped:
         if result is None and output_type is not None:
             return "incomplete"
         if result is not None:
-            if result.is_error:
+            if result.is_error or not result.is_complete:
                 return "nothing"
             if result.value == MARK or (not result.source and _is_marked(result)):
                 return "incomplete"

@@ -64,6 +64,25 @@ def test_error_has_its_first_text_as_message(document: dict[str, Any], message: 
     assert result.message == message
 
 
+@pytest.mark.parametrize(
+    ("document", "is_complete"),
+    [
+        ({"resultType": "input_required", "inputRequests": {}, "requestState": "s"}, False),
+        ({"resultType": "input_required", "requestState": "s"}, False),
+        ({"resultType": "task", "task": {"taskId": "1", "status": "working"}}, False),
+        ({"resultType": "complete", "content": []}, True),
+        ({"resultType": "other", "content": []}, True),
+        ({"content": []}, True),
+    ],
+)
+def test_call_goes_on_after_an_interim_result(
+    document: dict[str, Any], *, is_complete: bool
+) -> None:
+    result = read_result(document)
+    assert result is not None
+    assert result.is_complete is is_complete
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(),
     lambda inner: (

@@ -248,7 +248,7 @@ def _payloads(stored: dict[Kind, StoredEvent]) -> _Payloads:
 def _of_mcp(output: Any) -> tuple[Any, Any, bool]:
     """Return what an MCP tool returned, its content, and whether a text stands in for the first."""
     result = mcp_result(output, parse)
-    if result is None:
+    if result is None or not result.is_complete:
         return output, ABSENT, False
     value = result.value if result.source else ABSENT
     return value, result.content or ABSENT, result.source == "text"

@@ -43,8 +43,8 @@ def make_output_guard(
         result = None if document is None else read_result(document)
         if result is None:
             verdict = guard.enforce(output)
-        elif result.is_error:
-            return output  # an output schema does not describe errors
+        elif result.is_error or not result.is_complete:
+            return output  # an output schema describes neither errors nor interim results
         elif result.source:
             verdict = guard.enforce(result.value)
         else:

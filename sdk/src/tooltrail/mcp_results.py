@@ -45,6 +45,8 @@ class McpResult(NamedTuple):
     is_error: bool
     message: str
     """The first text of the content. If the result is an error, it says why."""
+    is_complete: bool
+    """False if the server asks for input or returned a task. Then nothing was returned yet."""
 
 
 def read_result(document: Any, parse: Callable[[str], Any] = json.loads) -> McpResult | None:
@@ -57,8 +59,9 @@ def read_result(document: Any, parse: Callable[[str], Any] = json.loads) -> McpR
     content = document.get("content")
     structured = document.get("structuredContent", document.get("structured_content"))
     is_error = document.get("isError", document.get("is_error")) is True
+    is_complete = not _is_interim(document)
     if not isinstance(content, list):
-        if structured is None and not is_error:
+        if structured is None and not is_error and is_complete:
             return None
         content = []
     texts = [
@@ -68,14 +71,25 @@ def read_result(document: Any, parse: Callable[[str], Any] = json.loads) -> McpR
     ]
     message = texts[0] if texts else ""
     if structured is not None:
-        return McpResult(structured, "structured", content, is_error, message)
+        return McpResult(structured, "structured", content, is_error, message, is_complete)
     # Objects and lists only: "42" alone may as well be prose.
     if len(content) == len(texts) == 1 and texts[0].lstrip()[:1] in ("{", "["):
         try:
-            return McpResult(parse(texts[0]), "text", content, is_error, message)
+            value = parse(texts[0])
+            return McpResult(value, "text", content, is_error, message, is_complete)
         except (ValueError, RecursionError):
             pass
-    return McpResult(None, "", content, is_error, message)
+    return McpResult(None, "", content, is_error, message, is_complete)
+
+
+def _is_interim(document: Mapping[str, Any]) -> bool:
+    """Whether the call goes on after this result (`resultType`, MCP 2026-07-28)."""
+    match document.get("resultType", document.get("result_type")):
+        case "input_required":
+            return any(name in document for name in ("inputRequests", "requestState"))
+        case "task":
+            return True
+    return False
 
 
 def document_of(result: Any) -> Any:

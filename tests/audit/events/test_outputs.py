@@ -84,6 +84,8 @@ def test_reported_missing_content_is_known_and_can_be_cured() -> None:
     [
         ({"content": [PROSE], "isError": True}, "nothing"),
         ({"content": [TEXT], "isError": True}, "nothing"),
+        ({"resultType": "input_required", "requestState": "s"}, "nothing"),
+        ({"resultType": "task", "task": {"taskId": "1"}}, "nothing"),
         (MARK, "incomplete"),
         ({"content": [PROSE], "structuredContent": MARK}, "incomplete"),
         ({"content": MARK}, "incomplete"),
