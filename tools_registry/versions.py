@@ -82,11 +82,6 @@ def current_versions(tenant_id: UUID, *, after: str = "", size: int) -> list[Too
     return list(versions[:size])
 
 
-def is_registered(tenant_id: UUID, name: str) -> bool:
-    """Whether a published tool with this name exists, so that `tool_find` can show it."""
-    return Tool.objects.filter(tenant_id=tenant_id, name=name, latest_number__gt=0).exists()
-
-
 def publish_version(
     tool: Tool,
     contract: ToolContract,

@@ -1,5 +1,7 @@
 """The conditions of a call query as SQL, each with its own parameters.
 
+What a tool's definition says is looked up in the registry when the conditions are made.
+
 Values are parameters, never text. A condition on a value that a call does not have is FALSE, not
 NULL, so that NOT matches all other calls. `{{call_walk}}` also has the conditions that an index
 serves.
@@ -20,6 +22,8 @@ from audit.queries.call_filter import (
     Not,
     Text,
 )
+from tenants.scope import current_tenant_id
+from tools_registry.annotations import HINTS, tools_with_hint
 
 _TEXTS = {
     "tool": "tool_name",
@@ -110,6 +114,9 @@ class Conditions:
         match member:
             case "state":
                 return f"state = {self._parameter(value)}"
+            case "condition" if value in HINTS:
+                names = tools_with_hint(current_tenant_id(), value)
+                return f"tool_name = ANY({self._parameter(names)}::text[])"
             case "condition":
                 return _STATES[value]
             case "cache":

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from enum import Enum, auto
 from typing import Any, Literal
 
+from tools_registry.annotations import HINTS
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -216,6 +218,7 @@ _CONDITIONS = {
     for name in (
         *("running", "overdue", "crashed", "orphan", "conflict", "retry"),
         *("over-time", "over-budget"),
+        *HINTS,
     )
 }
 
@@ -283,7 +286,9 @@ FILTER_NAMES: dict[str, FilterName] = {
             label="Condition",
             meaning="running, overdue, crashed (presumed), orphan (an end without a start),"
             " conflict (start and end disagree), retry (not the first attempt),"
-            " over-time (longer than its timeout), over-budget (more tokens than its budget)",
+            " over-time (longer than its timeout), over-budget (more tokens than its budget);"
+            " of a tool whose MCP definition says so: read-only, destructive, idempotent,"
+            " open-world",
             example="is:overdue",
             choices=_CONDITIONS,
             attribute="condition",

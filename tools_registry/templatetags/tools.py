@@ -6,8 +6,9 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from tools_registry.annotations import declared_hints
 from tools_registry.contract_diff import Verdict
-from tools_registry.models import ChangeKind, State, ToolChange
+from tools_registry.models import ChangeKind, State, ToolChange, ToolVersion
 
 register = template.Library()
 
@@ -32,6 +33,12 @@ _WORDS = {
 def version_state(state: State) -> SafeString:
     """A version's state as a badge."""
     return format_html('<span class="mark {}">{}</span>', _TONES[state], state.label)
+
+
+@register.filter
+def hints(version: ToolVersion) -> list[str]:
+    """How the MCP definition of a version says that the tool behaves."""
+    return declared_hints(version.meta)
 
 
 @register.simple_tag

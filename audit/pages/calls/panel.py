@@ -34,7 +34,7 @@ from audit.show.figures import NBSP, count, duration
 from audit.show.json_tree import ABSENT, Mark, Tree, draw, inline
 from audit.show.masking import mask
 from tenants.scope import current_tenant_id
-from tools_registry.versions import is_registered
+from tools_registry.annotations import hints_of_tool
 
 ALIKE_LIMIT = 20
 RAW_LENGTH = 4_000  # characters of an event shown in the panel; a link leads to all of it
@@ -87,6 +87,7 @@ class CallPanel:
     is_overdue: bool
     running_us: int
     is_registered: bool  # whether the registry knows the tool
+    hints: list[str]  # how the tool's MCP definition says that it behaves
     violations: list[Broken]
     error: list[tuple[str, str]]
     error_message: str
@@ -134,6 +135,7 @@ def gather(
     is_substitute = call.guard_outcome in _SUBSTITUTING
     is_marked = payloads.received is ABSENT and not is_substitute
     alike = calls_alike(call, limit=ALIKE_LIMIT + 1)
+    hints = hints_of_tool(current_tenant_id(), call.tool_name)
     events = [_log_event(kind, event, with_payloads) for kind, event in stored.items()]
     return CallPanel(
         call=call,
@@ -142,7 +144,8 @@ def gather(
         guard_outcome=reasons.GUARD_OUTCOMES.get(call.guard_outcome or "", ""),
         is_overdue=reasons.is_overdue(call, now),
         running_us=(now - call.started_at) // timedelta(microseconds=1),
-        is_registered=is_registered(current_tenant_id(), call.tool_name),
+        is_registered=hints is not None,
+        hints=hints or [],
         violations=[
             Broken(violation, _inline(mark.received), _inline(mark.coerced))
             for violation, mark in zip(violations, marks, strict=True)

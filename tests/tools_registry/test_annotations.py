@@ -1,0 +1,110 @@
+"""Annotations of MCP definitions: kept, shown on pages, and filters of calls."""
+
+import json
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from audit.queries.call_list import call_page
+from audit.queries.call_query import parse
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast, make_call, make_cast, send_events
+from tests.support.pages import signed_in
+from tools_registry.annotations import HINTS, declared_hints, hints_of_tool, tools_with_hint
+from tools_registry.changes import Publisher
+from tools_registry.exchange.reading import open_document
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import publish_version
+
+
+def publish(cast: Cast, name: str, **annotations: Any) -> Tool:
+    """Publish a version as an import of an MCP definition does."""
+    contract = ToolContract.model_validate(
+        {
+            "name": name,
+            # The meta does not make a contract another one.
+            "description": json.dumps(annotations),
+            "input_schema": {"type": "object"},
+            "meta": {"mcp": {"annotations": annotations}} if annotations else {},
+        }
+    )
+    with tenant_scope(cast.tenant.id):
+        tool, _ = Tool.objects.get_or_create(tenant=cast.tenant, name=name)
+        publish_version(tool, contract, Publisher(cast.editor))
+        return tool
+
+
+def found(cast: Cast, query: str) -> list[str]:
+    with tenant_scope(cast.tenant.id):
+        page = call_page(parse(query).wanted, now=timezone.now(), before=None, size=50)
+        return sorted(call.tool_name for call in page.calls)
+
+
+@pytest.mark.parametrize(
+    ("meta", "hints"),
+    [
+        ({}, []),
+        ({"mcp": 1}, []),
+        ({"mcp": {"annotations": [1]}}, []),
+        ({"mcp": {"annotations": {"destructiveHint": "true", "readOnlyHint": False}}}, []),
+        ({"mcp": {"annotations": dict.fromkeys(HINTS.values(), True)}}, list(HINTS)),
+        ({"openai": {"annotations": {"destructiveHint": True}}}, []),
+    ],
+)
+def test_only_stated_hints_of_mcp_count(meta: dict[str, Any], hints: list[str]) -> None:
+    assert declared_hints(meta) == hints
+
+
+def test_calls_are_found_by_what_their_tools_declare(acme: Cast) -> None:
+    publish(acme, "wipe", destructiveHint=True, title="destructiveHint")
+    publish(acme, "look", readOnlyHint=True, idempotentHint=True, destructiveHint=False)
+    publish(acme, "plain", title="destructiveHint")
+    other = make_cast("other")
+    publish(other, "elsewhere", destructiveHint=True)
+    for name in ("wipe", "look", "plain", "elsewhere", "unknown"):
+        send_events(acme.tenant, make_call(tool_name=name))
+    assert found(acme, "is:destructive") == ["wipe"]
+    assert found(acme, "is:read-only") == found(acme, "is:idempotent") == ["look"]
+    assert found(acme, "is:open-world") == []
+    assert found(acme, "NOT is:destructive tool:wipe") == []
+    assert found(acme, "(is:destructive OR is:idempotent) state:ok") == ["look", "wipe"]
+    with tenant_scope(acme.tenant.id):
+        assert tools_with_hint(acme.tenant.id, "destructive") == ["wipe"]
+
+
+def test_current_version_decides(acme: Cast) -> None:
+    publish(acme, "wipe", destructiveHint=True)
+    send_events(acme.tenant, make_call(tool_name="wipe"))
+    publish(acme, "wipe", destructiveHint=False, idempotentHint=True)
+    assert found(acme, "is:destructive") == []
+    assert found(acme, "is:idempotent") == ["wipe"]
+
+
+def test_hints_are_on_the_pages_of_tool_and_call(acme: Cast) -> None:
+    tool = publish(acme, "wipe", destructiveHint=True)
+    events = make_call(tool_name="wipe")
+    send_events(acme.tenant, events)
+    client = signed_in(acme.viewer)
+    call = f"/calls/{events[0]['started_at'][:10]}/{events[0]['invocation_id']}"
+    for address in (f"/tools/{tool.pk}", call):
+        assert "/calls/?q=is:destructive" in client.get(address).content.decode()
+    publish(acme, "wipe")
+    for address in (f"/tools/{tool.pk}", call):
+        assert "is:destructive" not in client.get(address).content.decode()
+    with tenant_scope(acme.tenant.id):
+        assert hints_of_tool(acme.tenant.id, "wipe") == []
+        assert hints_of_tool(acme.tenant.id, "unknown") is None
+
+
+def test_import_keeps_annotations() -> None:
+    definition = {
+        "name": "wipe",
+        "inputSchema": {"type": "object"},
+        "annotations": {"destructiveHint": True},
+    }
+    (entry,) = open_document(json.dumps({"tools": [definition]}).encode()).entries
+    members = entry.read().members
+    assert members is not None
+    assert declared_hints(members["meta"]) == ["destructive"]

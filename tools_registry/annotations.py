@@ -1,0 +1,60 @@
+"""How a tool's MCP definition says that it behaves: its annotations.
+
+An import keeps them in the meta of the version (`mcp.annotations`). They are hints of the tool's
+server, not facts. Only what a definition states counts: by MCP, a tool that states nothing may do
+anything.
+"""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import F, OuterRef, Subquery
+
+from tools_registry.models import Tool, ToolVersion
+
+HINTS: Final = {
+    "read-only": "readOnlyHint",
+    "destructive": "destructiveHint",
+    "idempotent": "idempotentHint",
+    "open-world": "openWorldHint",
+}
+"""MCP's name of each hint, by the word for it in queries and on pages."""
+
+
+def declared_hints(meta: Any) -> list[str]:
+    """The hints that the meta of a version states to be true, in the words of `HINTS`."""
+    of_mcp = meta.get("mcp") if isinstance(meta, dict) else None
+    annotations = of_mcp.get("annotations") if isinstance(of_mcp, dict) else None
+    if not isinstance(annotations, dict):
+        return []
+    return [word for word, name in HINTS.items() if annotations.get(name) is True]
+
+
+def hints_of_tool(tenant_id: UUID, name: str) -> list[str] | None:
+    """The hints of a tool's current version; None if no version of this tool was published.
+
+    One query, in the tenant's scope.
+    """
+    current = ToolVersion.objects.filter(
+        tenant_id=tenant_id, tool_id=OuterRef("pk"), number=OuterRef("current_number")
+    )
+    tools = Tool.objects.filter(tenant_id=tenant_id, name=name, latest_number__gt=0)
+    tool = tools.annotate(current_meta=Subquery(current.values("meta"))).first()
+    return None if tool is None else declared_hints(tool.current_meta)
+
+
+def tools_with_hint(tenant_id: UUID, hint: str) -> list[str]:
+    """The names of the tools whose current version states this hint. One query, in the
+    tenant's scope."""
+    versions = ToolVersion.objects.filter(
+        tenant_id=tenant_id,
+        tool__tenant_id=tenant_id,
+        number=F("tool__current_number"),
+        # The meta is stored as JSON text; the rest is decided here.
+        meta__contains=HINTS[hint],
+    )
+    return sorted(
+        name
+        for name, meta in versions.values_list("tool__name", "meta")
+        if hint in declared_hints(meta)
+    )
