@@ -4,11 +4,18 @@ import json
 import re
 from datetime import datetime
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from django.test import Client
 from django.utils import timezone
-from tooltrail.events import Gap, ToolExecutionEnd, ToolExecutionStart
+from tooltrail.events import (
+    Decision,
+    Gap,
+    ToolCallDecision,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+)
 
 from audit.events.limits import (
     MAX_COMPRESSED_BYTES,
@@ -68,6 +75,10 @@ def test_contract_page_names_every_member_and_no_other() -> None:
     assert documented == {*ToolExecutionStart.model_fields, *ToolExecutionEnd.model_fields}
     for name in Gap.model_fields.keys() - {"type", "event_id"}:
         assert f"`{name}`" in table
+    of_decisions = EVENTS.partition("## Decisions")[2]
+    for name in ToolCallDecision.model_fields.keys() - ToolExecutionStart.model_fields.keys():
+        assert f"`{name}`" in of_decisions
+    assert all(f"`{decision}`" in of_decisions for decision in get_args(Decision))
 
 
 def test_contract_page_states_the_current_limits() -> None:

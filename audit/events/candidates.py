@@ -32,6 +32,8 @@ CLOCKS_DIFFER_US = DAY_US  # most that a time may be ahead of our clock, or an e
 
 # Namespace of the ids made for ADK events, which have none. Never change it.
 _ADK_NAMESPACE = UUID("6a1f0a3c-3f0e-5d8b-9f57-6d1c1f3b7a52")
+# The same for calls of decisions that name none.
+_DECISION_NAMESPACE = UUID("3d3c9c6e-5d0b-5a53-8a0f-0c1f7f6f2b41")
 
 
 class Candidate(msgspec.Struct, eq=False, gc=False):
@@ -39,7 +41,8 @@ class Candidate(msgspec.Struct, eq=False, gc=False):
 
     `line` is its line number in its request, which is stored as batch `batch_id`. `position` is its
     place among the events of that batch, set as soon as it is known. A gap has no invocation, times
-    or day. `finding` is what the server finds wrong with the output of an end event.
+    or day; a decision's time is `started_us`. `finding` is what the server finds wrong with the
+    output of an end event.
     """
 
     batch_id: UUID
@@ -185,6 +188,8 @@ def _take_failure(event: wire.EndEvent, raw: bytes) -> None:
 def _kind(event: wire.WireEvent) -> Kind:
     if isinstance(event, wire.StartEvent):
         return Kind.START
+    if isinstance(event, wire.DecisionEvent):
+        return Kind.DECISION
     return Kind.END if isinstance(event, wire.EndEvent) else Kind.GAP
 
 
@@ -195,7 +200,22 @@ def _place(
     candidate.day = candidate.started_us // DAY_US
     if isinstance(event, wire.EndEvent):
         candidate.ended_us = instants.read(event.ended_at)
+    if isinstance(event, wire.DecisionEvent):
+        candidate.invocation_id = event.invocation_id or _decided_call_id(candidate, event)
+        return
     candidate.invocation_id = event.invocation_id or _adk_id(candidate, event, seen)
+
+
+def _decided_call_id(candidate: Candidate, event: wire.DecisionEvent) -> UUID:
+    """The invocation id of a decision that names none: the same for each decision of its call.
+
+    Without a `tool_call_id`, nothing says which call it is, so the decision has one of its own.
+    Not from the line's number, which the log does not have.
+    """
+    which = event.tool_call_id
+    if which is None:
+        which = str(event.event_id or f"{event.tool_name}\x1f{candidate.started_us}")
+    return uuid5(_DECISION_NAMESPACE, f"{event.trace_id}\x1f{which}")
 
 
 def adk_invocation_id(started_us: int, event: wire.CallEvent, k: int) -> UUID:
@@ -221,7 +241,8 @@ def _what(started_us: int, event: wire.CallEvent) -> str:
 
 def _untimely(candidate: Candidate, now_us: int) -> tuple[str, str] | None:
     if candidate.started_us > now_us + CLOCKS_DIFFER_US:
-        return "in_future", "started_at is more than a day ahead of the server's clock"
+        name = "decided_at" if candidate.kind is Kind.DECISION else "started_at"
+        return "in_future", f"{name} is more than a day ahead of the server's clock"
     if candidate.kind is not Kind.END:
         return None
     if candidate.ended_us > now_us + CLOCKS_DIFFER_US:

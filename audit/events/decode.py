@@ -9,7 +9,7 @@ thousands of digits. It is replaced in a copy, and the index is made from that c
 import json
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from json.decoder import scanstring  # type: ignore[attr-defined]  # not in its stubs
 from typing import Any
@@ -18,6 +18,7 @@ from uuid import UUID
 import msgspec
 from pydantic import ValidationError
 from tooltrail import events
+from tooltrail.guard.violations import Violation
 
 from audit.events import wire
 from audit.events.envelope import lenient_envelope
@@ -37,7 +38,7 @@ _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # signed: +1 opens, -1 closes a level
 _SPACE = re.compile(r"[ \t\n\r]*")
 _MESSAGE_MAX = 500
-_TYPES = "toolExecutionStart, toolExecutionEnd or gap"
+_TYPES = "toolExecutionStart, toolExecutionEnd, toolCallDecision or gap"
 
 
 class RefusedLineError(Exception):
@@ -149,6 +150,8 @@ def _check(event: wire.WireEvent, instants: Instants) -> None:
         raise ValueError
     if event.run_id is not None and event.ingestion_run_id is not None:
         raise ValueError
+    if isinstance(event, wire.DecisionEvent):
+        event.started_at = event.decided_at
     instants.read(event.started_at)
     if isinstance(event, wire.EndEvent):
         instants.read(event.ended_at)
@@ -177,15 +180,14 @@ def _as_wire(event: events.Event) -> wire.WireEvent:
     if isinstance(event, events.Gap):
         return wire.GapEvent(**{name: getattr(event, name) for name in _members_of(wire.GapEvent)})
     shared = {name: getattr(event, name) for name in _members_of(wire.CallEvent)}
+    if isinstance(event, events.ToolCallDecision):
+        return _decision(event, shared)
     shared["started_at"] = event.started_at.isoformat()
     if isinstance(event, events.ToolExecutionStart):
         return wire.StartEvent(**shared, args=msgspec.Raw(b""), traceparent=event.traceparent)
     guard = None
     if event.guard is not None:
-        violations = [
-            wire.Violation(each.path, each.code, each.severity, each.expected, each.received)
-            for each in event.guard.violations
-        ]
+        violations = _violations(event.guard.violations)
         guard = wire.GuardReport(event.guard.strategy, event.guard.outcome, violations)
     return wire.EndEvent(
         **shared,
@@ -196,6 +198,28 @@ def _as_wire(event: events.Event) -> wire.WireEvent:
         output=lenient_envelope(event.output),
         guard=guard,
     )
+
+
+def _decision(event: events.ToolCallDecision, shared: dict[str, Any]) -> wire.DecisionEvent:
+    by, decided_at = event.by, event.decided_at.isoformat()
+    return wire.DecisionEvent(
+        **shared,
+        started_at=decided_at,
+        decided_at=decided_at,
+        decision=event.decision,
+        by=None if by is None else wire.Decider(by.kind, by.id, by.name),
+        requested_by=event.requested_by,
+        reason=event.reason,
+        definition_digest=event.definition_digest,
+        violations=_violations(event.violations),
+    )
+
+
+def _violations(listed: Iterable[Violation]) -> list[wire.Violation]:
+    return [
+        wire.Violation(each.path, each.code, each.severity, each.expected, each.received)
+        for each in listed
+    ]
 
 
 def _members_of(struct: type[msgspec.Struct]) -> list[str]:

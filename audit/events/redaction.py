@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import msgspec
 from django.db import OperationalError
 from pydantic.alias_generators import to_camel
 from tooltrail.redact import Redactor
@@ -36,15 +37,19 @@ _KNOWN_MAX = 10_000
 _PAYLOADS = {"args", "output"}
 _MARKS = re.compile(rf'(?:\\*")?{re.escape(MARK)}(?:\\*")?')
 """A mark in a text, with the quotes it may have added: it may replace an object."""
-_CONTRACT = {"type"} | {
-    alias
-    for struct in (wire.StartEvent, wire.EndEvent, wire.GapEvent)
-    for name in struct.__struct_fields__
-    for alias in (name, to_camel(name))
-    if name not in _PAYLOADS
-}
+
+
+def _kept_members(*structs: type[msgspec.Struct]) -> frozenset[str]:
+    names = {name for struct in structs for name in struct.__struct_fields__} - _PAYLOADS
+    return frozenset({"type", *names, *map(to_camel, names)})
+
+
+_CONTRACT = _kept_members(wire.StartEvent, wire.EndEvent, wire.GapEvent)
 """Members of an event that are kept unchanged if their value is no object or array."""
+_OF_DECISION = _kept_members(wire.DecisionEvent) - {"reason"}
+"""The same of a decision. Its reason may quote the arguments, so the rules apply to it."""
 _OF_GUARD = {"strategy", "outcome", "violations", "path", "code", "severity"}
+_OF_DECIDERS = {"kind", "id"}
 _OF_VIOLATIONS = {"path", "code", "severity", "expected"}
 """Members of a violation that come from the schema; all others come from the value."""
 _OF_SPANS = {"trace_id", "span_id", "parent_span_id"}
@@ -174,33 +179,45 @@ class _Judge:
             redactor.reason_at(path) is not None for path in _paths_of_violations(event)
         ]
         self._position = -1
+        self._is_decision = isinstance(event, dict) and event.get("type") == "toolCallDecision"
 
     def __call__(self, names: Sequence[str], is_container: bool) -> bool | None:
         """True: keep. False: remove. None: the rules decide. `names` is the path to the value."""
+        if self._is_decision:
+            match names:
+                case ["by"]:
+                    return is_container or None
+                case ["by", name]:
+                    return name in _OF_DECIDERS or None
+                case ["violations", *_]:
+                    names = ["guard", *names]  # in the form of a guard's violations
         match names:
             case ["guard", "violations", ""]:
                 self._position += 1
             case ["guard", "violations", "", name] if name not in _OF_VIOLATIONS:
                 if any(self._quotes_secret[self._position : self._position + 1]):
                     return False
-        return _is_kept(names, is_container) or None
+        contract = _OF_DECISION if self._is_decision else _CONTRACT
+        return _is_kept(names, is_container, contract) or None
 
 
 def _paths_of_violations(event: Any) -> list[str]:
     """The paths of an event's violations, in order; "$" for a violation without a path."""
-    guard = event.get("guard") if isinstance(event, dict) else None
-    violations = guard.get("violations") if isinstance(guard, dict) else None
+    holder = event if isinstance(event, dict) else None
+    if holder is not None and holder.get("type") != "toolCallDecision":
+        holder = holder.get("guard")
+    violations = holder.get("violations") if isinstance(holder, dict) else None
     if not isinstance(violations, list):
         return []
     paths = [each.get("path") if isinstance(each, dict) else None for each in violations]
     return [path if isinstance(path, str) else "$" for path in paths]
 
 
-def _is_kept(names: Sequence[str], is_container: bool) -> bool:
+def _is_kept(names: Sequence[str], is_container: bool, contract: frozenset[str]) -> bool:
     """Whether the event is invalid without a value. `names` is the path to it."""
     match names:
         case [name]:
-            return name in _CONTRACT and (not is_container or name == "guard")
+            return name in contract and (not is_container or name == "guard")
         case ["guard", name] | ["guard", "violations", "", name]:
             return name in _OF_GUARD
         case ["otlp", "span", *inner, name] | ["otlp", "merged", "", *inner, name]:

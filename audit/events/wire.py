@@ -12,7 +12,14 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Raw
 from pydantic.alias_generators import to_camel
-from tooltrail.events import BIGINT_MAX, DURATION_MS_MAX, ID_MAX_LENGTH, NAME_MAX_LENGTH
+from tooltrail.events import (
+    BIGINT_MAX,
+    DURATION_MS_MAX,
+    ID_MAX_LENGTH,
+    NAME_MAX_LENGTH,
+    DeciderKind,
+    Decision,
+)
 from tooltrail.guard.violations import McpViolationCode, ViolationCode, ViolationSeverity
 
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX_LENGTH)]
@@ -125,6 +132,31 @@ class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True, gc=False):
     guard: GuardReport | None = None
 
 
+class Decider(msgspec.Struct, gc=False):
+    """Who or what made a decision."""
+
+    kind: DeciderKind
+    id: FreeId | None = None
+    name: str | None = None
+
+
+class DecisionEvent(CallEvent, tag="toolCallDecision", kw_only=True, gc=False):
+    """A decision about a call. `started_at` becomes `decided_at`, which places it on a day.
+
+    The arguments are skipped, as the index does not use them.
+    """
+
+    call_id: FreeId | None = None  # type: ignore[assignment]  # optional, unlike its base's
+    started_at: str = ""
+    decided_at: str
+    decision: Decision
+    by: Decider | None = None
+    requested_by: FreeId | None = None
+    reason: str | None = None
+    definition_digest: FreeId | None = None
+    violations: Annotated[list[Violation], Meta(max_length=1000)] = []
+
+
 class GapEvent(msgspec.Struct, tag="gap", kw_only=True, gc=False):
     """Sequence numbers of events that a producer had to drop."""
 
@@ -137,7 +169,7 @@ class GapEvent(msgspec.Struct, tag="gap", kw_only=True, gc=False):
     auth: None = None
 
 
-type WireEvent = StartEvent | EndEvent | GapEvent
+type WireEvent = StartEvent | EndEvent | DecisionEvent | GapEvent
 
 _Impossible = Annotated[str, Meta(min_length=2, max_length=1)]
 
@@ -160,7 +192,10 @@ class _RawOutput(EndEvent, tag="toolExecutionEnd", kw_only=True):
 
 
 EVENT: msgspec.json.Decoder[WireEvent] = msgspec.json.Decoder(
-    _without_camel_case(StartEvent) | _without_camel_case(EndEvent) | _without_camel_case(GapEvent)
+    _without_camel_case(StartEvent)
+    | _without_camel_case(EndEvent)
+    | _without_camel_case(DecisionEvent)
+    | _without_camel_case(GapEvent)
 )
 """Decodes an event whose output, if any, is an envelope or null."""
 

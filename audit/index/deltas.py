@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from audit.events.instants import HOUR_US, QUARTER_US
+from audit.index.decisions import Decided
 from audit.index.histogram import bucket_of
 
 BIGINT_MAX = 2**63 - 1
@@ -57,6 +58,12 @@ class TraceDelta:
     violations: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    decisions: int = 0
+
+    def add_run(self, run_id: str | None) -> None:
+        """Take the smallest of the run ids, as the order of events must not matter."""
+        if run_id is not None:
+            self.run_id = run_id if self.run_id is None else min(self.run_id, run_id)
 
 
 @dataclass(slots=True)
@@ -120,13 +127,26 @@ class Deltas:
         return by_hour
 
 
-def derive(rows: Iterable[Changed], *, withdrawn: Iterable[Changed] = ()) -> Deltas:
-    """Sum up what `rows` add, and subtract `withdrawn`: rows that no longer count, as they were."""
+def derive(
+    rows: Iterable[Changed],
+    *,
+    withdrawn: Iterable[Changed] = (),
+    decided: Iterable[Decided] = (),
+) -> Deltas:
+    """Sum up what `rows` add, and subtract `withdrawn`: rows that no longer count, as they were.
+
+    Decisions count in their traces only: a call that did not run is in no figure of calls.
+    """
     deltas = Deltas()
     for row in rows:
         _add(deltas, row, 1)
     for row in withdrawn:
         _add(deltas, row, -1)
+    for each in decided:
+        trace = _trace(deltas, each.day, each.trace_id, each.decided_us, each.tool_name)
+        trace.last_us = max(trace.last_us, each.decided_us)
+        trace.add_run(each.run_id)
+        trace.decisions += 1
     return deltas
 
 
@@ -149,19 +169,22 @@ def _add(deltas: Deltas, row: Changed, sign: int) -> None:
             deltas.errors[of_error] = deltas.errors.get(of_error, 0) + sign
 
 
+def _trace(deltas: Deltas, day: int, trace_id: str, at_us: int, tool_name: str) -> TraceDelta:
+    """The delta of a trace, in which a tool was called or decided about at this time."""
+    trace = deltas.traces.get((day, trace_id))
+    if trace is None:
+        trace = deltas.traces[day, trace_id] = TraceDelta(at_us, tool_name, at_us)
+    elif (at_us, tool_name) < (trace.first_started_us, trace.first_tool_name):
+        trace.first_started_us, trace.first_tool_name = at_us, tool_name
+    return trace
+
+
 def _add_to_trace(deltas: Deltas, row: Changed, sign: int) -> None:
-    key = (row.day, row.trace_id)
     started_us = row.started_us
     last_us = started_us if row.ended_us is None else max(started_us, row.ended_us)
-    trace = deltas.traces.get(key)
-    if trace is None:
-        trace = deltas.traces[key] = TraceDelta(started_us, row.tool_name, last_us)
-    first = (started_us, row.tool_name)
-    if first < (trace.first_started_us, trace.first_tool_name):
-        trace.first_started_us, trace.first_tool_name = first
+    trace = _trace(deltas, row.day, row.trace_id, started_us, row.tool_name)
     trace.last_us = max(trace.last_us, last_us)
-    if row.run_id is not None:
-        trace.run_id = row.run_id if trace.run_id is None else min(trace.run_id, row.run_id)
+    trace.add_run(row.run_id)
     trace.started += sign * row.is_new
     if row.took_end:
         trace.completed += sign

@@ -23,6 +23,14 @@ from audit.events.reported import (
     has_no_more_spans,
     is_beside,
 )
+from audit.index.decisions import (
+    Decided,
+    decided,
+    decision_key,
+    insert_decisions,
+    stored_places,
+    without_repeats,
+)
 from audit.index.deltas import Changed, derive
 from audit.index.merge import (
     Call,
@@ -61,6 +69,7 @@ class _Effects:
     absorbed: list[Changed] = field(default_factory=list)
     completed: list[tuple[Changed, Candidate]] = field(default_factory=list)
     in_spans: list[Candidate] = field(default_factory=list)
+    decided: list[Decided] = field(default_factory=list)
 
 
 class Indexing:
@@ -101,6 +110,7 @@ class Indexing:
                 for position, candidate in enumerate(of_batch):
                     candidate.position = position
         changed = self._write_calls(calls)
+        new_decisions = self._write_decisions(logged)
         completed = [
             (row, call.end)
             for call in calls
@@ -135,6 +145,7 @@ class Indexing:
             absorbed=[],
             completed=completed,
             in_spans=in_spans,
+            decided=new_decisions,
         )
         self.absorb([*(call.end for call in fuller if call.end is not None), *beside])
         return logged
@@ -160,7 +171,7 @@ class Indexing:
             effects = self._effects
             counted = [*effects.changed.values(), *effects.superseding]
             withdrawn = [*effects.withdrawn, *effects.absorbed]
-            self._writer.write_deltas(derive(counted, withdrawn=withdrawn))
+            self._writer.write_deltas(derive(counted, withdrawn=withdrawn, decided=effects.decided))
             self._writer.settle_traces(effects.absorbed)
         self._settle_gaps(self._effects.gaps)
         self._writer.write_producers(self._producers)
@@ -177,6 +188,27 @@ class Indexing:
             return self._writer.upsert_calls(calls)
         return self._writer.upsert_calls(ending) | self._writer.insert_calls(starting)
 
+    def _write_decisions(self, logged: Sequence[Candidate]) -> list[Decided]:
+        """Write the decisions among the events. Returns what the new ones add to traces."""
+        candidates = [each for each in logged if each.kind is Kind.DECISION]
+        if not candidates:
+            return []
+        decisions, repeats = without_repeats(candidates)
+        new = insert_decisions(self._writer, decisions)
+        fresh = [each for each in decisions if decision_key(each) in new]
+        for candidate in fresh:
+            self._take(candidate, is_new=True)
+        known = [each for each in decisions if decision_key(each) not in new]
+        if known:
+            at = stored_places(self._writer, known)
+            places = {each: at[decision_key(each)] for each in known}
+            stored = read_events(self._tenant_id, places.values(), using=self._writer.using)
+            for candidate, place in places.items():
+                self._compare(candidate, stored[place].raw)
+        for repeat in repeats:
+            self._compare(repeat.candidate, repeat.first.raw)
+        return [decided(each) for each in fresh]
+
     def _placed(
         self, candidates: Sequence[Candidate]
     ) -> tuple[list[Call], list[Repeat], set[Candidate]]:
@@ -187,7 +219,9 @@ class Indexing:
         alone = [call for call in calls if call.start is None]
         calls, moved = settle_on_stored_days(calls, self._writer.find_near(alone))
         repeats += moved
-        homeless: set[Candidate] = set()
+        homeless = {
+            each for each in candidates if each.kind is Kind.DECISION and each.day in missing
+        }
         if not missing:
             return calls, repeats, homeless
         placed = []

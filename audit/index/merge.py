@@ -65,7 +65,7 @@ def merge(candidates: Iterable[Candidate]) -> tuple[list[Call], list[Repeat]]:
     calls: dict[int, list[Call]] = {}
     repeats: list[Repeat] = []
     for candidate in candidates:
-        if candidate.kind is Kind.GAP:
+        if candidate.kind not in (Kind.START, Kind.END):
             continue
         known = calls.setdefault(candidate.invocation_id.int, [])
         for call in known:

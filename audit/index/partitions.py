@@ -22,6 +22,7 @@ PARTITIONED_TABLES = (
     "error_rollup",
     "otlp_span",
     "violation_day",
+    "decision",
 )
 _FILL = {"rollup": 70, "quarter_rollup": 50}
 """Fill factor (%) of tables whose rows nearly every request updates. Without free room in the page,

@@ -7,8 +7,8 @@ repair locks out writers, reads what has arrived since, and changes only the row
 Needs the owner's connection, because the application may not delete.
 
 What cannot be rebuilt from the log stays as it is: calls with an event that was erased or cannot be
-read, and their violations; producers and gaps of a log with such events; days whose partitions are
-gone, or for which the tenant keeps no index any more.
+read, and their violations; such decisions; producers and gaps of a log with such events; days whose
+partitions are gone, or for which the tenant keeps no index any more.
 
 Two results depend on the moment of arrival and can differ from the log:
 
@@ -27,9 +27,10 @@ from django.utils import timezone
 
 from audit.events.body import Line
 from audit.events.candidates import Reading, read_logged
-from audit.events.instants import days_since_epoch
+from audit.events.instants import days_since_epoch, microseconds
 from audit.events.limits import LimitExceededError
 from audit.index import partitions
+from audit.index.decisions import Decided
 from audit.index.deltas import derive
 from audit.index.indexing import Indexing
 from audit.index.shadow import (
@@ -47,6 +48,7 @@ from tenants.scope import tenant_scope
 
 _BATCHES_AT_ONCE = 20
 _CALLS_AT_ONCE = 5_000
+_BEGINNING = days_since_epoch(date.min), UUID(int=0)
 _FROM_EVENTS_ALONE = ("producer", "gap")  # their rows have no reference to an event
 
 type Progress = Callable[[int, int], None]
@@ -163,6 +165,8 @@ class _Replay:
             "forget_kept_calls",
             "copy_kept_calls",
             "copy_kept_violations",
+            "forget_kept_decisions",
+            "copy_kept_decisions",
         ):
             self._shadow.rows(name)
 
@@ -170,8 +174,9 @@ class _Replay:
         """Write traces, rollups and sums of violations of the shadow. Returns how many calls."""
         self._shadow.rows("forget_violation_days")
         self._shadow.rows("rebuild_violation_days")
-        count, after = 0, (days_since_epoch(date.min), UUID(int=0))
+        count, after = 0, _BEGINNING
         writer = self._writer(timezone.now())  # these tables do not contain the time of arrival
+        self._derive_decisions(writer)
         while True:
             rows = self._shadow.rows(
                 "rebuilt_calls",
@@ -183,6 +188,21 @@ class _Replay:
             count += len(rows)
             if len(rows) < _CALLS_AT_ONCE:
                 return count
+            after = rows[-1][0], rows[-1][1]
+
+    def _derive_decisions(self, writer: IndexWriter) -> None:
+        after = _BEGINNING
+        while True:
+            rows = self._shadow.rows(
+                "rebuilt_decisions",
+                day=after[0],
+                decision_id=after[1],
+                row_limit=_CALLS_AT_ONCE,
+            )
+            decided = (Decided(day, microseconds(at), *rest) for day, _, at, *rest in rows)
+            writer.write_deltas(derive((), decided=decided))
+            if len(rows) < _CALLS_AT_ONCE:
+                return
             after = rows[-1][0], rows[-1][1]
 
     def _batches(self) -> Iterator[StoredBatch]:

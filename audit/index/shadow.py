@@ -18,6 +18,7 @@ from audit.sql.run import Row, rows
 
 KEYS: dict[str, tuple[str, ...]] = {
     "invocation": ("started_on", "invocation_id"),
+    "decision": ("started_on", "decision_id"),
     "violation": ("started_on", "invocation_id", "ordinal"),
     "violation_day": ("started_on", "kind"),
     "trace": ("started_on", "trace_id"),
@@ -49,6 +50,12 @@ _STATEMENTS = {
         show="show_differing_invocation",
         delete="delete_differing_invocation",
         insert="insert_differing_invocation",
+    ),
+    "decision": _Statements(
+        note="note_differing_decision",
+        show="show_differing_decision",
+        delete="delete_differing_decision",
+        insert="insert_differing_decision",
     ),
     "violation": _Statements(
         note="note_differing_violation",

@@ -216,6 +216,7 @@ class IndexWriter(Statements):
                         each.violations,
                         min(each.prompt_tokens, BIGINT_MAX),
                         min(each.completion_tokens, BIGINT_MAX),
+                        each.decisions,
                     )
                     for key, each in traces
                 ],
@@ -359,6 +360,7 @@ _TRACE_COLUMNS = (
     ("violation_count", arrays.bigints),
     ("prompt_tokens", arrays.bigints),
     ("completion_tokens", arrays.bigints),
+    ("decision_count", arrays.bigints),
 )
 _ROLLUP_COLUMNS: tuple[tuple[str, Any], ...] = (
     ("started_on", arrays.days),

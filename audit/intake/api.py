@@ -7,11 +7,12 @@ This module reads HTTP and writes answers; `audit.intake.ingest` stores the even
 import json
 import math
 from contextlib import ExitStack
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
+from tooltrail.events import Decision
 
 from audit.events.batch_ids import choose_batch_id
 from audit.events.body import (
@@ -46,7 +47,7 @@ _EVENT = {
     "type": "object",
     "required": ["type"],
     "properties": {
-        "type": {"enum": ["toolExecutionStart", "toolExecutionEnd", "gap"]},
+        "type": {"enum": ["toolExecutionStart", "toolExecutionEnd", "toolCallDecision", "gap"]},
         "event_id": {"type": "string", "format": "uuid"},
         "invocation_id": {"type": "string", "format": "uuid"},
         "trace_id": {"type": "string", "maxLength": 128},
@@ -60,6 +61,13 @@ _EVENT = {
         "is_error": {"type": "boolean"},
         "output": {},
         "guard": {"type": "object"},
+        "decided_at": _INSTANT,
+        "decision": {"enum": list(get_args(Decision))},
+        "by": {"type": "object"},
+        "requested_by": _TEXT,
+        "reason": _TEXT,
+        "definition_digest": _TEXT,
+        "violations": {"type": "array", "items": {"type": "object"}},
         "producer_id": _TEXT,
         "producer_seq": {"type": "integer", "minimum": 0},
     },

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from tooltrail.events import CONTRACT_HEADER, CONTRACT_VERSION
 
 from audit.events.body import announced, body_stream
 from audit.intake import metrics
@@ -47,6 +48,12 @@ class IntakeDoor:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self._answer(request)
+        if request.path == EVENTS:  # an SDK sends new types of events only where they are known
+            response.headers[CONTRACT_HEADER] = str(CONTRACT_VERSION)
+        return response
+
+    def _answer(self, request: HttpRequest) -> HttpResponseBase:
         if request.path not in (EVENTS, TRACES) or request.method != "POST":
             return self.get_response(request)
         try:

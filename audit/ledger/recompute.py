@@ -190,7 +190,7 @@ class _Naming:
 
 def _equal(candidate: Candidate) -> _Equal | None:
     event = candidate.event
-    if candidate.kind is Kind.FINDING or not isinstance(event, wire.CallEvent):
+    if candidate.kind not in (Kind.START, Kind.END) or not isinstance(event, wire.CallEvent):
         return None
     if event.invocation_id is not None:
         return None

@@ -94,19 +94,22 @@ class Conditions:
                 raise TypeError("payloads are not in the index")
 
     def _all(self, conditions: tuple[Condition, ...]) -> str:
-        """Join conditions with AND. A code and a path side by side must be of one violation."""
+        """Join conditions with AND.
+
+        A code and a path side by side must be of one violation, a decision and a decider of one
+        decision.
+        """
         clauses = []
-        broken = {
-            each.member: each.value
-            for each in conditions
-            if isinstance(each, Has) and each.member in {"violation", "path"}
-        }
+        broken = _together(conditions, {"violation", "path"})
         if broken:
             clauses.append(self._violation(broken.get("violation"), broken.get("path")))
+        decided = _together(conditions, {"decision", "by"})
+        if decided:
+            clauses.append(self._decision(decided.get("decision"), decided.get("by")))
         clauses += [
             self._sql(each)
             for each in conditions
-            if not (isinstance(each, Has) and each.member in broken)
+            if not (isinstance(each, Has) and each.member in broken | decided)
         ]
         return f"({' AND '.join(clauses) or 'TRUE'})"
 
@@ -125,6 +128,10 @@ class Conditions:
                 return self._violation(value, None)
             case "path":
                 return self._violation(None, value)
+            case "decision":
+                return self._decision(value, None)
+            case "by":
+                return self._decision(None, value)
             case _ if member in _NUMBERS:
                 return self._within(_NUMBERS[member], value)
             case _:
@@ -163,7 +170,23 @@ class Conditions:
             text = text.replace(f"%({name}_prefix)s", self._parameter(prefix))
         return text
 
+    def _decision(self, decision: str | None, by: Text | None) -> str:
+        text = sql.PARTS["call_has_decision"].replace("%(decision)s", self._parameter(decision))
+        whole = by.value if by and not by.is_prefix else None
+        prefix = by.value if by and by.is_prefix else None
+        text = text.replace("%(by)s", self._parameter(whole))
+        return text.replace("%(by_prefix)s", self._parameter(prefix))
+
     def _parameter(self, value: Any) -> str:
         name = f"c{len(self.parameters)}"
         self.parameters[name] = value
         return f"%({name})s"
+
+
+def _together(conditions: tuple[Condition, ...], members: set[str]) -> dict[str, Any]:
+    """The values of those conditions that are about one violation or one decision, by member."""
+    return {
+        each.member: each.value
+        for each in conditions
+        if isinstance(each, Has) and each.member in members
+    }

@@ -1,10 +1,12 @@
-"""The events of a call, read from the log."""
+"""The events of a call and of a decision, read from the log."""
 
+from datetime import date
 from typing import Literal
 from uuid import UUID
 
 from audit.log.payload import StoredEvent, read_events
 from audit.queries.calls import CallDetail
+from audit.sql.run import rows
 from tenants.scope import current_tenant_id
 
 Kind = Literal["start", "end"]
@@ -22,3 +24,14 @@ def read_call_events(call: CallDetail) -> dict[Kind, StoredEvent]:
         places["end"] = (call.end_batch_id, call.end_pos)
     events = read_events(current_tenant_id(), list(places.values()))
     return {kind: events[place] for kind, place in places.items() if place in events}
+
+
+def read_decision(started_on: date, decision_id: UUID) -> StoredEvent | None:
+    """The event of a decision from the log; None if there is no such decision.
+
+    Raises LogPayloadError when a payload is damaged.
+    """
+    parameters = {"started_on": started_on, "decision_id": decision_id}
+    for place in rows("decision_place", parameters):
+        return read_events(current_tenant_id(), [place]).get(place)
+    return None

@@ -141,12 +141,26 @@ class CallFilter:
     document: Text | None = None
     collection: Text | None = None
     producer: Text | None = None
+    decision: str | None = None
+    by: Text | None = None
     others: tuple[Condition, ...] = ()
     """Conditions that are not single terms: NOT, OR and free text."""
     payload: tuple[Condition, ...] = ()
     """Conditions on arguments and outputs, which are only in the log."""
     sees_messages: bool = False
     """Whether free text is also searched in error messages, which quote payloads."""
+
+    @property
+    def is_about_unrun(self) -> bool:
+        """Whether it mentions decisions or a state that only calls have which did not run."""
+        mentions = [leaf for one in self.others for leaf in leaves(one)]
+        has = [(leaf.member, leaf.value) for leaf in mentions if isinstance(leaf, Has)]
+        has += [(name, getattr(self, name)) for name in ("state", "decision", "by")]
+        return any(
+            value is not None and (name != "state" or value in UNRUN)
+            for name, value in has
+            if name in ("state", "decision", "by")
+        )
 
     def also(self, member: str, value: Any) -> "CallFilter":
         """The same filter with one more condition on a member, even if it is set already."""
@@ -212,7 +226,20 @@ class FilterName:
         return self.example.partition(":")[2]
 
 
-_STATES = {"ok": "ok", "failed": "failed", "error": "failed", "open": "open"}
+UNRUN = ("refused", "awaiting", "approved")
+"""States of calls that were decided about and have not run."""
+_STATES = {"ok": "ok", "failed": "failed", "error": "failed", "open": "open"} | {
+    name: name for name in UNRUN
+}
+_DECISIONS = {
+    "rejected-arguments": "rejectedArguments",
+    "denied": "denied",
+    "awaiting": "awaiting",
+    "approved": "approved",
+    "cancelled": "cancelled",
+    "over-budget": "overBudget",
+    "over-rate": "overRate",
+}
 _CONDITIONS = {
     name: name
     for name in (
@@ -231,7 +258,8 @@ FILTER_NAMES: dict[str, FilterName] = {
             "state",
             Kind.CHOICE,
             "State",
-            "state of the call: ok, failed (or error), open",
+            "state of the call: ok, failed (or error), open; of a call that did not run: refused,"
+            " awaiting, approved",
             "state:error",
             choices=_STATES,
         ),
@@ -351,6 +379,22 @@ FILTER_NAMES: dict[str, FilterName] = {
         ),
         FilterName(
             "producer", Kind.TEXT, "Producer", "process that reported the call", "producer:web-1*"
+        ),
+        FilterName(
+            "decision",
+            Kind.CHOICE,
+            "Decision",
+            f"a decision about the call: {', '.join(_DECISIONS)}",
+            "decision:denied",
+            choices=_DECISIONS,
+        ),
+        FilterName(
+            "by",
+            Kind.TEXT,
+            "Decided by",
+            "who or what decided: an id, a name, or person, policy, guardrail",
+            "by:policy",
+            takes_any=True,
         ),
     )
 }

@@ -179,15 +179,22 @@ def call_page(
 
 
 def call_chunk(
-    wanted: CallFilter, *, now: datetime, before: Cursor[UUID], size: int
+    wanted: CallFilter,
+    *,
+    now: datetime,
+    before: Cursor[UUID],
+    size: int,
+    with_unrun: bool = False,
 ) -> tuple[list[ListedCall], Cursor[UUID] | None]:
     """The next calls that match, and the cursor to continue from; None at the end.
 
-    Walks at most one section, so that a scope is never open for long. So a chunk may be empty
-    without being the last.
+    `with_unrun`: also calls that did not run, if the filter does not mention them. Walks at most
+    one section, so that a scope is never open for long. So a chunk may be empty without being the
+    last.
     """
     budget = Budget(rows=_CHUNK, first=_CHUNK)
-    calls, stopped = Walk(wanted, now, budget).take("before", before, size)
+    walk = Walk(wanted, now, budget, with_unrun=with_unrun)
+    calls, stopped = walk.take("before", before, size)
     if len(calls) == size:
         return calls, _place(calls[-1])
     return calls, stopped
@@ -238,8 +245,11 @@ class Walk:
     continues, whatever the time.
     """
 
-    def __init__(self, wanted: CallFilter, now: datetime, budget: Budget) -> None:
+    def __init__(
+        self, wanted: CallFilter, now: datetime, budget: Budget, *, with_unrun: bool = False
+    ) -> None:
         conditions = Conditions(wanted)
+        self._with_unrun = with_unrun or wanted.is_about_unrun
         self.conditions = conditions.text
         self._parameters = _parameters(wanted, now) | conditions.parameters
         self._payload = wanted.payload
@@ -308,11 +318,19 @@ class Walk:
         """The rows of a section; None if its statement was cancelled."""
         began_at = time.monotonic()
         if self._rows <= self._first:
-            result = rows(statement, section, conditions=self.conditions)
+            result = rows(
+                statement, section, conditions=self.conditions, with_unrun=self._with_unrun
+            )
         else:
             left_ms = max(1, int((self._deadline - began_at) * 1000))
             try:
-                result = rows(statement, section, conditions=self.conditions, timeout_ms=left_ms)
+                result = rows(
+                    statement,
+                    section,
+                    conditions=self.conditions,
+                    with_unrun=self._with_unrun,
+                    timeout_ms=left_ms,
+                )
             except TimeoutError:
                 return None
         self._section_seconds = time.monotonic() - began_at

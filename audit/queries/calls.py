@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
+from audit.queries.call_filter import UNRUN
 from audit.queries.traces import MERGE_DAYS, TraceDay, merge_days
 from audit.sql.run import rows, rows_prepared
 
@@ -12,8 +13,9 @@ TIMELINE_LIMIT = 5_000
 """Maximum calls of one trace that are drawn."""
 
 
-State = Literal["open", "ok", "failed"]
-Tone = Literal["failed", "violation", "open", "ok"]
+State = Literal["open", "ok", "failed", "refused", "awaiting", "approved"]
+"""The last three are of calls that were decided about and have not run."""
+Tone = Literal["failed", "violation", "open", "ok", "refused", "awaiting", "approved"]
 
 
 def tone_of(state: State, violation_count: int) -> Tone:
@@ -134,9 +136,15 @@ class TraceDetail:
 
 
 def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail | None:
-    """A trace with its first `limit` calls by start, or None. Three or four statements."""
+    """A trace with its first `limit` calls by start, or None. Three or four statements.
+
+    One more for a trace with decisions: calls that did not run are among its calls, at the time of
+    their latest decision.
+    """
     parameters: dict[str, Any] = {"trace_id": trace_id, "limit": limit + 1}
     calls = [Call(*row) for row in rows_prepared("trace_calls", parameters)]
+    if not calls:
+        calls = _unrun_calls(trace_id, limit=limit + 1)
     if not calls:
         return None
     is_cut = len(calls) > limit
@@ -147,6 +155,10 @@ def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail |
     parts = [
         TraceDay(*row) for row in rows("trace_days_of", {"days": days, "trace_ids": [trace_id]})
     ]
+    if any(part.decision_count for part in parts) and calls[0].state not in UNRUN:
+        unrun = _unrun_calls(trace_id, limit=limit + 1 - len(calls))
+        calls = sorted([*calls, *unrun], key=lambda call: (call.started_at, call.invocation_id))
+        is_cut, calls = is_cut or len(calls) > limit, calls[:limit]
     broken = [call for call in calls if call.violation_count]
     violations: dict[UUID, FirstViolation] = {}
     if broken:
@@ -160,10 +172,27 @@ def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail |
     return TraceDetail(merge_days(parts), calls, violations, is_cut)
 
 
+def _unrun_calls(trace_id: str, *, limit: int) -> list[Call]:
+    """The first calls of a trace that were decided about and did not run."""
+    parameters = {
+        "trace_id": trace_id,
+        "limit": max(0, limit),
+        "first_day": date.min,
+        "last_day": date.max - timedelta(days=7),
+    }
+    return [Call(*row) for row in rows("trace_unrun_calls", parameters)]
+
+
 def call_detail(started_on: date, invocation_id: UUID) -> CallDetail | None:
-    """One call by its day and id, or None."""
+    """One call by its day and id, or None. A call that did not run has its latest decision's day.
+
+    One statement if the call ran.
+    """
     parameters = {"started_on": started_on, "invocation_id": invocation_id}
     matches = [CallDetail(*row) for row in rows("call", parameters)]
+    if not matches:
+        days = {"first_day": started_on, "last_day": started_on}
+        matches = [CallDetail(*row) for row in rows("unrun_call_detail", parameters | days)]
     return next(iter(_under_calls_above(matches)), None)
 
 

@@ -37,6 +37,8 @@ class TraceDay:
     violation_count: int
     prompt_tokens: int
     completion_tokens: int
+    decision_count: int = 0
+    """Decisions about calls, whether the calls ran or not."""
 
     @property
     def open_count(self) -> int:
@@ -198,6 +200,7 @@ def merge_days(days: Sequence[TraceDay]) -> TraceDay:
         violation_count=sum(day.violation_count for day in days),
         prompt_tokens=sum(day.prompt_tokens for day in days),
         completion_tokens=sum(day.completion_tokens for day in days),
+        decision_count=sum(day.decision_count for day in days),
     )
 
 

@@ -13,7 +13,7 @@ A chunk declares what it removes from the log by a ledger entry in the same tran
 (`audit.retention.event_removal`). Whatever a hold covers by then stays.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -25,7 +25,7 @@ from audit.models import (
     ErasureState,
 )
 from audit.queries.call_filter import CallFilter
-from audit.queries.call_list import call_chunk
+from audit.queries.call_list import ListedCall, call_chunk
 from audit.queries.call_query import (
     InvalidQueryError,
     Query,
@@ -39,6 +39,7 @@ from audit.retention.holds import (
     holds_of_call,
     lock_record,
 )
+from audit.sql import arrays
 from audit.sql.run import run
 from config.postgresql.aliases import KEEPER
 from tenants import slices
@@ -152,7 +153,9 @@ def _find(erasure: Erasure) -> None:
         erasure.state, erasure.finished_at = ErasureState.FAILED, timezone.now()
         erasure.problem = f"Invalid query. Nothing was searched. {error}"
         return
-    calls, cursor = call_chunk(wanted, now=erasure.created_at, before=begin, size=_FOUND)
+    calls, cursor = call_chunk(
+        wanted, now=erasure.created_at, before=begin, size=_FOUND, with_unrun=True
+    )
     holds = holds_in_force(erasure.tenant_id)
     free = [
         call
@@ -168,6 +171,15 @@ def _find(erasure: Erasure) -> None:
                 invocation_id=call.invocation_id,
             )
             for call in free
+        ]
+        + [
+            ErasureCall(
+                tenant_id=erasure.tenant_id,
+                erasure_id=erasure.id,
+                started_at=decided_at,
+                invocation_id=invocation_id,
+            )
+            for decided_at, invocation_id in _decided_calls(free)
         ],
         ignore_conflicts=True,
     )
@@ -184,6 +196,21 @@ def _find(erasure: Erasure) -> None:
         erasure.state, erasure.finished_at = ErasureState.COUNTED, timezone.now()
     else:
         go_to_log(erasure)
+
+
+def _decided_calls(calls: Sequence[ListedCall]) -> list[tuple[datetime, UUID]]:
+    """Calls of decisions that name these calls by the provider's id, and the decision's time."""
+    named = [call for call in calls if call.tool_call_id is not None]
+    if not named:
+        return []
+    return [
+        (decided_at, invocation_id)
+        for decided_at, invocation_id in run(
+            "erasure_decided_calls",
+            trace_ids=arrays.texts([call.trace_id for call in named]),
+            tool_call_ids=arrays.texts([call.tool_call_id for call in named]),
+        )
+    ]
 
 
 def _run_chunk(tenant_id: UUID, pk: UUID, targets: set[UUID]) -> bool:

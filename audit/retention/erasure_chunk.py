@@ -58,6 +58,23 @@ class _LockedCall(NamedTuple):
         return [(batch, pos) for batch, pos in pairs if batch is not None and pos is not None]
 
 
+class _Decision(NamedTuple):
+    """A row of `erasure_decisions`: a decision about a call and where the log has its event."""
+
+    day: int
+    """In days since 1970."""
+    decision_id: UUID
+    invocation_id: UUID
+    batch_id: UUID
+    pos: int
+    is_held: bool
+
+    @property
+    def places(self) -> list[_Place]:
+        """The place of its event."""
+        return [(self.batch_id, self.pos)]
+
+
 class Chunk:
     """The next chunk of an erasure or of its dry run, in one transaction as the keeper."""
 
@@ -95,9 +112,22 @@ class Chunk:
             days=arrays.days(sorted({microseconds(at) // DAY_US for at, _ in rows})),
             invocation_ids=arrays.uuids([pk for _, pk in rows]),
         )
-        free = [call for call in (_LockedCall(*row) for row in locked) if not call.is_held]
-        removed, left = self._remove_events_of(free)
+        calls = [_LockedCall(*row) for row in locked]
+        decisions = [
+            _Decision(*row)
+            for row in run(
+                "erasure_decisions",
+                using=KEEPER,
+                invocation_ids=arrays.uuids([pk for _, pk in rows]),
+            )
+        ]
+        held = {call.invocation_id for call in calls if call.is_held}
+        held |= {each.invocation_id for each in decisions if each.is_held}
+        free = [call for call in calls if call.invocation_id not in held]
+        decided = [each for each in decisions if each.invocation_id not in held]
+        removed, left = self._remove_events_of([*free, *decided])
         blank = [call for call in free if left.isdisjoint(call.places)]
+        erased = [each for each in decided if left.isdisjoint(each.places)]
         for name in _BLANKING if blank else ():
             run(
                 name,
@@ -105,10 +135,21 @@ class Chunk:
                 days=arrays.days([call.day for call in blank]),
                 invocation_ids=arrays.uuids([call.invocation_id for call in blank]),
             )
+        if erased:
+            run(
+                "erasure_blank_decisions",
+                using=KEEPER,
+                days=arrays.days([each.day for each in erased]),
+                decision_ids=arrays.uuids([each.decision_id for each in erased]),
+            )
+        started = {call.invocation_id for call in calls}
         erasure.erased_calls += len(blank)
+        erasure.erased_calls += len({each.invocation_id for each in erased} - started)
         self._record(removed)
 
-    def _remove_events_of(self, calls: Sequence["_LockedCall"]) -> tuple[Removed, set[_Place]]:
+    def _remove_events_of(
+        self, calls: Sequence["_LockedCall | _Decision"]
+    ) -> tuple[Removed, set[_Place]]:
         """Remove the calls' events. Returns also the places of those that stay."""
         ids = {call.invocation_id for call in calls}
         places: dict[UUID, set[int]] = {}

@@ -57,6 +57,7 @@ _READ_LINES = 200
 _IS_OWN, _HAS_PAYLOAD = 4, 5
 _EXPIRING = (
     ("oldest_day_of_calls", "delete_day_of_calls"),
+    ("oldest_day_of_decisions", "delete_day_of_decisions"),
     ("oldest_day_of_violations", "delete_day_of_violations"),
     ("oldest_day_of_traces", "delete_day_of_traces"),
     ("oldest_day_of_quarters", "delete_day_of_quarters"),

@@ -64,6 +64,89 @@ coalesce(extract(epoch FROM %(now)s::timestamptz - started_at) * 1000 > timeouts
                 AND producer.producer_id = found.producer_id COLLATE "C"
           ), FALSE))
 
+-- {{call_source}} --
+-- The rows that a walk reads. For queries about decisions, {{calls_and_unrun}} replaces them.
+invocation /* calls */
+
+-- {{row_columns}} --
+-- The columns of a call that a walk's conditions and results need.
+tenant_id, budget_tokens, {{call_columns}}
+
+-- {{unrun_call}} --
+-- Calls that were decided about and did not run, one row each: their latest decision, in the
+-- form of a call. A call ran if it has a start or an end within a week of that decision, by its id
+-- or by the provider's id in the same trace. The log has the arguments in the decision's event.
+SELECT d.tenant_id, NULL::bigint AS budget_tokens, d.started_on, d.invocation_id,
+       d.decided_at AS started_at, NULL::timestamptz AS ended_at, NULL::bigint AS duration_us,
+       CASE WHEN d.decision IN ('awaiting', 'approved') THEN d.decision ELSE 'refused' END AS state,
+       d.tool_name, d.tool_version, d.trace_id, d.parent_invocation_id,
+       coalesce(d.call_id, '') AS call_id, d.tool_call_id, '' AS error_type,
+       NULL::text AS error_code, NULL::text AS error_message, NULL::integer AS upstream_status,
+       NULL::bigint AS retry_after_ms, NULL::integer AS attempt, NULL::text AS guard_strategy,
+       NULL::text AS guard_outcome, 0 AS violation_count, 0::bigint AS prompt_tokens,
+       0::bigint AS completion_tokens, NULL::boolean AS cache_hit, d.turn_id, d.run_id,
+       d.ingestion_run_id, d.workflow_id, d.collection_id, d.document_id, d.document_version_id,
+       d.case_id, NULL::bigint AS timeouts_ms, d.producer_id, d.batch_id AS start_batch_id,
+       d.pos AS start_pos, NULL::uuid AS end_batch_id, NULL::integer AS end_pos,
+       FALSE AS pair_conflict
+FROM decision d
+WHERE d.tenant_id = %(tenant_id)s
+  AND d.started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND {{decision_is_last}}
+  AND NOT {{decided_call_ran}}
+
+-- {{decision_is_last}} --
+-- Whether a decision `d` is the latest about its call.
+NOT EXISTS (
+    SELECT FROM decision later
+    WHERE later.tenant_id = %(tenant_id)s
+      AND later.invocation_id = d.invocation_id
+      AND (later.decided_at, later.decision_id) > (d.decided_at, d.decision_id)
+)
+
+-- {{decided_call_ran}} --
+-- Whether the call of a decision `d` ran.
+(EXISTS (
+    SELECT FROM invocation i
+    WHERE i.tenant_id = %(tenant_id)s
+      AND i.started_on BETWEEN d.started_on - 7 AND d.started_on + 7
+      AND i.invocation_id = d.invocation_id
+) OR (d.tool_call_id IS NOT NULL AND EXISTS (
+    SELECT FROM invocation i
+    WHERE i.tenant_id = %(tenant_id)s
+      AND i.started_on BETWEEN d.started_on - 7 AND d.started_on + 7
+      AND i.trace_id = d.trace_id
+      AND i.tool_call_id = d.tool_call_id
+)))
+
+-- {{calls_and_unrun}} --
+-- Calls that ran and calls that did not.
+(
+            SELECT {{row_columns}}
+            FROM invocation
+            WHERE tenant_id = %(tenant_id)s AND started_on BETWEEN %(first_day)s AND %(last_day)s
+            UNION ALL
+            SELECT {{row_columns}}
+            FROM ({{unrun_call}}) AS unrun
+        ) AS invocation
+
+-- {{call_has_decision}} --
+-- Whether a decision was made about a call, optionally this one, by someone or something.
+coalesce((
+          SELECT TRUE
+          FROM decision d
+          WHERE d.tenant_id = %(tenant_id)s
+            AND d.trace_id = found.trace_id
+            AND (d.invocation_id = found.invocation_id OR d.tool_call_id = found.tool_call_id)
+            AND d.started_on BETWEEN found.started_on - 7 AND found.started_on + 7
+            AND (%(decision)s::text IS NULL OR d.decision = %(decision)s)
+            AND (%(by)s::text IS NULL OR %(by)s IN (d.by_kind, d.by_id, d.by_name))
+            AND (%(by_prefix)s::text IS NULL
+                 OR starts_with(d.by_id, %(by_prefix)s) OR starts_with(d.by_name, %(by_prefix)s)
+                 OR starts_with(d.by_kind, %(by_prefix)s))
+          LIMIT 1
+      ), FALSE)
+
 -- {{call_columns}} --
 -- The columns of a call in lists and exports.
 started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, tool_version,
@@ -85,7 +168,7 @@ FROM (
                = %(scan_limit)s AS is_last
     FROM (
         SELECT *
-        FROM invocation
+        FROM {{call_source}}
         WHERE {{call_walk}}
           AND (started_at, invocation_id) < (%(at)s, %(id)s)
         ORDER BY started_at DESC, invocation_id DESC
@@ -105,7 +188,7 @@ FROM (
            row_number() OVER (ORDER BY started_at, invocation_id) = %(scan_limit)s AS is_last
     FROM (
         SELECT *
-        FROM invocation
+        FROM {{call_source}}
         WHERE {{call_walk}}
           AND (started_at, invocation_id) > (%(at)s, %(id)s)
         ORDER BY started_at, invocation_id
@@ -130,7 +213,7 @@ FROM (
                = %(scan_limit)s AS is_last
     FROM (
         SELECT *
-        FROM invocation
+        FROM {{call_source}}
         WHERE {{call_walk}}
           AND (started_at, invocation_id) < (%(at)s, %(id)s)
         ORDER BY started_at DESC, invocation_id DESC

@@ -50,6 +50,34 @@ WHERE i.tenant_id = %(tenant_id)s
 ORDER BY i.started_on, i.invocation_id
 FOR UPDATE OF i
 
+-- erasure_decisions --
+-- The decisions about some calls, where their events are in the log, and whether a hold covers
+-- them. They never change, so that they need no lock.
+SELECT d.started_on - date '1970-01-01', d.decision_id, d.invocation_id, d.batch_id, d.pos,
+       {{decision_is_held}}
+FROM decision d
+WHERE d.tenant_id = %(tenant_id)s AND d.invocation_id = ANY(%(invocation_ids)b)
+
+-- erasure_decided_calls --
+-- The calls of decisions that name some calls by the provider's id, and when they were decided
+-- about: such a decision does not know the id of the call that ran.
+SELECT max(d.decided_at), d.invocation_id
+FROM unnest(%(trace_ids)b::text[], %(tool_call_ids)b::text[]) AS u (trace_id, tool_call_id)
+JOIN decision d
+  ON d.tenant_id = %(tenant_id)s
+ AND d.trace_id = u.trace_id COLLATE "C"
+ AND d.tool_call_id = u.tool_call_id
+GROUP BY d.invocation_id
+
+-- erasure_blank_decisions --
+-- Blank what the index quotes or derives from the payloads of these decisions. Runs as the keeper.
+UPDATE decision d
+SET call_id = NULL, reason = NULL, expected = '{}'
+FROM unnest(%(days)b::date[], %(decision_ids)b::uuid[]) AS u (started_on, decision_id)
+WHERE d.tenant_id = %(tenant_id)s
+  AND d.started_on = u.started_on
+  AND d.decision_id = u.decision_id
+
 -- erasure_blank_calls --
 -- Blank what the index quotes or derives from these calls' payloads. The call id becomes one that
 -- no other call has. Runs as the keeper.

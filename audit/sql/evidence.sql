@@ -8,7 +8,7 @@ LIMIT 1
 
 -- evidence_range --
 -- The first signed entry that was received in a time range, or belongs to a call that started in
--- it, whenever the entry was received; NULL without one. Then the end of the entries received
+-- it or to a decision made in it, whenever the entry was received; NULL without one. Then the end of the entries received
 -- before the range. Then the nearest entries around all of these that were received before and
 -- after the range; NULL without one. Entries received at the same time may be in the log in the
 -- other order.
@@ -28,6 +28,12 @@ WITH batches AS (
     WHERE tenant_id = %(tenant_id)s
       AND started_on BETWEEN %(first_day)s AND %(last_day)s
       AND started_at >= %(start)s AND started_at < %(end)s
+    UNION
+    SELECT batch_id
+    FROM decision
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND decided_at >= %(start)s AND decided_at < %(end)s
 ), enclosed AS (
     SELECT min(b.first_index) AS first_index, max(b.end_index) AS end_index
     FROM batches b

@@ -17,14 +17,43 @@ EXISTS (
 -- Returns how far retention has come.
 SELECT erased_to FROM tenant_setting WHERE tenant_id = %(tenant_id)s FOR UPDATE
 
+-- {{decision_is_held}} --
+-- Whether a hold in force covers the decision `d`, or the call that it is about.
+(EXISTS (
+    SELECT FROM (
+        SELECT d.trace_id, d.case_id, d.tool_name, d.decided_at AS started_at
+    ) AS i
+    WHERE {{call_is_held}}
+) OR EXISTS (
+    SELECT FROM invocation i
+    WHERE i.tenant_id = %(tenant_id)s
+      AND i.started_on BETWEEN d.started_on - 7 AND d.started_on + 7
+      AND i.invocation_id = d.invocation_id
+      AND {{call_is_held}}
+) OR (d.tool_call_id IS NOT NULL AND EXISTS (
+    SELECT FROM invocation i
+    WHERE i.tenant_id = %(tenant_id)s
+      AND i.started_on BETWEEN d.started_on - 7 AND d.started_on + 7
+      AND i.trace_id = d.trace_id
+      AND i.tool_call_id = d.tool_call_id
+      AND {{call_is_held}}
+)))
+
 -- held_calls --
--- The calls, among the given ones, that a hold covers according to the index.
-SELECT DISTINCT i.invocation_id
+-- The calls, among the given ones, that a hold covers according to the index: by their own row or
+-- by that of a decision about them.
+SELECT i.invocation_id
 FROM invocation i
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on BETWEEN %(first_day)s AND %(last_day)s
   AND i.invocation_id = ANY(%(invocation_ids)b)
   AND {{call_is_held}}
+UNION
+SELECT d.invocation_id
+FROM decision d
+WHERE d.tenant_id = %(tenant_id)s
+  AND d.invocation_id = ANY(%(invocation_ids)b)
+  AND {{decision_is_held}}
 
 -- first_left_behind --
 -- The first events that retention has passed but kept, because a hold covered some of them.

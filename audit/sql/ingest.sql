@@ -264,6 +264,54 @@ RETURNING
     i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count, i.prompt_tokens,
     i.completion_tokens, i.cache_hit, true, true, true
 
+-- insert_decisions --
+-- Decisions about calls, in order of key. A decision that is stored already is not returned.
+-- `violations` is JSON: arrays of paths, codes and expected values.
+INSERT INTO decision (
+    tenant_id, started_on, decision_id, decided_at, decision, invocation_id, tool_name,
+    tool_version, trace_id, parent_invocation_id, call_id, tool_call_id, by_kind, by_id, by_name,
+    requested_by, reason, definition_digest, violation_count, paths, codes, expected, turn_id,
+    run_id, ingestion_run_id, workflow_id, collection_id, document_id, document_version_id,
+    case_id, producer_id, batch_id, pos
+)
+SELECT %(tenant_id)s, started_on, decision_id, decided_at, decision, invocation_id, tool_name,
+       coalesce(tool_version, ''), trace_id, parent_invocation_id, call_id, tool_call_id, by_kind,
+       by_id, by_name, requested_by, reason, definition_digest, violation_count,
+       ARRAY(SELECT jsonb_array_elements_text(violations::jsonb -> 0)),
+       ARRAY(SELECT jsonb_array_elements_text(violations::jsonb -> 1)),
+       ARRAY(SELECT jsonb_array_elements_text(violations::jsonb -> 2)),
+       turn_id, run_id, ingestion_run_id, workflow_id, collection_id, document_id,
+       document_version_id, case_id, producer_id, batch_id, pos
+FROM unnest(
+    %(started_on)b::date[], %(decision_id)b::uuid[], %(decided_at)b::timestamptz[],
+    %(decision)b::text[], %(invocation_id)b::uuid[], %(tool_name)b::text[],
+    %(tool_version)b::text[], %(trace_id)b::text[], %(parent_invocation_id)b::uuid[],
+    %(call_id)b::text[], %(tool_call_id)b::text[], %(by_kind)b::text[], %(by_id)b::text[],
+    %(by_name)b::text[], %(requested_by)b::text[], %(reason)b::text[],
+    %(definition_digest)b::text[], %(violation_count)b::integer[], %(violations)b::text[],
+    %(turn_id)b::text[], %(run_id)b::text[], %(ingestion_run_id)b::text[],
+    %(workflow_id)b::text[], %(collection_id)b::text[], %(document_id)b::text[],
+    %(document_version_id)b::text[], %(case_id)b::text[], %(producer_id)b::text[],
+    %(batch_id)b::uuid[], %(pos)b::integer[]
+) AS u (
+    started_on, decision_id, decided_at, decision, invocation_id, tool_name, tool_version,
+    trace_id, parent_invocation_id, call_id, tool_call_id, by_kind, by_id, by_name, requested_by,
+    reason, definition_digest, violation_count, violations, turn_id, run_id, ingestion_run_id,
+    workflow_id, collection_id, document_id, document_version_id, case_id, producer_id, batch_id,
+    pos
+)
+ON CONFLICT DO NOTHING
+RETURNING started_on - date '1970-01-01', decision_id
+
+-- decision_places --
+-- Where in the log the events of these decisions are.
+SELECT d.started_on - date '1970-01-01', d.decision_id, d.batch_id, d.pos
+FROM unnest(%(days)b::date[], %(decision_ids)b::uuid[]) AS wanted (day, decision_id)
+JOIN decision d
+  ON d.tenant_id = %(tenant_id)s
+ AND d.started_on = wanted.day
+ AND d.decision_id = wanted.decision_id
+
 -- insert_violations --
 -- The violations of the calls completed by this batch.
 INSERT INTO violation (
@@ -403,14 +451,15 @@ ON CONFLICT (tenant_id, started_on, kind) DO UPDATE SET
 INSERT INTO trace AS t (
     tenant_id, started_on, trace_id, first_started_at, last_at, first_tool_name, run_id,
     started_count, completed_count, failed_count, violation_count, prompt_tokens,
-    completion_tokens
+    completion_tokens, decision_count
 )
 SELECT %(tenant_id)s, u.*
 FROM unnest(
     %(started_on)b::date[], %(trace_id)b::text[], %(first_started_at)b::timestamptz[],
     %(last_at)b::timestamptz[], %(first_tool_name)b::text[], %(run_id)b::text[],
     %(started_count)b::bigint[], %(completed_count)b::bigint[], %(failed_count)b::bigint[],
-    %(violation_count)b::bigint[], %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[]
+    %(violation_count)b::bigint[], %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[],
+    %(decision_count)b::bigint[]
 ) AS u
 ON CONFLICT (tenant_id, started_on, trace_id) DO UPDATE SET
     first_started_at = least(t.first_started_at, excluded.first_started_at),
@@ -426,7 +475,8 @@ ON CONFLICT (tenant_id, started_on, trace_id) DO UPDATE SET
     failed_count = t.failed_count + excluded.failed_count,
     violation_count = t.violation_count + excluded.violation_count,
     prompt_tokens = add_capped(t.prompt_tokens, excluded.prompt_tokens),
-    completion_tokens = add_capped(t.completion_tokens, excluded.completion_tokens)
+    completion_tokens = add_capped(t.completion_tokens, excluded.completion_tokens),
+    decision_count = t.decision_count + excluded.decision_count
 
 -- recount_traces --
 -- Recompute the columns of a trace that are not sums, after calls of it were withdrawn. Concurrent
@@ -440,10 +490,19 @@ CROSS JOIN LATERAL (
            max(greatest(i.started_at, i.ended_at)) AS last_at,
            (array_agg(i.tool_name ORDER BY i.started_at, i.tool_name COLLATE "C"))[1] AS tool_name,
            min(i.run_id COLLATE "C") AS run_id
-    FROM invocation i
-    WHERE i.tenant_id = %(tenant_id)s
-      AND i.started_on = changed.day
-      AND i.trace_id = changed.trace_id
+    FROM (
+        SELECT started_at, ended_at, tool_name, run_id
+        FROM invocation
+        WHERE tenant_id = %(tenant_id)s
+          AND started_on = changed.day
+          AND trace_id = changed.trace_id
+        UNION ALL
+        SELECT decided_at, NULL, tool_name, run_id
+        FROM decision
+        WHERE tenant_id = %(tenant_id)s
+          AND started_on = changed.day
+          AND trace_id = changed.trace_id
+    ) AS i
 ) AS c
 WHERE t.tenant_id = %(tenant_id)s
   AND t.started_on = changed.day
@@ -459,6 +518,7 @@ WHERE t.tenant_id = %(tenant_id)s
   AND t.started_on = changed.day
   AND t.trace_id = changed.trace_id
   AND t.started_count = 0
+  AND t.decision_count = 0
 
 -- upsert_quarter_rollups --
 -- Add the changed calls to the counters of their quarter of an hour. A single statement for both

@@ -68,6 +68,35 @@ JOIN kept_call k ON k.started_on = v.started_on AND k.invocation_id = v.invocati
 WHERE v.tenant_id = %(tenant_id)s
 ON CONFLICT DO NOTHING
 
+-- forget_kept_decisions --
+-- Delete the rebuilt rows of decisions whose event can no longer be read, in case a later copy of
+-- the event still can.
+DELETE FROM pg_temp.decision d
+USING public.decision k
+JOIN lost_place p ON p.batch_id = k.batch_id AND p.position = k.pos
+WHERE k.tenant_id = %(tenant_id)s
+  AND d.tenant_id = %(tenant_id)s
+  AND d.started_on = k.started_on
+  AND d.decision_id = k.decision_id
+
+-- copy_kept_decisions --
+-- Copy the rows of these decisions unchanged.
+INSERT INTO pg_temp.decision
+SELECT d.*
+FROM public.decision d
+JOIN lost_place p ON p.batch_id = d.batch_id AND p.position = d.pos
+WHERE d.tenant_id = %(tenant_id)s
+ON CONFLICT DO NOTHING
+
+-- rebuilt_decisions --
+-- The next rebuilt decisions, with the columns that count in their traces.
+SELECT started_on - date '1970-01-01', decision_id, decided_at, trace_id, tool_name, run_id
+FROM pg_temp.decision
+WHERE tenant_id = %(tenant_id)s
+  AND (started_on, decision_id) > (date '1970-01-01' + %(day)s::integer, %(decision_id)s)
+ORDER BY started_on, decision_id
+LIMIT %(row_limit)s
+
 -- rebuilt_calls --
 -- The next rebuilt calls, with the columns that ingest's upsert returns for a completely new call.
 SELECT started_on - date '1970-01-01', invocation_id, started_at, ended_at, duration_us, state,

@@ -60,13 +60,18 @@ EXISTS (
 )
 
 -- {{call_of_trace_was_left}} --
--- For traces: whether a call of the trace was kept.
-EXISTS (
+-- For traces: whether a call of the trace, or a decision about one, was kept.
+(EXISTS (
     SELECT FROM invocation c
     WHERE c.tenant_id = %(tenant_id)s
       AND c.started_on = %(day)s
       AND c.trace_id = i.trace_id
-)
+) OR EXISTS (
+    SELECT FROM decision d
+    WHERE d.tenant_id = %(tenant_id)s
+      AND d.started_on = %(day)s
+      AND d.trace_id = i.trace_id
+))
 
 -- {{call_of_day_was_left}} --
 -- For sums of a day: whether any call of the day was kept.
@@ -88,6 +93,27 @@ WITH gone AS (
       AND ctid = ANY(ARRAY(
           SELECT i.ctid FROM invocation i
           WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_is_held}}
+          LIMIT %(row_limit)s
+      ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
+-- oldest_day_of_decisions --
+-- As oldest_day_of_calls, for this table.
+SELECT min(started_on)
+FROM decision
+WHERE tenant_id = %(tenant_id)s AND started_on >= %(from)s AND started_on < %(before)s
+
+-- delete_day_of_decisions --
+-- As delete_day_of_calls, for this table.
+WITH gone AS (
+    DELETE FROM decision
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND ctid = ANY(ARRAY(
+          SELECT d.ctid FROM decision d
+          WHERE d.tenant_id = %(tenant_id)s AND d.started_on = %(day)s AND NOT {{decision_is_held}}
           LIMIT %(row_limit)s
       ))
     RETURNING 1

@@ -41,18 +41,22 @@ def rows(
     parameters: Mapping[str, Any],
     *,
     conditions: str = "",
+    with_unrun: bool = False,
     timeout_ms: int | None = None,
     using: str = DEFAULT_DB_ALIAS,
 ) -> list[Row]:
     """Run a statement. Returns its rows; an empty list if it returns none.
 
-    `conditions` is the SQL that `audit.queries.call_conditions` made for a query of calls. With
+    `conditions` is the SQL that `audit.queries.call_conditions` made for a query of calls;
+    `with_unrun`: the query is also about calls that were decided about and did not run. With
     `timeout_ms`, raises TimeoutError if PostgreSQL has not answered after that many milliseconds;
     the transaction stays usable.
     """
     statement = sql.QUERIES[name]
     if conditions:
         statement = statement.replace(sql.CONDITIONS, conditions)
+    if with_unrun:
+        statement = statement.replace(sql.CALLS, sql.PARTS["calls_and_unrun"])
     if timeout_ms is None:
         return _rows(statement, parameters, using)
     before = connections[using].savepoint()

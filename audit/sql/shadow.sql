@@ -44,6 +44,49 @@ JOIN differing_invocation AS d USING (started_on, invocation_id)
 WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
 ON CONFLICT (tenant_id, started_on, invocation_id) DO NOTHING
 
+-- note_differing_decision --
+-- As note_differing_invocation, for this table.
+CREATE TEMP TABLE differing_decision AS
+SELECT started_on, decision_id
+FROM (
+    SELECT * FROM public.decision
+    WHERE tenant_id = %(tenant_id)s AND started_on = ANY(%(days)s)
+) AS i
+FULL JOIN (
+    SELECT * FROM pg_temp.decision WHERE started_on = ANY(%(days)s)
+) AS x USING (started_on, decision_id)
+WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
+
+-- show_differing_decision --
+-- As show_differing_invocation, for this table.
+SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
+       (SELECT count(*) FROM differing_decision)
+FROM (
+    SELECT * FROM differing_decision
+    ORDER BY started_on, decision_id
+    LIMIT %(shown)s
+) AS d
+LEFT JOIN public.decision AS i
+    ON i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.decision_id = d.decision_id
+LEFT JOIN pg_temp.decision AS x
+    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on AND x.decision_id = d.decision_id
+ORDER BY to_jsonb(d)::text
+
+-- delete_differing_decision --
+-- As delete_differing_invocation, for this table.
+DELETE FROM public.decision AS i
+USING differing_decision AS d
+WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.decision_id = d.decision_id
+
+-- insert_differing_decision --
+-- As insert_differing_invocation, for this table.
+INSERT INTO public.decision
+SELECT x.*
+FROM pg_temp.decision AS x
+JOIN differing_decision AS d USING (started_on, decision_id)
+WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
+ON CONFLICT (tenant_id, started_on, decision_id) DO NOTHING
+
 -- note_differing_violation --
 -- As note_differing_invocation, for this table.
 CREATE TEMP TABLE differing_violation AS

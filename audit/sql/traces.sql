@@ -3,7 +3,8 @@
 -- trace_started_idx and stops after scan_limit rows, so that a filter without an index cannot read
 -- a whole month.
 SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
-       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens
+       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens,
+       decision_count
 FROM (
     SELECT *
     FROM trace
@@ -27,7 +28,8 @@ LIMIT %(page_limit)s
 -- trace_days_after --
 -- As trace_days_before, but after a cursor and oldest first: for going back to newer pages.
 SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
-       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens
+       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens,
+       decision_count
 FROM (
     SELECT *
     FROM trace
@@ -72,7 +74,8 @@ LIMIT 1
 -- All day rows of some traces. Days are listed one by one: with equality on all three columns,
 -- every partition answers from its primary key.
 SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
-       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens
+       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens,
+       decision_count
 FROM trace
 WHERE tenant_id = %(tenant_id)s
   AND started_on = ANY(%(days)s)

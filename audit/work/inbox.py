@@ -23,10 +23,11 @@ from audit.events.candidates import Candidate
 from audit.events.instants import day_of
 from audit.events.json_values import parse
 from audit.events.limits import RAW_KEPT_BYTES, LimitExceededError
+from audit.index.decisions import decision_id
 from audit.intake.ingest import record_in_scope
 from audit.log.payload import LogPayloadError, StoredEvent, read_events
 from audit.models import Batch, RejectedEvent, Resolution
-from audit.queries.call_events import read_call_events
+from audit.queries.call_events import read_call_events, read_decision
 from audit.queries.calls import CallDetail, call_detail
 from audit.queries.cursor import BEGINNING
 from audit.queries.inbox import (
@@ -117,8 +118,8 @@ def gather(line: RejectedEvent, *, with_raw: bool, now: datetime) -> InboxEntry:
     verdict = raw_view.judge(raw, line.batch_id, now)
     call = _call_of(verdict.candidate)
     stored = None
-    if line.code == "conflict" and verdict.candidate is not None and call is not None:
-        stored = _holder(call, verdict.candidate.kind)
+    if line.code == "conflict" and verdict.candidate is not None:
+        stored = _holder(verdict.candidate, call)
     return InboxEntry(
         line=line,
         kept_bytes=len(raw),
@@ -256,9 +257,14 @@ def _call_of(candidate: Candidate | None) -> CallDetail | None:
     return None if day is None else call_detail(day, candidate.invocation_id)
 
 
-def _holder(call: CallDetail, kind: Kind) -> StoredEvent | None:
+def _holder(candidate: Candidate, call: CallDetail | None) -> StoredEvent | None:
+    """The stored event that a conflicting one contradicts; `call` is the call of both."""
     try:
-        return read_call_events(call).get("start" if kind is Kind.START else "end")
+        if candidate.kind is Kind.DECISION:
+            return read_decision(day_of(candidate.day), decision_id(candidate))
+        if call is None:
+            return None
+        return read_call_events(call).get("start" if candidate.kind is Kind.START else "end")
     except LogPayloadError:
         return None
 

@@ -56,7 +56,12 @@ FURTHER_POLICIES = {
         "RESTRICTIVE",
     ),
     ("violation_day", "nothing_left"): ("DELETE", "(violation_count = 0)", None, "RESTRICTIVE"),
-    ("trace", "nothing_left"): ("DELETE", "(started_count = 0)", None, "RESTRICTIVE"),
+    ("trace", "nothing_left"): (
+        "DELETE",
+        "((started_count = 0) AND (decision_count = 0))",
+        None,
+        "RESTRICTIVE",
+    ),
 }
 """Policies beside the tenant's: a permissive one widens what is seen, so each is named here."""
 

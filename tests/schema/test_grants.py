@@ -46,6 +46,7 @@ NARROWER = {
     "error_rollup": {"SELECT", "INSERT", "UPDATE"},
     # Of violations, the server's in calls made of spans may be replaced, and no more.
     "violation": {"SELECT", "INSERT", "DELETE"},
+    "decision": {"SELECT", "INSERT"},
     # A report stays as it was made until its time is over.
     "report": {"SELECT", "INSERT", "DELETE"},
     "report_schedule": {"SELECT", "INSERT", "UPDATE"},
@@ -135,6 +136,7 @@ KEEPERS = {
         "UPDATE (idempotency_key)",
     },
     "violation": {"SELECT", "UPDATE (expected)", "UPDATE (received)"},
+    "decision": {"SELECT", "UPDATE (call_id)", "UPDATE (reason)", "UPDATE (expected)"},
     "tenant_setting": {"SELECT", "UPDATE (erased_to)"},
     # It folds and signs: what is there grows at its end, and never goes.
     "ledger_head": {"SELECT", "INSERT", "UPDATE"},

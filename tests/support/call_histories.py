@@ -3,9 +3,11 @@
 import random
 import uuid
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
-from tests.support.factories import make_call
+from tooltrail.events import Decision
+
+from tests.support.factories import make_call, make_decision
 
 MIDNIGHT = datetime.combine(datetime.now(UTC).date(), datetime.min.time(), UTC)
 
@@ -52,3 +54,17 @@ def some_call(rng: random.Random, number: int) -> list[Event]:
         event | {"producer_id": f"p{number % 2}", "producer_seq": 2 * number + place}
         for place, event in enumerate(events)
     ]
+
+
+def some_decision(rng: random.Random) -> Event:
+    """A decision about a call of its own, in the same traces as the calls."""
+    return make_decision(
+        rng.choice(get_args(Decision)),
+        invocation_id=str(uuid.UUID(int=rng.getrandbits(128), version=4)),
+        decided_at=MIDNIGHT - timedelta(hours=1) + timedelta(minutes=rng.randrange(120)),
+        tool_name=rng.choice(("a", "b", "ä")),
+        trace_id=f"trace-{rng.randrange(6)}",
+        by={"kind": rng.choice(("policy", "person")), "id": rng.choice(("p1", "p2"))},
+        violations=[{"path": "$.n[1]", "code": "WRONG_TYPE"}] * rng.randrange(3),
+        run_id=rng.choice(("r1", "r2")),
+    )

@@ -95,6 +95,24 @@ def make_call(
     return [start] if is_open else [start, end]
 
 
+def make_decision(
+    decision: str = "denied", *, decided_at: datetime | None = None, **members: Any
+) -> dict[str, Any]:
+    """A decision about a call of its own, made a minute ago; `members` are of the wire contract."""
+    decided_at = decided_at or datetime.now(UTC) - timedelta(minutes=1)
+    return {
+        "type": "toolCallDecision",
+        "event_id": _new_event_id(),
+        "invocation_id": str(uuid.uuid4()),
+        "trace_id": "trace-123",
+        "tool_name": "get_weather",
+        "decided_at": decided_at.isoformat(),
+        "decision": decision,
+        "args": {"city": "London"},
+        **members,
+    }
+
+
 def _new_event_id() -> str:
     return str(uuid_utils.compat.uuid7())
 

@@ -10,6 +10,7 @@ _HEARD = {"tenant_id", "last_heard_at"}
 _TABLES = {
     "invocation": _PLACES,
     "violation": {"tenant_id"},
+    "decision": {"tenant_id", "batch_id", "pos"},
     "violation_day": {"tenant_id"},
     "trace": {"tenant_id"},
     "quarter_rollup": {"tenant_id"},

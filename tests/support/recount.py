@@ -25,10 +25,18 @@ _RECOUNTS = {
         SELECT started_on, trace_id, min(started_at),
                max(greatest(started_at, coalesce(ended_at, started_at))),
                (array_agg(tool_name ORDER BY started_at, tool_name COLLATE "C"))[1],
-               min(run_id COLLATE "C"), count(*), count(end_batch_id),
+               min(run_id COLLATE "C"), count(state), count(end_batch_id),
                count(*) FILTER (WHERE state = 'failed'), sum(violation_count)::bigint,
-               sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint
-        FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2
+               sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint,
+               count(*) FILTER (WHERE state IS NULL)
+        FROM (
+            SELECT started_on, trace_id, started_at, ended_at, tool_name, run_id, end_batch_id,
+                   state, violation_count, prompt_tokens, completion_tokens
+            FROM invocation WHERE tenant_id = %(tenant_id)s
+            UNION ALL
+            SELECT started_on, trace_id, decided_at, NULL, tool_name, run_id, NULL, NULL, 0, 0, 0
+            FROM decision WHERE tenant_id = %(tenant_id)s
+        ) AS both_kinds GROUP BY 1, 2
     """,
     "rollup": f"""
         SELECT started_on, {_HOUR}, tool_name, tool_version, count(*), count(end_batch_id),
@@ -61,7 +69,7 @@ _KEPT = {
     "trace": """
         SELECT started_on, trace_id, first_started_at, last_at, first_tool_name, run_id,
                started_count, completed_count, failed_count, violation_count, prompt_tokens,
-               completion_tokens
+               completion_tokens, decision_count
         FROM trace WHERE tenant_id = %(tenant_id)s
     """,
     "rollup": """
@@ -104,9 +112,12 @@ _SLOTS = """
     UNION ALL
     SELECT invocation_id, 'toolExecutionEnd', end_batch_id, end_pos FROM invocation
     WHERE tenant_id = %(tenant_id)s AND end_batch_id IS NOT NULL
+    UNION ALL
+    SELECT invocation_id, 'toolCallDecision', batch_id, pos FROM decision
+    WHERE tenant_id = %(tenant_id)s
 """
 _KINDS = {"toolExecutionStart": Kind.START, "toolExecutionEnd": Kind.END, "gap": Kind.GAP}
-_KINDS["finding"] = Kind.FINDING
+_KINDS |= {"finding": Kind.FINDING, "toolCallDecision": Kind.DECISION}
 
 type _Place = tuple[uuid.UUID, int]
 

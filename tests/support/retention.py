@@ -15,7 +15,7 @@ from audit.index.window import INDEX_DAYS
 from audit.retention.retention import run_slice
 from tenants.models import Action, TenantSetting
 from tenants.scope import tenant_scope
-from tests.support.factories import Cast, make_call, send_events
+from tests.support.factories import Cast, make_call, make_decision, send_events
 
 DAY = timedelta(days=1)
 
@@ -99,9 +99,10 @@ def partitions_long_ago() -> Iterator[date]:
 
 
 def send_violating_calls(cast: Cast, day: date) -> None:
-    """Send three calls with a violation, at noon of that day."""
+    """Send three calls with a violation and three refused ones, at noon of that day."""
     violation = {"path": "$.a", "code": "WRONG_TYPE", "received": "string"}
     guard = {"strategy": "throw", "outcome": "failed", "violations": [violation]}
     at = datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
     for _ in range(3):
-        send_events(cast.tenant, make_call(started_at=at, guard=guard))
+        call = make_call(started_at=at, guard=guard)
+        send_events(cast.tenant, [*call, make_decision(decided_at=at)])

@@ -15,8 +15,10 @@ from audit.log.payload import LogPayloadError
 from audit.pages.calls import panel
 from audit.pages.show.reveal import RevealForm, is_shown, reveal, reveals
 from audit.queries.call_events import read_call_events
+from audit.queries.call_list import call_day
 from audit.queries.calls import Beside, CallDetail, call_of_span
 from audit.queries.calls import call_detail as find_call
+from audit.queries.decisions import decided_day
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_view
@@ -32,12 +34,21 @@ def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -
     """
     call = find_call(started_on, invocation_id)
     if call is None:
-        merged_into = call_of_span(started_on, invocation_id)
-        if merged_into is None:
+        moved = call_of_span(started_on, invocation_id) or _where_now(started_on, invocation_id)
+        if moved is None:
             raise Http404("no such call")
-        return redirect("call_detail", *merged_into)
+        return redirect("call_detail", *moved)
     context = panel_context(request, call, timezone.now())
     return render_page(request, "calls/call_detail.html", "call-panel", context)
+
+
+def _where_now(started_on: date, invocation_id: UUID) -> tuple[date, UUID] | None:
+    """The day and id of a call that was decided about: it ran since, or was decided about again."""
+    decided = decided_day(invocation_id)
+    if decided is None:
+        return None
+    day = call_day(invocation_id, now=timezone.now()) or decided
+    return None if day == started_on else (day, invocation_id)
 
 
 @require_POST

@@ -44,11 +44,14 @@ MINIMAP_LANES = 10
 MINIMAP_WIDTH = 1_000  # units of its view box
 ZOOM_STEPS = 8  # parts of the minimap that can be zoomed into
 
+_WORST_LAST: tuple[Tone, ...] = (
+    *("ok", "approved", "awaiting", "open", "refused", "violation", "failed"),
+)
 _ELSEWHERE = -1  # the place of a call that is not in the trace
 _DEEP = 4  # nesting depth from which names have less than half of their column
 _GAP_SHARE = 0.3  # percent of the lane: two pixels
 
-Only = Literal["", "failed", "violation", "open", "path"]
+Only = Literal["", "failed", "violation", "open", "refused", "awaiting", "path"]
 """Which calls are shown. `path`: those on the critical path."""
 
 
@@ -263,7 +266,7 @@ def _spans(calls: Iterable[Call], place_of: Mapping[UUID, int]) -> list[Span]:
     for call in calls:
         start, parent = microseconds(call.started_at), call.parent_invocation_id
         # The duration the producer measured is more exact than the difference of two timestamps.
-        end = None if call.state == "open" else start + (call.duration_us or 0)
+        end = None if call.state in ("open", "awaiting") else start + (call.duration_us or 0)
         above = None if parent is None else place_of.get(parent, _ELSEWHERE)
         spans.append(Span(place_of[call.invocation_id], above, start, end))
     return spans
@@ -313,7 +316,7 @@ def _matcher(
             return False
         if view.only == "violation" and not call.violation_count:
             return False
-        if view.only in {"failed", "open"} and call.state != view.only:
+        if view.only in {"failed", "open", "refused", "awaiting"} and call.state != view.only:
             return False
         if view.tool and call.tool_name != view.tool:
             return False
@@ -377,7 +380,7 @@ def _minimap(
 ) -> tuple[list[Outline], int]:
     """Draw the whole trace in small: one path of short lines per colour, the worst last."""
     lanes = pack(spans, whole, lane_count=MINIMAP_LANES)  # calls are sorted by start
-    pieces: dict[Tone, dict[str, None]] = {"ok": {}, "open": {}, "violation": {}, "failed": {}}
+    pieces: dict[Tone, dict[str, None]] = {tone: {} for tone in _WORST_LAST}
     scale = MINIMAP_WIDTH / whole.span_us
     for tone, span, lane in zip(tones, spans, lanes, strict=True):
         end = whole.end_us if span.end_us is None else span.end_us

@@ -1,4 +1,6 @@
-"""The wire contract, version 1: the events that an executor sends and the server accepts.
+"""The wire contract: the events that an executor sends and the server accepts.
+
+`CONTRACT_VERSION` 2 added `toolCallDecision`. A server of version 1 rejects that type.
 
 Snake case is canonical; the ADK's camelCase names are accepted as aliases. Members that are
 not listed here are ignored by these models; the server's log keeps them byte for byte.
@@ -24,6 +26,11 @@ from pydantic.alias_generators import to_camel
 
 from tooltrail.guard.violations import Violation
 from tooltrail.mcp_results import CALL_TOOL_RESULT
+
+CONTRACT_VERSION = 2
+CONTRACT_HEADER = "Tooltrail-Contract"
+"""The header in which a server names its version in every answer from `/api/v1/events`. Version 1
+has none."""
 
 NAME_MAX_LENGTH = 256  # characters, of tool names and versions
 ID_MAX_LENGTH = 128  # characters, of trace, turn, run, case … ids, which are free text
@@ -111,8 +118,8 @@ class GuardReport(_Wire):
     received: Any = None
 
 
-class InvocationEvent(_Wire):
-    """The members of both start and end: the call, its tool and its context.
+class ContextEvent(_Wire):
+    """The members of every event about a call: the call, its tool and its context.
 
     The context members are those of the AI Core. Its `auth` is never sent and never stored.
     `timeouts_ms` is in milliseconds, `budget_tokens` in tokens.
@@ -124,7 +131,6 @@ class InvocationEvent(_Wire):
     parent_invocation_id: Identifier | None = None
     tool_name: Name
     tool_version: Annotated[Name, BeforeValidator(parse_version)] | None = None
-    call_id: FreeId
     tool_call_id: FreeId | None = None
     turn_id: FreeId | None = None
     run_id: FreeId | None = None
@@ -141,7 +147,6 @@ class InvocationEvent(_Wire):
     safety_mode: FreeId | None = None
     producer_id: FreeId | None = None
     producer_seq: Count | None = None
-    started_at: Instant
 
     @model_validator(mode="after")
     def _is_placed(self) -> Self:
@@ -150,6 +155,13 @@ class InvocationEvent(_Wire):
         if self.run_id is not None and self.ingestion_run_id is not None:
             raise ValueError("run_id and ingestion_run_id cannot both be set")
         return self
+
+
+class InvocationEvent(ContextEvent):
+    """The members of both start and end."""
+
+    call_id: FreeId
+    started_at: Instant
 
 
 class ToolExecutionStart(InvocationEvent):
@@ -182,6 +194,43 @@ class ToolExecutionEnd(InvocationEvent):
     ] = None
     output: Any = None
     guard: GuardReport | None = None
+
+
+Decision = Literal[
+    "rejectedArguments", "denied", "awaiting", "approved", "cancelled", "overBudget", "overRate"
+]
+"""What was decided about a call. All but `awaiting` and `approved` refuse it."""
+DeciderKind = Literal["person", "policy", "guardrail"]
+
+
+class Decider(_Wire):
+    """Who or what decided: a person, a policy or a guardrail, with its id and its name."""
+
+    kind: DeciderKind
+    id: FreeId | None = None
+    name: str | None = None
+
+
+class ToolCallDecision(ContextEvent):
+    """A decision about a call before it runs, or instead of running it.
+
+    A call may have several decisions, and need not have a start. `invocation_id` names the call;
+    without it, the trace and `tool_call_id` do; without both, the decision is about a call of its
+    own. `requested_by` is the person for whom the call is made: a person who approves their own
+    request is marked. `definition_digest` is the digest of the tool's definition that was shown to
+    whoever decided. `violations` are those of the input schema; their paths begin at the arguments.
+    """
+
+    type: Literal["toolCallDecision"] = "toolCallDecision"
+    call_id: FreeId | None = None
+    decided_at: Instant
+    decision: Decision
+    by: Decider | None = None
+    requested_by: FreeId | None = None
+    reason: str | None = None
+    definition_digest: FreeId | None = None
+    args: Any = None
+    violations: list[Violation] = Field(default_factory=list, max_length=VIOLATIONS_MAX)
 
 
 class Gap(_Wire):
@@ -240,6 +289,8 @@ class GuardedToolExecutionEnd(AdkToolExecutionEnd):
     guard: GuardReport
 
 
-Event = Annotated[ToolExecutionStart | ToolExecutionEnd | Gap, Field(discriminator="type")]
+Event = Annotated[
+    ToolExecutionStart | ToolExecutionEnd | ToolCallDecision | Gap, Field(discriminator="type")
+]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 """Reads one event: `EVENT.validate_json(line)`. Raises pydantic.ValidationError."""

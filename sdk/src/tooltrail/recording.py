@@ -49,12 +49,13 @@ _FIGURES = ("took_ms", "token_usage", "cache_hit", "source_counts", "attempt")
 class ToolSpec:
     """What all calls of one tool share. `text` holds it as JSON members, each with a comma."""
 
-    __slots__ = ("capture", "name", "text")
+    __slots__ = ("capture", "name", "text", "version")
 
     def __init__(
         self, name: str, version: str | None, timeouts_ms: int | None, capture: Capture
     ) -> None:
         self.name = name
+        self.version = version
         self.capture = capture
         members: dict[str, Any] = {"tool_name": name}
         if version is not None:

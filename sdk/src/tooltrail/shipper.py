@@ -11,7 +11,9 @@ import threading
 import time
 from typing import Protocol
 
+from tooltrail.events import CONTRACT_VERSION
 from tooltrail.spool import Batch, DamagedError, Spool
+from tooltrail.spool.lines import DECISION_PREFIX
 from tooltrail.spool.slim import slim_line
 from tooltrail.transport import Answer, Transport, UnreachableError
 
@@ -21,6 +23,7 @@ LINGER_SECONDS = 0.2  # a first event waits this long for others
 PACE_SECONDS = 1.0  # between batches that are not full, until the server asks for longer
 PACE_MAX_SECONDS = 30.0
 BACKOFF_MAX_SECONDS = 60.0
+ASK_AGAIN_SECONDS = 600.0  # a server that does not know decisions may be upgraded
 REFUSED_SECONDS = 60.0  # after 401, 403 or 404: someone may correct the key or address
 KEEP_HOUSE_SECONDS = 10.0
 DAY_SECONDS = 86_400.0
@@ -69,6 +72,9 @@ class Shipper:
         self._allowed_at = 0.0  # the server's Retry-After; nothing overrides it
         self._next_housekeeping_at = 0.0
         self._warned: set[str] = set()
+        self._contract: int | None = None  # the server's version; None until it has answered
+        self._ask_again_at = 0.0
+        self._has_held = False  # since the last answer of a server that knows decisions
 
     def wake(self) -> None:
         """Signal that there is something to send. Starts the thread if needed. Never waits."""
@@ -101,6 +107,8 @@ class Shipper:
                     return False
                 if give_up_on_failure and self._failed_turns > failed:
                     return False
+                if self._spool.oldest() is None and not self._spool.open_count:
+                    return self._is_sent(target)  # what is left is held
                 self._turned.wait(min(left, FLUSH_POLL_SECONDS))
         return True
 
@@ -112,8 +120,7 @@ class Shipper:
             self._thread.join(timeout)
 
     def _is_sent(self, target: int) -> bool:
-        batch = self._spool.oldest()
-        return batch is None or all(each.order > target for each in self._spool.batches())
+        return all(each.order > target for each in self._spool.batches())
 
     def _start(self) -> None:
         with self._starting:
@@ -165,6 +172,8 @@ class Shipper:
             self._next_housekeeping_at = now + KEEP_HOUSE_SECONDS * jitter
             self._spool.declare()
             self._spool.adopt()
+            if now >= self._ask_again_at and self._spool.release():
+                self._contract = None
         if now < self._may_send_at():
             # Not while the server accepts events, unless they arrive faster than they are sent:
             # sending makes room without losing anything.
@@ -215,12 +224,61 @@ class Shipper:
         if not lines:
             self._spool.discard(batch)
             return True
+        if self._contract != CONTRACT_VERSION:
+            succeeded = self._set_decisions_aside(batch, lines)
+            if succeeded is not None:
+                return succeeded
         self._last_batch_at = time.monotonic()
         try:
             answer = self._transport.post_events(lines, batch.id)
         except UnreachableError as error:
             return self._failed(f"the server is unreachable: {error}")
+        if answer.status == 200:
+            self._note_contract(answer.contract)
         return self._heed(batch, lines, answer)
+
+    def _set_decisions_aside(self, batch: Batch, lines: list[bytes]) -> bool | None:
+        """Split a batch with decisions, or hold it. None if it may be sent, False after a failure.
+
+        A server of version 1 would put decisions into its inbox, from where somebody would have to
+        send them again. So they wait here until it is upgraded.
+        """
+        decisions = [line for line in lines if line.startswith(DECISION_PREFIX)]
+        if not decisions:
+            return None
+        if len(decisions) < len(lines):
+            others = [line for line in lines if not line.startswith(DECISION_PREFIX)]
+            try:
+                self._spool.replace(batch, [others, decisions], is_slim=batch.is_slim)
+            except OSError as error:
+                return self._failed(f"cannot split a batch: {type(error).__name__}")
+            return True
+        if self._contract is None:
+            try:
+                answer = self._transport.ask_contract()
+            except UnreachableError as error:
+                return self._failed(f"the server is unreachable: {error}")
+            if answer.contract == 1 and answer.status != 405:
+                return self._failed(f"the server returned {answer.status}")
+            self._note_contract(answer.contract)
+        if self._contract == CONTRACT_VERSION:
+            return None
+        self._ask_again_at = time.monotonic() + ASK_AGAIN_SECONDS
+        self._spool.hold(batch)
+        if not self._has_held:
+            self._has_held = True
+            logger.warning(
+                "tooltrail: the server is older than this SDK and does not know decisions about"
+                " calls; they are kept until it is upgraded"
+            )
+        return True
+
+    def _note_contract(self, version: int) -> None:
+        """Note the server's version. Held batches are sent to a newer server."""
+        self._contract = min(version, CONTRACT_VERSION)
+        if self._contract == CONTRACT_VERSION:
+            self._has_held = False
+            self._spool.release()
 
     def _heed(self, batch: Batch, lines: list[bytes], answer: Answer) -> bool:
         status = answer.status

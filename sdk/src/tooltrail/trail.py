@@ -21,11 +21,18 @@ from typing import Any, overload
 
 from uuid_utils import uuid7
 
+from tooltrail import decisions
 from tooltrail.announcement import Announcement, Announcer
+from tooltrail.call_ids import call_id_of
 from tooltrail.capture import Capture, encode_json
 from tooltrail.decorator import Arguments, make_output_guard, wrap
-from tooltrail.errors import ToolContractRefused, ToolNameTaken
-from tooltrail.events import NAME_MAX_LENGTH
+from tooltrail.errors import (
+    InvalidToolArgs,
+    ToolContractRefused,
+    ToolNameTaken,
+    ValidationException,
+)
+from tooltrail.events import NAME_MAX_LENGTH, Decider, Decision
 from tooltrail.guard import unwrap
 from tooltrail.guard_report import report_text
 from tooltrail.producer import USER_AGENT, Producer, Stats
@@ -34,6 +41,8 @@ from tooltrail.redact import Note, Redactor
 from tooltrail.scope import CONTEXT_MEMBERS, current_scope, enter_scope, leave_scope, make_scope
 from tooltrail.settings import CaptureMode, RegisterMode, Settings, SpoolMode, WhenFull
 from tooltrail.spool import SpoolFullError
+from tooltrail.tools.arguments import Arguments as AcceptedArguments
+from tooltrail.tools.arguments import read_input_schema
 from tooltrail.tools.functions import is_partial, name_of
 from tooltrail.tools.tool import Tool
 from tooltrail.transport import Transport, UnreachableError
@@ -130,7 +139,8 @@ class Trail:
 
         - `name`, `description`, `input_schema`, `trusted`, `ephemeral`, `on_collision`, `meta`:
           describe the tool to the registry. The first three are read from the function by
-          default.
+          default. With an `input_schema` of its own, the arguments of each call are validated:
+          the call is recorded as refused, and raises InvalidToolArgs instead of running.
         - `version`: the tool's version in its events. Default: the digest of its contract.
         - `output_schema`, `on_invalid` and all further options are those of `tooltrail.guard`.
           They work even if the trail is off. A function that is already guarded needs none of
@@ -140,8 +150,9 @@ class Trail:
 
         Raises ValueError for a schema that cannot be used, an unknown strategy, or guard options
         without a schema, and TypeError for an unknown option or an object that is not a schema.
-        A call raises SpoolFullError with `when_full="raise"`, and ToolNameTaken or
-        ToolContractRefused with `register="strict"`, before the tool runs.
+        A call raises InvalidToolArgs for arguments that violate `input_schema`, SpoolFullError with
+        `when_full="raise"`, and ToolNameTaken or ToolContractRefused with `register="strict"`,
+        before the tool runs.
         """
         if fn is None:
             return lambda function: self._decorate(function, **options)
@@ -195,6 +206,7 @@ class Trail:
         )
         rule = self._make_capture(capture, redact)
         arguments = Arguments(fn)
+        accepted = self._read_input_schema(announcement.name, input_schema)
         options = (
             guard_options if on_invalid is None else {"on_invalid": on_invalid} | guard_options
         )
@@ -209,8 +221,10 @@ class Trail:
                     digest = self._announcer.add(announcement)
                     spec = ToolSpec(announcement.name, version or digest, timeouts_ms, rule)
                 given, raw_args = arguments.bind(args, kwargs)
+                if accepted is not None:
+                    self._check_arguments(accepted, spec, raw_args)
                 return self._begin(spec, given, raw_args)
-            except (SpoolFullError, ToolContractRefused, ToolNameTaken):
+            except (InvalidToolArgs, SpoolFullError, ToolContractRefused, ToolNameTaken):
                 raise
             except Exception as error:
                 return self._begin_unrecorded(error)
@@ -219,6 +233,73 @@ class Trail:
         if not hasattr(fn, "__name__"):  # a callable object
             wrapped.__name__ = wrapped.__qualname__ = name_of(fn)
         return wrapped
+
+    def _read_input_schema(self, tool: str, schema: Any) -> AcceptedArguments | None:
+        """Compile an input schema; None if there is none, or it cannot validate arguments."""
+        if schema is None:
+            return None
+        try:
+            # The function itself rejects what it does not know.
+            return read_input_schema(schema, is_closed=False)
+        except ValueError as error:
+            self._warn_once(f"arguments of {tool} are not validated: {error}")
+            return None
+
+    def _check_arguments(
+        self, accepted: AcceptedArguments, spec: ToolSpec, args: dict[str, Any]
+    ) -> None:
+        """Record arguments that violate the input schema as refused. Raises InvalidToolArgs."""
+        try:
+            accepted.validate(args)
+        except ValidationException as error:
+            refusal = decisions.refusal(spec.name, spec.version, args, error)
+            self._emit(decisions.placed(refusal, self._ids, self._clock), spec.capture)
+            raise InvalidToolArgs from error
+
+    def decision(
+        self,
+        tool: str,
+        decision: Decision,
+        *,
+        args: Any = None,
+        by: Decider | Mapping[str, Any] | None = None,
+        reason: str | None = None,
+        requested_by: str | None = None,
+        tool_call_id: str | None = None,
+        invocation_id: str | None = None,
+        definition_digest: str | None = None,
+        version: str | None = None,
+    ) -> str:
+        """Record a decision about a call before it runs, or instead of running it. Never raises.
+
+        `by` is who or what decided: a `tooltrail.events.Decider`, or a mapping with `kind`
+        (person, policy or guardrail), `id` and `name`. `requested_by` is the id of the person for
+        whom the call is made; a person who approves their own request is marked.
+        `definition_digest` is the digest of the definition that was shown to whoever decided.
+
+        Returns the invocation id of the call: pass it to the next decision about the same call.
+        The call that runs later is recognized by the LLM provider's `tool_call_id`: give it here,
+        and to `trace(tool_call_id=…)` around the call.
+        """
+        event = decisions.placed(
+            {
+                "invocation_id": invocation_id,
+                "tool_name": tool[:NAME_MAX_LENGTH],
+                "tool_version": version,
+                "tool_call_id": tool_call_id,
+                "decision": decision,
+                "by": by.model_dump(exclude_none=True) if isinstance(by, Decider) else by,
+                "requested_by": requested_by,
+                "reason": reason,
+                "definition_digest": definition_digest,
+                "call_id": None if args is None else call_id_of(tool, args),
+                "args": args,
+            },
+            self._ids,
+            self._clock,
+        )
+        self._emit(event, self._capture)
+        return str(event["invocation_id"])
 
     @contextmanager
     def record(
@@ -305,7 +386,7 @@ class Trail:
         Tools that run in it are announced to the registry, except ephemeral ones: they live for
         one turn and would only leave a version behind.
         """
-        return Turn(turn_id, self.emit, self._ids, self._version_of)
+        return Turn(turn_id, self.emit, self._ids, self._version_of, self._clock)
 
     def announce(self, tools: Iterable[Tool]) -> None:
         """Announce tools to the registry before they run, each once: `announce(registry.all())`.
@@ -348,24 +429,34 @@ class Trail:
     def emit(self, event: Mapping[str, Any]) -> None:
         """Record one event of the wire contract, in snake case. Never raises.
 
-        `args`, `output` and `guard` are captured by the trail's rules. The event gets a sequence
-        number, and an `event_id` if it has none. Its own `auth`, `producer_id` and
-        `producer_seq` are ignored.
+        `args`, `output` and `guard`, and of a decision its `violations`, `reason` and `by`, are
+        captured by the trail's rules. The event gets a sequence number, and an `event_id` if it
+        has none. Its own `auth`, `producer_id` and `producer_seq` are ignored.
         """
+        self._emit(event, self._capture)
+
+    def _emit(self, event: Mapping[str, Any], capture: Capture) -> None:
         append = self._append_to()
         if append is None:
             return
         try:
             notes: list[Note] = list(event.get("removed", ()))
-            head = {name: value for name, value in event.items() if name not in _NOT_PLAIN}
+            is_decision = event.get("type") == decisions.TYPE
+            left_out = _NOT_PLAIN | _PRIVATE if is_decision else _NOT_PLAIN
+            head = {name: value for name, value in event.items() if name not in left_out}
             head.setdefault("event_id", self._ids())
+            if is_decision:  # its line begins with its type, by which the shipper knows it
+                head = {"type": decisions.TYPE, **head}
             text = encode_json(head)[:-1]
             for name in ("args", "output"):
                 if name in event:
-                    payload = self._capture.encode(event[name], f"$.{name}", notes)
+                    payload = capture.encode(event[name], f"$.{name}", notes)
                     text += b',"%b":%b' % (name.encode(), payload)
             if "guard" in event:
-                text += b',"guard":' + report_text(event["guard"], self._capture, notes)
+                text += b',"guard":' + report_text(event["guard"], capture, notes)
+            if is_decision:
+                private = decisions.private_members(event, capture, notes)
+                text += decisions.members_text(private)
             if notes:
                 text += b',"removed":' + encode_json(notes)
             append(text)
@@ -495,6 +586,7 @@ class Recorded:
 _NOT_PLAIN = frozenset(
     {"args", "output", "guard", "removed", "auth", "producer_id", "producer_seq"}
 )
+_PRIVATE = frozenset({"violations", "reason", "by"})
 _trails: weakref.WeakSet[Trail] = weakref.WeakSet()
 _open_trails: set[Trail] = set()  # referenced here because they have events to send
 

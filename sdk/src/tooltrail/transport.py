@@ -16,6 +16,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 
+from tooltrail.events import CONTRACT_HEADER
+
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
 _NO_RETRIES = urllib3.Retry(False, redirect=0)
@@ -30,12 +32,14 @@ class UnreachableError(Exception):
 class Answer:
     """The server's answer. `document` is its JSON object, empty if the body is anything else.
 
-    `retry_after` is in seconds.
+    `retry_after` is in seconds. `contract` is the server's version of the wire contract; 1 if it
+    names none.
     """
 
     status: int
     document: dict[str, Any]
     retry_after: float | None = None
+    contract: int = 1
 
 
 class Transport:
@@ -60,6 +64,14 @@ class Transport:
                 "Idempotency-Key": batch_id,
             },
         )
+
+    def ask_contract(self) -> Answer:
+        """Ask for the server's version of the wire contract. Raises UnreachableError.
+
+        The endpoint of events does not answer GET, but says its version. A server of version 1
+        says that the method is not allowed.
+        """
+        return self._request("GET", "/api/v1/events", None, {})
 
     def post_tools(self, tools: list[dict[str, Any]]) -> Answer:
         """Announce tools. Raises UnreachableError."""
@@ -96,6 +108,7 @@ class Transport:
             response.status,
             document if isinstance(document, dict) else {},
             _retry_after(response.headers.get("Retry-After")),
+            _contract(response.headers.get(CONTRACT_HEADER)),
         )
 
     def _respond(
@@ -123,6 +136,10 @@ def _pool_for(url: str) -> urllib3.PoolManager:
     if proxy and not proxy_bypass(parts.hostname or ""):
         return urllib3.ProxyManager(proxy, num_pools=1, maxsize=1)
     return urllib3.PoolManager(num_pools=1, maxsize=1)
+
+
+def _contract(value: str | None) -> int:
+    return int(value) if value is not None and value.isascii() and value.isdecimal() else 1
 
 
 def _retry_after(value: str | None) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import Token
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from tooltrail.current_span import current_span
@@ -29,11 +30,13 @@ class Turn:
         emit: Callable[[dict[str, Any]], None],
         ids: Callable[[], str],
         version_of: Callable[[Tool], str | None],
+        clock: Callable[[], datetime] | None,
     ) -> None:
         self.id = turn_id
         self._emit = emit
         self._ids = ids
         self._version_of = version_of
+        self._clock = clock
         self._versions: dict[str, str] = {}
         # The events of identical parallel calls are equal, so any of their starts may be paired
         # with any of their ends.
@@ -77,6 +80,20 @@ class Turn:
         with suppress(ValueError, RuntimeError):  # ended in another task than it started in
             leave_scope(token)
         self._send("toolExecutionEnd", members, replace(scope, parent_id=parent_id), invocation_id)
+
+    def emit_tool_call_decision(self, event: Any, /) -> None:
+        """Record that something was decided about a call of a tool. Never raises.
+
+        Without its own `decided_at` the decision is made now.
+        """
+        members = _members(event)
+        now = datetime.now(UTC) if self._clock is None else self._clock()
+        members.setdefault("decided_at", now.isoformat())
+        version = self._versions.get(members.get("tool_name", ""))
+        if version is not None:
+            members.setdefault("definition_digest", version)
+        scope = current_scope() or make_scope(self.id, None, {})
+        self._send("toolCallDecision", members, scope, members.pop("invocation_id", self._ids()))
 
     def _send(self, kind: str, members: dict[str, Any], scope: Scope, invocation_id: str) -> None:
         placed = {

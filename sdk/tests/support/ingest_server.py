@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tooltrail.events import EVENT
+from tooltrail.events import CONTRACT_HEADER, CONTRACT_VERSION, EVENT
 
 
 @dataclass
@@ -46,6 +46,15 @@ class Server:
     plan: Callable[[Request], Reply | None] = lambda request: None
     arrived: threading.Condition = field(default_factory=threading.Condition)
     failures: list[BaseException] = field(default_factory=list)
+    contract: int = CONTRACT_VERSION
+    """Its version of the wire contract. Version 1 names none and rejects decisions."""
+    was_asked: int = 0
+    """How often it was asked for its version."""
+
+    @property
+    def contract_headers(self) -> dict[str, str]:
+        """What names its version."""
+        return {} if self.contract == 1 else {CONTRACT_HEADER: str(self.contract)}
 
     def take(self, request: Request) -> Reply:
         with self.arrived:
@@ -79,7 +88,9 @@ class Server:
             if event["type"] == "gap":
                 self.gaps[event["event_id"]] = event
                 continue
-            slot = event["invocation_id"], event["type"]
+            is_decision = event["type"] == "toolCallDecision"
+            assert not is_decision or self.contract > 1, "a decision at a server of version 1"
+            slot = event["event_id" if is_decision else "invocation_id"], event["type"]
             if slot in self.slots:
                 assert self.slots[slot] == event, "one slot, two events"
                 self.duplicates += 1
@@ -115,11 +126,21 @@ def serving() -> Iterator[Server]:
                 return
             text = json.dumps(document).encode()
             self.send_response(status)
+            if request.path == "/api/v1/events":
+                headers = headers | server.contract_headers
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
+
+        def do_GET(self) -> None:
+            server.was_asked += 1
+            self.send_response(405)
+            for name, value in server.contract_headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 from tooltrail import events
 from tooltrail.events import EVENT
+from tooltrail.guard.violations import Violation
 
 from audit.events import decode, wire
 from audit.events.decode import (
@@ -23,7 +24,7 @@ from audit.events.decode import (
 from audit.events.instants import Instants
 from audit.events.limits import MAX_DEPTH
 from audit.show.raw_view import judge
-from tests.support.factories import make_call
+from tests.support.factories import make_call, make_decision
 
 START, END = make_call(started_at=datetime(2026, 11, 20, 10, 15, tzinfo=UTC))
 GAP = {
@@ -35,18 +36,31 @@ GAP = {
     "reason": "spool-full",
     "count": 3,
 }
+DECISION = make_decision(
+    decided_at=datetime(2026, 11, 20, 10, 15, tzinfo=UTC),
+    by={"kind": "person", "id": "ada"},
+    violations=[{"path": "$.city", "code": "WRONG_TYPE"}],
+)
 NAMES = sorted(
     {*events.ToolExecutionStart.model_fields}
+    | {*events.ToolCallDecision.model_fields}
     | {*events.ToolExecutionEnd.model_fields}
     | {*events.Gap.model_fields}
 )
 ALIASES = {name: to_camel(name) for name in NAMES}
+
+TYPES = "toolExecutionStart, toolExecutionEnd, toolCallDecision or gap"
 
 # Values that are valid for some members and invalid for others, at and over the bounds.
 VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 1.0, 1.5, -0.5, 4, "4", "", "x", "x" * 128, "x" * 129, "x" * 256,
     "x" * 257, "\U0001f600" * 128, "\x00", [], {}, [1], {"a": 1}, 2**31, 2**63 - 1, 2**63, 2**64,
     10**30, 1e13, 1.1e13, -(2**63), "toolExecutionStart", "toolExecutionEnd", "gap",
+    "toolCallDecision", "denied", "overBudget", {"kind": "person"},
+    {"kind": "policy", "id": "p", "name": "n"},
+    {"kind": "guardrail", "id": ""}, {"kind": "robot"}, {"kind": "person", "name": 1, "x": 2},
+    [{"path": "$", "code": "COERCED"}], [{"path": "$", "code": "OTHER"}], [{"path": "$"}],
+    [{"path": "$", "code": "COERCED"}] * 1001,
     "2026-11-20T10:15:00Z", "2026-11-20t10:15:00z", "2026-11-20 10:15:00+02:00",
     "2026-11-20T10:15:00.1234567891Z", "2026-11-20T10:15:00", "2026-11-20", "2026-11-20T10:15Z",
     "2026-11-20T10:15:60Z", "2026-11-20T24:00:00Z", "2026-02-30T10:15:00Z", "20261120T101500Z",
@@ -94,7 +108,7 @@ def check(line: bytes) -> None:
         return
     assert got.__struct_config__.tag == expected.type
     for name in expected.__class__.model_fields:
-        if name in ("type", "args", "output", "guard"):
+        if name in ("type", "args", "output", "guard", "by", "violations"):
             continue
         value, actual = getattr(expected, name), getattr(got, name)
         if isinstance(value, datetime):
@@ -106,6 +120,11 @@ def check(line: bytes) -> None:
         assert actual == value, (name, line)
     if isinstance(expected, events.ToolExecutionEnd) and isinstance(got, wire.EndEvent):
         check_guard(expected.guard, got.guard)
+    if isinstance(expected, events.ToolCallDecision) and isinstance(got, wire.DecisionEvent):
+        assert got.started_at == got.decided_at
+        by = expected.by and (expected.by.kind, expected.by.id, expected.by.name)
+        assert (got.by and (got.by.kind, got.by.id, got.by.name)) == by
+        check_violations(expected.violations, got.violations)
 
 
 def check_guard(expected: events.GuardReport | None, got: wire.GuardReport | None) -> None:
@@ -114,13 +133,17 @@ def check_guard(expected: events.GuardReport | None, got: wire.GuardReport | Non
         assert got is None
         return
     assert (got.strategy, got.outcome) == (expected.strategy, expected.outcome)
+    check_violations(expected.violations, got.violations)
+
+
+def check_violations(expected: list[Violation], got: list[wire.Violation]) -> None:
     members = ("path", "code", "severity", "expected", "received")
-    assert [[getattr(each, name) for name in members] for each in got.violations] == [
-        [getattr(each, name) for name in members] for each in expected.violations
+    assert [[getattr(each, name) for name in members] for each in got] == [
+        [getattr(each, name) for name in members] for each in expected
     ]
 
 
-@pytest.mark.parametrize("event", [START, END, GAP], ids=lambda event: event["type"])
+@pytest.mark.parametrize("event", [START, END, DECISION, GAP], ids=lambda event: event["type"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_member_accepts_and_rejects_the_same_values_as_the_contract(
     event: dict[str, Any], name: str
@@ -134,7 +157,7 @@ def test_every_member_accepts_and_rejects_the_same_values_as_the_contract(
     check(json.dumps({k: v for k, v in event.items() if k != name}).encode())
 
 
-@pytest.mark.parametrize("event", [START, END, GAP], ids=lambda event: event["type"])
+@pytest.mark.parametrize("event", [START, END, DECISION, GAP], ids=lambda event: event["type"])
 def test_camel_case_event_decodes_like_the_contract(event: dict[str, Any]) -> None:
     check(json.dumps({ALIASES.get(name, name): value for name, value in event.items()}).encode())
 
@@ -300,7 +323,7 @@ SECRETS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("base", [START, END, GAP], ids=lambda base: base["type"])
+@pytest.mark.parametrize("base", [START, END, DECISION, GAP], ids=lambda base: base["type"])
 def test_rejection_quotes_no_value(base: dict[str, Any]) -> None:
     """Viewers and keys without payloads can read it (docs/adr/0011)."""
     refusals = 0
@@ -322,8 +345,8 @@ def test_rejection_quotes_no_value(base: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (b"{}", "`type` is missing; expected toolExecutionStart, toolExecutionEnd or gap"),
-        (b'{"type":1}', "`type` is unknown; expected toolExecutionStart, toolExecutionEnd or gap"),
+        (b"{}", f"`type` is missing; expected {TYPES}"),
+        (b'{"type":1}', f"`type` is unknown; expected {TYPES}"),
         (
             json.dumps({**START, "event_id": "x"}).encode(),
             "event_id: not a UUID",

@@ -22,7 +22,7 @@ from audit.management.commands import reindex as reindex_command
 from audit.models import Batch, Invocation, RejectedEvent
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
-from tests.support.call_histories import MIDNIGHT, some_call
+from tests.support.call_histories import MIDNIGHT, some_call, some_decision
 from tests.support.concurrent_writers import random_batches, sender_in_process, write_at_once
 from tests.support.event_requests import lines, new_batch_id, post
 from tests.support.factories import (
@@ -45,6 +45,8 @@ def ingest_anything(cast: Cast, seed: int = 0, calls: int = 60) -> None:
     events = [event for call in history for event in call]
     at_odds = rng.sample(history, calls // 6)
     events += [call[-1] | {"tool_name": "another"} for call in at_odds]
+    decided = [some_decision(rng) for _ in range(calls // 3)]
+    events += [*decided, *rng.sample(decided, 5), decided[0] | {"reason": "another"}]
     for number in range(4):
         gap = {"type": "gap", "producer_id": f"p{number % 2}", "reason": "full", "count": number}
         events += [gap | {"from_seq": 9_000 + number, "to_seq": 9_010}] * 2
@@ -149,6 +151,10 @@ TAMPERING = {
         "UPDATE invocation SET started_at = started_at + interval '1 us' WHERE",
         "DELETE FROM invocation WHERE state = 'open' AND",
         f"INSERT INTO invocation SELECT ({ANOTHER}).* FROM invocation i WHERE state = 'open' AND",
+    ],
+    "decision": [
+        "UPDATE decision SET reason = NULL, codes = '{OTHER}' WHERE",
+        "DELETE FROM decision WHERE decision = 'denied' AND",
     ],
     "violation": [
         "UPDATE violation SET code = 'MISSING' WHERE",

@@ -23,9 +23,10 @@ _ENTRY = struct.Struct(">BB16s16sQI32s")
 
 
 class Kind(IntEnum):
-    """What an entry records. Executors send the first three, the server makes the others.
+    """What an entry records. Executors send starts, ends, gaps and decisions.
 
-    A finding is a violation in the output of an end event, in the batch of that end.
+    The server makes the others. A finding is a violation in the output of an end event, in the
+    batch of that end. A verifier need not know a kind: it proves the entry all the same.
     """
 
     START = 1
@@ -38,6 +39,7 @@ class Kind(IntEnum):
     KEY = 8
     EPOCH = 9
     FINDING = 10
+    DECISION = 11
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

@@ -76,6 +76,7 @@ class Spool(ABC):
         self._open_bytes = 0
         self._sealed_bytes = 0
         self._batches: list[Batch] = []
+        self._held: set[str] = set()  # ids of batches that are not sent for now
         self._loose = Loose(spill_bytes)
         self._has_spilled = False
         self._losses: list[Loss] = []
@@ -249,9 +250,23 @@ class Spool(ABC):
             self._noted = losses
 
     def oldest(self) -> Batch | None:
-        """The batch to send next; None if there is none."""
+        """The batch to send next; None if there is none, or all are held."""
         with self._lock:
-            return self._batches[0] if self._batches else None
+            if not self._held:
+                return self._batches[0] if self._batches else None
+            return next((each for each in self._batches if each.id not in self._held), None)
+
+    def hold(self, batch: Batch) -> None:
+        """Keep a batch and let later ones be sent before it, until `release`."""
+        with self._lock:
+            self._held.add(batch.id)
+
+    def release(self) -> bool:
+        """Let held batches be sent. Returns whether there were any."""
+        with self._lock:
+            were_held = any(each.id in self._held for each in self._batches)
+            self._held.clear()
+            return were_held
 
     def batches(self) -> list[Batch]:
         """The batches that are ready to send, oldest first."""
@@ -431,6 +446,7 @@ class Spool(ABC):
     def _forget(self, batch: Batch) -> None:
         if batch in self._batches:
             self._batches.remove(batch)
+            self._held.discard(batch.id)
             self._sealed_bytes -= batch.size
 
     def _contents(self, batch: Batch) -> tuple[dict[str, list[range]], list[Loss], int]:

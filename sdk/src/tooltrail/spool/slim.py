@@ -31,6 +31,10 @@ def slim_line(line: bytes, reason: str) -> bytes:
     if "output" in event:
         event["output"] = _slim_output(event["output"])
         removed.append({"path": "$.output", "reason": reason})
+    if event.get("type") == "toolCallDecision":
+        if event.pop("reason", None) is not None:
+            removed.append({"path": "$.reason", "reason": reason})
+        event["violations"] = [_slim_violation(each) for each in event.get("violations", ())]
     guard = event.get("guard")
     if isinstance(guard, dict):
         if guard.pop("received", None) is not None:

@@ -43,15 +43,17 @@ class Arguments(Protocol):
         """Convert validated arguments to plain JSON values, the form that events have."""
 
 
-def read_input_schema(schema: Any) -> Arguments:
+def read_input_schema(schema: Any, *, is_closed: bool = True) -> Arguments:
     """Compile an input schema: a JSON Schema of type object, or a type that pydantic can read.
+
+    Without `is_closed`, undeclared arguments are accepted unless the schema itself rejects them.
 
     Such types are models, dataclasses, `TypedDict`s and `TypeAdapter`s of these.
     Raises ValueError for anything else, and for a schema that is malformed, refers to remote
     documents or uses patterns that have no linear-time form.
     """
     if isinstance(schema, Mapping):
-        return JsonSchemaArguments(schema)
+        return JsonSchemaArguments(schema, is_closed=is_closed)
     if isinstance(schema, TypeAdapter) or (
         isinstance(schema, type)
         and (
@@ -60,7 +62,7 @@ def read_input_schema(schema: Any) -> Arguments:
             or is_typeddict(schema)
         )
     ):
-        return TypedArguments(schema)
+        return TypedArguments(schema, is_closed=is_closed)
     raise ValueError("an input schema must be a JSON Schema of type object or a pydantic model")
 
 
@@ -71,12 +73,13 @@ class JsonSchemaArguments:
     `type` of a violation is the guard's violation code.
     """
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], *, is_closed: bool = True) -> None:
         if schema.get("type") != "object":
             raise ValueError("the input schema must be of type object")
         self.json_schema: dict[str, Any] = copy_schema(schema)  # raises if it is too large
         self._has_defaults = '"default"' in json.dumps(self.json_schema)
-        self._compiled = compile_schema(_closed(self.json_schema))
+        closed = _closed(self.json_schema) if is_closed else self.json_schema
+        self._compiled = compile_schema(closed)
 
     def validate(self, args: Any) -> Any:
         """See `Arguments`. If no default is missing, the same object is returned."""
@@ -112,7 +115,7 @@ class TypedArguments:
     model's own `strict` setting is respected.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, is_closed: bool = True) -> None:
         try:
             self._adapter: TypeAdapter[Any] = (
                 model if isinstance(model, TypeAdapter) else TypeAdapter(model)
@@ -125,9 +128,8 @@ class TypedArguments:
             raise ValueError("the input schema must be of type object")
         config = getattr(model, "model_config", None) or {}
         self._strict = None if "strict" in config else True
-        self._declared = (
-            _member_names(model, root) if root.get("additionalProperties", False) is False else None
-        )
+        is_open = root.get("additionalProperties", False) is not False
+        self._declared = None if is_open or not is_closed else _member_names(model, root)
 
     def validate(self, args: Any) -> Any:
         details: list[ValidationDetail] = []

@@ -5,6 +5,7 @@ verdict of a guarded handler is in the end event.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
@@ -35,6 +36,7 @@ from tooltrail.tools.canonical import compute_call_id
 from tooltrail.tools.functions import name_of, read_function
 from tooltrail.tools.members import MISSING, MemberProblems
 from tooltrail.tools.meta import Registry
+from tooltrail.tools.refusals import violations_of
 
 OnCollision = Literal["throw", "replace", "keep"]
 ON_COLLISION: Final[tuple[OnCollision, ...]] = get_args(OnCollision)
@@ -230,6 +232,9 @@ class Tool:
         event, (6) raises ToolDownstreamError from what the handler raised.
         Errors in 1 (TypeError), 2 (InvalidToolArgs) and 3 are raised unchanged, and no further
         event is emitted. A cancellation is raised unchanged after the end event.
+
+        A context with a method `emit_tool_call_decision` gets the refused arguments of 2 first, as
+        a mapping with members of `ToolCallDecision`. What that method raises is ignored.
         """
 
         if (bind := getattr(ctx, "bind_tool", None)) is not None:
@@ -237,7 +242,11 @@ class Tool:
 
         async def execute(args: Any) -> Any:
             call_id = compute_call_id(self._name, args)
-            validated = await self.validate(args)
+            try:
+                validated = await self.validate(args)
+            except InvalidToolArgs as error:
+                self._report_refusal(ctx, args, call_id, error)
+                raise
             called = {"tool_name": self._name, "turn_id": str(ctx.id), "call_id": call_id}
             started_at, started_ns = datetime.now(UTC), perf_counter_ns()
             verdict: GuardOutcome | None = None
@@ -285,6 +294,24 @@ class Tool:
                 raise
 
         return execute
+
+    def _report_refusal(
+        self, ctx: ExecutionContext, args: Any, call_id: str, error: InvalidToolArgs
+    ) -> None:
+        report = getattr(ctx, "emit_tool_call_decision", None)
+        if report is None:  # the ADK's contexts have none
+            return
+        with suppress(Exception):
+            report(
+                {
+                    "tool_name": self._name,
+                    "turn_id": str(ctx.id),
+                    "call_id": call_id,
+                    "decision": "rejectedArguments",
+                    "args": args,
+                    "violations": violations_of(error.__cause__),
+                }
+            )
 
     def describe(self) -> dict[str, Any]:
         """A plain snapshot: `name`, `description`, and `inputSchema` as JSON Schema."""

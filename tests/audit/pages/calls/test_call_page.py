@@ -329,7 +329,7 @@ def test_anonymous_user_is_redirected_to_sign_in(acme: Cast) -> None:
 def test_panel_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     where = send(acme, guard=VIOLATED_GUARD)
     client = signed_in(acme.editor)
-    # Call, parent span, violations, identical calls, neighbours, log, holds, registered tool, and
-    # the recorded view. One more, because the query for identical calls is planned once.
-    with statements(FRAME + 9 + 1):
+    # Call, parent span, violations, identical calls, neighbours, log, holds, registered tool,
+    # decisions, and the recorded view. Two more, because two of the queries are planned once.
+    with statements(FRAME + 10 + 2):
         client.get(where)

@@ -29,7 +29,7 @@ from tests.support.traces import (
     send_family,
 )
 
-PANEL = 6  # call, identical calls, tool, neighbours, holds, log, and violations if there are any
+PANEL = 7  # call, identical calls, tool, neighbours, holds, log, decisions, and any violations
 
 
 def page_of(cast: Cast, query: str = "", trace_id: str = "trace-123") -> str:
@@ -269,7 +269,7 @@ def test_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     client = signed_in(acme.editor)
     above = 1  # the span of the outermost call
     view_recorded = 1  # is recorded
-    once = 2  # the query without days is planned once
+    once = 3  # the queries without days are planned once
     with statements(FRAME + 3 + PANEL + above + view_recorded + once):
         client.get("/traces/trace-123")
     send_family(acme)

@@ -1,0 +1,77 @@
+-- {{decision_columns}} --
+-- The columns of a decision on pages.
+d.started_on, d.decision_id, d.decided_at, d.decision, d.invocation_id, d.tool_name,
+       d.tool_version, d.trace_id, d.tool_call_id, d.by_kind, d.by_id, d.by_name, d.requested_by,
+       d.reason, d.definition_digest, d.violation_count, d.paths, d.codes, d.expected, d.batch_id,
+       d.pos
+
+-- decision_place --
+-- Where in the log a decision's event is.
+SELECT batch_id, pos
+FROM decision
+WHERE tenant_id = %(tenant_id)s AND started_on = %(started_on)s AND decision_id = %(decision_id)s
+
+-- decisions_of_call --
+-- The latest decisions about a call: by its id, or by the provider's id in its trace. Planned once,
+-- like trace_calls.
+(
+    SELECT {{decision_columns}}
+    FROM decision d
+    WHERE d.tenant_id = %(tenant_id)s
+      AND d.invocation_id >= %(invocation_id)s
+      AND d.invocation_id <= %(invocation_id)s
+    ORDER BY d.invocation_id DESC, d.decided_at DESC
+    LIMIT %(limit)s
+)
+UNION ALL
+(
+    SELECT {{decision_columns}}
+    FROM decision d
+    WHERE d.tenant_id = %(tenant_id)s
+      AND d.trace_id >= %(trace_id)s
+      AND d.trace_id <= %(trace_id)s
+      AND d.tool_call_id = %(tool_call_id)s
+      AND d.invocation_id <> %(invocation_id)s
+    ORDER BY d.trace_id DESC, d.decided_at DESC
+    LIMIT %(limit)s
+)
+
+-- latest_decisions --
+-- The latest decision about each of some calls.
+SELECT DISTINCT ON (d.invocation_id) {{decision_columns}}
+FROM decision d
+WHERE d.tenant_id = %(tenant_id)s AND d.invocation_id = ANY(%(invocation_ids)s)
+ORDER BY d.invocation_id, d.decided_at DESC, d.decision_id DESC
+
+-- decided_day --
+-- The day of the latest decision about a call.
+SELECT started_on
+FROM decision
+WHERE tenant_id = %(tenant_id)s AND invocation_id = %(invocation_id)s
+ORDER BY decided_at DESC, decision_id DESC
+LIMIT 1
+
+-- {{call_of_timeline}} --
+-- The columns of a call in a timeline.
+started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, tool_version,
+       trace_id, parent_invocation_id, call_id, error_type, error_code, error_message,
+       upstream_status, retry_after_ms, attempt, guard_strategy, guard_outcome, violation_count,
+       prompt_tokens, completion_tokens, cache_hit, timeouts_ms, run_id
+
+-- trace_unrun_calls --
+-- The calls of a trace that were decided about and did not run, in the order of their decisions.
+SELECT {{call_of_timeline}}
+FROM ({{unrun_call}}) AS unrun
+WHERE trace_id = %(trace_id)s
+ORDER BY started_at, invocation_id
+LIMIT %(limit)s
+
+-- unrun_call_detail --
+-- One call that did not run, by its id and the day of its latest decision, with the columns of a
+-- call's page.
+SELECT {{call_of_timeline}}, tool_call_id, turn_id, ingestion_run_id, workflow_id, collection_id,
+       document_id, document_version_id, case_id, NULL AS idempotency_key, budget_tokens,
+       NULL AS locale, NULL AS safety_mode, producer_id, start_batch_id, start_pos, end_batch_id,
+       end_pos, pair_conflict
+FROM ({{unrun_call}}) AS unrun
+WHERE invocation_id = %(invocation_id)s
