@@ -100,6 +100,19 @@ class Received:
         self.refused[reason] = self.refused.get(reason, 0) + 1
 
 
+def mcp_protocol(otlp: Any) -> str:
+    """The version of MCP that the spans of an event state, from its `otlp` member; '' if none."""
+    if not isinstance(otlp, dict):
+        return ""
+    merged = otlp.get("merged")
+    for span in (otlp.get("span"), *(merged if isinstance(merged, list) else ())):
+        attributes = span.get("attributes") if isinstance(span, dict) else None
+        version = attributes.get("mcp.protocol.version") if isinstance(attributes, dict) else None
+        if isinstance(version, str):
+            return version
+    return ""
+
+
 @lru_cache(maxsize=MAX_SPANS)  # called several times for each span
 def span_uuid(trace_id: str, span_id: str) -> UUID:
     """The UUIDv5 of a span. The first span of a call gives the call's `invocation_id`."""

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import CallToolResult, ImageContent, TextContent
-from tooltrail.mcp_results import document_of, read_result, with_structured
+from tooltrail.mcp_results import (
+    McpPeers,
+    document_of,
+    read_peers,
+    read_result,
+    with_structured,
+)
 
 WEATHER = {"celsius": 22.5}
 TEXT = {"type": "text", "text": json.dumps(WEATHER)}
@@ -149,3 +155,23 @@ def test_structured_content_can_be_replaced() -> None:
     result = CallToolResult(content=[], structured_content=WEATHER)
     assert with_structured(result, {"celsius": 1}).structured_content == {"celsius": 1}
     assert result.structured_content == WEATHER
+
+
+@pytest.mark.parametrize(
+    ("stated", "result", "expected"),
+    [
+        (None, {}, McpPeers()),
+        ({"server": {"name": "weather", "version": "1.2"}}, {}, McpPeers(server="weather 1.2")),
+        (
+            {"client": {"name": "desk"}, "protocol_version": "2026-07-28"},
+            {"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "weather", "version": ""}}},
+            McpPeers("weather", "desk", "2026-07-28"),
+        ),
+        ({"client": ["x"], "server": {"name": 1}, "protocol_version": 2}, [], McpPeers()),
+        ("x", {"_meta": {"io.modelcontextprotocol/serverInfo": "weather"}}, McpPeers()),
+    ],
+)
+def test_peers_are_read_as_far_as_they_are_well_formed(
+    stated: Any, result: Any, expected: McpPeers
+) -> None:
+    assert read_peers(stated, result) == expected

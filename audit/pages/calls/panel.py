@@ -11,11 +11,11 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from audit.events.json_values import Number, parse
-from audit.events.outputs import is_of_mcp, mcp_result
+from audit.events.json_values import Number
 from audit.ledger.erased import ErasedBy, erased_of
 from audit.log.payload import LogPayloadError, StoredEvent
 from audit.models import LegalHold
+from audit.pages.calls.payloads import ContextValue, member, read_payloads
 from audit.queries.call_events import Kind, read_call_events
 from audit.queries.call_query import quoted
 from audit.queries.calls import (
@@ -33,7 +33,6 @@ from audit.retention.holds import holds_in_force, holds_of_call
 from audit.show import reasons
 from audit.show.figures import NBSP, count, duration
 from audit.show.json_tree import ABSENT, Mark, Tree, draw, inline
-from audit.show.masking import mask
 from tenants.scope import current_tenant_id
 from tools_registry.annotations import hints_of_tool
 
@@ -66,15 +65,6 @@ class Broken:
     violation: CallViolation
     before: SafeString
     after: SafeString
-
-
-@dataclass(frozen=True, slots=True)
-class ContextValue:
-    """A name and value of the context, with the query for the calls that share the value."""
-
-    name: str
-    value: str
-    query: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +115,7 @@ def gather(
     """
     violations = call_violations(call) if call.violation_count else []
     stored, log_error = _stored(call)
-    payloads = _payloads(stored)
+    payloads = read_payloads(stored)
     if not with_payloads:
         call = without_message(call)
         violations = [replace(one, received="") for one in violations]
@@ -188,109 +178,12 @@ def gather(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Payloads:
-    """What the events of a call contain. A value is ABSENT if its event does not have it."""
-
-    args: Any
-    received: Any  # what the tool returned, if its guard replaced it
-    data: Any
-    content: Any  # of an MCP result
-    is_from_text: bool  # whether a text of this content stands in for the data
-    meta: Any
-    error: dict[str, Any]
-    error_more: Any  # cause and details of the error
-    reported: list[Any]  # the violations as the guard reported them
-    context: list[ContextValue]
-
-    def as_shapes(self) -> "_Payloads":
-        """Return the shapes of the values, without texts that quote them."""
-        return _Payloads(
-            args=_shape(self.args),
-            received=_shape(self.received),
-            data=_shape(self.data),
-            content=_shape(self.content),
-            is_from_text=self.is_from_text,
-            meta=_shape(self.meta),
-            error={},
-            error_more=_shape(self.error_more),
-            reported=[],
-            context=[],
-        )
-
-
 def _stored(call: CallDetail) -> tuple[dict[Kind, StoredEvent], str]:
     """Return the events of a call in the log, or why they cannot be read."""
     try:
         return read_call_events(call), ""
     except LogPayloadError as error:
         return {}, str(error)
-
-
-def _payloads(stored: dict[Kind, StoredEvent]) -> _Payloads:
-    start, end = (_document(stored.get(kind)) for kind in ("start", "end"))
-    data, error, meta = _parts(end.get("output", ABSENT))
-    guard = end.get("guard")
-    guard = guard if isinstance(guard, dict) else {}
-    reported, received = guard.get("violations"), guard.get("received", ABSENT)
-    content, is_from_text = ABSENT, False
-    if is_of_mcp(end.get("output_type") or end.get("outputType"), end.get("otlp")):
-        received, _, _ = _of_mcp(received)
-        data, content, is_from_text = _of_mcp(data)
-    # The header already shows the duration that the call reported itself.
-    is_shown = isinstance(meta, dict) and set(meta) <= {"took_ms"}
-    return _Payloads(
-        args=_args(start),
-        received=received,
-        data=data,
-        content=content,
-        is_from_text=is_from_text,
-        meta=ABSENT if is_shown else meta,
-        error=error,
-        error_more={name: error[name] for name in ("cause", "details") if error.get(name)}
-        or ABSENT,
-        reported=reported if isinstance(reported, list) else [],
-        context=_reported_context(start),
-    )
-
-
-def _of_mcp(output: Any) -> tuple[Any, Any, bool]:
-    """Return what an MCP tool returned, its content, and whether a text stands in for the first."""
-    result = mcp_result(output, parse)
-    if result is None or not result.is_complete:
-        return output, ABSENT, False
-    value = result.value if result.source else ABSENT
-    return value, result.content or ABSENT, result.source == "text"
-
-
-def _document(event: StoredEvent | None) -> dict[str, Any]:
-    """Return the event's members. Lines were checked on arrival: a non-object was erased."""
-    if event is None or event.raw is None:
-        return {}
-    try:
-        document = parse(event.raw)
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
-def _parts(output: Any) -> tuple[Any, dict[str, Any], Any]:
-    """Return data, error and meta of an output: an AI Core envelope, or any other value."""
-    if isinstance(output, dict):
-        meta = output.get("meta") or ABSENT
-        error = output.get("error")
-        if output.get("status") == "ok" and "data" in output:
-            return output["data"], {}, meta
-        if output.get("status") == "error" and isinstance(error, dict):
-            return ABSENT, error, meta
-    return output, {}, ABSENT
-
-
-def _member(document: dict[str, Any], name: str) -> Any:
-    """Return a member by its snake-case name or the ADK's camel-case one, else ABSENT."""
-    head, *rest = name.split("_")
-    camel = head + "".join(word.capitalize() for word in rest)
-    return document.get(name, document.get(camel, ABSENT))
 
 
 def _mark(violation: CallViolation, reported: list[Any], place: int) -> Mark:
@@ -304,8 +197,8 @@ def _mark(violation: CallViolation, reported: list[Any], place: int) -> Mark:
         code=violation.code,
         note=", ".join(filter(None, (expected, received))),
         is_warning=violation.severity == "warning",
-        received=_member(value, "received_value"),
-        coerced=_member(value, "coerced_value"),
+        received=member(value, "received_value"),
+        coerced=member(value, "coerced_value"),
     )
 
 
@@ -315,10 +208,6 @@ def _inline(value: Any) -> SafeString:
 
 def _tree(value: Any, marks: dict[str, list[Mark]] | None = None) -> Tree | None:
     return None if value is ABSENT else draw(value, marks)
-
-
-def _shape(value: Any) -> Any:
-    return value if value is ABSENT else mask(value)
 
 
 def _error_facts(call: CallDetail, failure: dict[str, Any]) -> list[tuple[str, str]]:
@@ -380,24 +269,6 @@ def _context(call: CallDetail) -> list[ContextValue]:
         for name, value, prefix in named
         if value
     ]
-
-
-def _reported_context(start: dict[str, Any]) -> list[ContextValue]:
-    """Return agent and model as OTLP spans report them (`audit.intake.otlp.conventions`)."""
-    context = start.get("context")
-    if "otlp" not in start or not isinstance(context, dict):
-        return []
-    return [
-        ContextValue(name.replace("_", " ").capitalize(), value, "")
-        for name, value in context.items()
-        if name not in ("conversation", "workflow") and isinstance(value, str)
-    ]
-
-
-def _args(start: dict[str, Any]) -> Any:
-    """Return the arguments. ABSENT if instrumentation left them out, which is its default."""
-    args = start.get("args", ABSENT)
-    return ABSENT if args is None and "otlp" in start else args
 
 
 def _log_event(kind: Kind, event: StoredEvent, with_text: bool) -> LogEvent:

@@ -122,7 +122,8 @@ class ContextEvent(_Wire):
     """The members of every event about a call: the call, its tool and its context.
 
     The context members are those of the AI Core. Its `auth` is never sent and never stored.
-    `timeouts_ms` is in milliseconds, `budget_tokens` in tokens.
+    `timeouts_ms` is in milliseconds, `budget_tokens` in tokens. `mcp` is what is known of the MCP
+    client and server; it is shown, and malformed parts of it are ignored.
     """
 
     event_id: Identifier | None = None
@@ -145,6 +146,7 @@ class ContextEvent(_Wire):
     budget_tokens: Count | None = None
     locale: FreeId | None = None
     safety_mode: FreeId | None = None
+    mcp: Any = None
     producer_id: FreeId | None = None
     producer_seq: Count | None = None
 

@@ -18,6 +18,7 @@ CALL_TOOL_RESULT: Final = "CallToolResult"
 TOOL_ERROR: Final = "tool_error"
 """The type of the error if `isError` is true, as in OpenTelemetry's MCP conventions."""
 
+_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 MISSING: Final = Violation(
     path="$",
     code="MISSING_STRUCTURED_CONTENT",
@@ -90,6 +91,37 @@ def _is_interim(document: Mapping[str, Any]) -> bool:
         case "task":
             return True
     return False
+
+
+class McpPeers(NamedTuple):
+    """Who took part in an MCP call, as far as it is known: name and version, and the protocol."""
+
+    server: str = ""
+    client: str = ""
+    protocol: str = ""
+
+
+def read_peers(stated: Any, result: Any) -> McpPeers:
+    """The peers that a member `mcp` of an event states. A server also names itself in its result.
+
+    Anything that is malformed is ignored.
+    """
+    stated = stated if isinstance(stated, Mapping) else {}
+    meta = result.get("_meta") if isinstance(result, Mapping) else None
+    named = meta.get(_SERVER_INFO) if isinstance(meta, Mapping) else None
+    protocol = stated.get("protocol_version")
+    return McpPeers(
+        _peer(stated.get("server")) or _peer(named),
+        _peer(stated.get("client")),
+        protocol if isinstance(protocol, str) else "",
+    )
+
+
+def _peer(stated: Any) -> str:
+    if not isinstance(stated, Mapping):
+        return ""
+    texts = (stated.get("name"), stated.get("version"))
+    return " ".join(text for text in texts if isinstance(text, str) and text)
 
 
 def document_of(result: Any) -> Any:

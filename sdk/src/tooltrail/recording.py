@@ -71,7 +71,8 @@ class Call:
     The tool may set these members, which go into the `meta` of its end event: `token_usage`
     (counts by kind), `cache_hit`, `source_counts` (number of results by source), `routing`
     (decisions made) and `attempt` (the number of this attempt, from 1). If the call fails, the
-    error gets `attempt`, too, as in the AI Core's contracts.
+    error gets `attempt`, too, as in the AI Core's contracts. `mcp` is what is known of the MCP
+    client and server: `client` and `server` (each `name` and `version`) and `protocol_version`.
     """
 
     __slots__ = (
@@ -92,6 +93,7 @@ class Call:
         "attempt",
         "cache_hit",
         "id",
+        "mcp",
         "routing",
         "source_counts",
         "span",
@@ -113,6 +115,7 @@ class Call:
         self.trace_id = outer.trace_id if outer is not None else trace_id_in(self.span)
         self.attempt: int | None = None
         self.cache_hit: bool | None = None
+        self.mcp: Mapping[str, Any] | None = None
         self.routing: Mapping[str, Any] | None = None
         self.source_counts: Mapping[str, int] | None = None
         self.token_usage: Mapping[str, int] | None = None
@@ -286,12 +289,22 @@ class Call:
                 took_ns // 1_000_000,
                 took_ns % 1_000_000,
                 b"true" if is_error else b"false",
-                _MCP_OUTPUT if self._is_mcp else b"",
+                self._mcp_text(notes),
                 output,
                 guard,
                 _notes_text(notes),
             )
         )
+
+    def _mcp_text(self, notes: list[Note]) -> bytes:
+        text = _MCP_OUTPUT if self._is_mcp else b""
+        if self.mcp is None:
+            return text
+        stated = dict(self.mcp)
+        if (redactor := self._spec.capture.redactor) is not None:
+            stated, removed = redactor.clean(stated, "$.mcp")
+            notes += removed
+        return b'%b"mcp":%b,' % (text, encode_json(stated))
 
     def _meta(self, took_ns: int, given: Mapping[str, Any], notes: list[Note]) -> bytes:
         took_ms = took_ns // 1_000_000

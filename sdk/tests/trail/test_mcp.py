@@ -124,3 +124,22 @@ def test_fallback_stands_in_for_missing_content(trail: MemoryTrail) -> None:
         return result()
 
     assert get_weather().structured_content == {"celsius": 0}
+
+
+def test_client_and_server_can_be_stated(trail: MemoryTrail) -> None:
+    @trail.tool
+    def get_weather() -> CallToolResult:
+        call = trail.current()
+        assert call is not None
+        call.mcp = {
+            "client": {"name": "desk", "api_key": "hunter2"},
+            "protocol_version": "2026-07-28",
+        }
+        return result({"celsius": 1})
+
+    get_weather()
+    assert trail.models
+    end = trail.events[1]
+    assert end["mcp"]["protocol_version"] == "2026-07-28"
+    assert end["mcp"]["client"]["name"] == "desk"
+    assert "hunter2" not in str(end)

@@ -108,7 +108,8 @@ def check(line: bytes) -> None:
         return
     assert got.__struct_config__.tag == expected.type
     for name in expected.__class__.model_fields:
-        if name in ("type", "args", "output", "guard", "by", "violations"):
+        # Payloads, what is compared below, and what is only shown.
+        if name in ("type", "args", "output", "guard", "by", "violations", "mcp"):
             continue
         value, actual = getattr(expected, name), getattr(got, name)
         if isinstance(value, datetime):

@@ -153,3 +153,22 @@ def test_page_shows_structured_content_and_content(
     assert [text for text in shown if text not in panel] == []
     assert [text for text in hidden if text in panel] == []
     assert "no such city" not in page_of(acme, acme.viewer)
+
+
+def test_page_names_client_server_and_protocol(acme: Cast) -> None:
+    meta = {"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "weather", "version": "7.1"}}}
+    start, end = mcp_call(STRUCTURED | meta, started_at=timezone.now())
+    stated = {"client": {"name": "desk", "version": "2"}, "server": 7, "protocol_version": "2026"}
+    record_request(acme.tenant, [start | {"mcp": stated}, end | {"mcp": [1]}])
+    page = page_of(acme, acme.editor)
+    for name, value in (("server", "weather 7.1"), ("client", "desk 2"), ("protocol", "2026")):
+        assert f"MCP {name}" in page
+        assert value in page
+    assert "weather 7.1" not in page_of(acme, acme.viewer)
+
+
+def test_page_names_the_protocol_of_a_span(acme: Cast) -> None:
+    attributes = {"mcp.method.name": "tools/call", "mcp.protocol.version": "2025-11-25"}
+    each = span("tools/call get_weather", attributes=attributes)
+    assert post(make_ingest_key(acme.tenant), request(each), JSON).status_code == 200
+    assert "2025-11-25" in page_of(acme, acme.editor)
