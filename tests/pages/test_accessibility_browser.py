@@ -66,7 +66,9 @@ def site() -> Site:
     ids = send_family(cast)
     now = datetime.now(UTC)
     many = [
-        make_call(trace_id="many", started_at=now + timedelta(milliseconds=n)) for n in range(130)
+        # Of the day before, so that lists of calls are short: axe takes 30 ms a row.
+        make_call(trace_id="many", started_at=now + timedelta(days=-1, milliseconds=n))
+        for n in range(130)
     ]
     many.append(make_call(trace_id="many", tool_name="late", output=FAILED_OUTPUT, run_id="run-7"))
     many.append(make_call(tool_name="search", args={"q": "needle"}, guard=VIOLATED_GUARD))
@@ -168,5 +170,5 @@ def test_axe_would_report_an_issue(page: Page, site: Site) -> None:
 
 def test_first_load_of_every_page_is_small(visits: dict[str, Visit]) -> None:
     for address, visit in visits.items():
-        assert len(visit.sizes) > 3, address  # the page, its styles and its scripts
+        assert len(visit.sizes) >= 3, address  # the page, its styles and a script
         assert sum(visit.sizes) <= FIRST_LOAD, f"{address}: {sum(visit.sizes):,.0f} bytes"

@@ -111,6 +111,7 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
     assert heard == []
 
 
+@pytest.mark.generated(1)
 @pytest.mark.parametrize("width", [390, 1440])
 def test_user_gets_from_an_empty_tenant_to_the_first_call(
     page: Page, acme: Cast, width: int

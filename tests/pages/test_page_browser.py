@@ -66,6 +66,7 @@ def test_menus_close_on_escape_and_outside_clicks(page: Page, seen: Cast) -> Non
     expect(field).to_be_hidden()
 
 
+@pytest.mark.generated(1)
 @pytest.mark.parametrize("width", [1440, 390])
 def test_custom_range_fits_its_popup(page: Page, seen: Cast, width: int) -> None:
     sign_in(page, seen.viewer)
@@ -86,6 +87,7 @@ def test_custom_range_fits_its_popup(page: Page, seen: Cast, width: int) -> None
     assert apply.evaluate("it => getComputedStyle(it).backgroundColor") != "rgba(0, 0, 0, 0)"
 
 
+@pytest.mark.generated(2, kind="path")
 @pytest.mark.parametrize("width", [1440, 1100, 390])
 @pytest.mark.parametrize("path", ["/calls/?q=since:7d", "/traces/?range=7d"])
 def test_dates_and_durations_are_not_truncated(

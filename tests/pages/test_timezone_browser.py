@@ -14,6 +14,7 @@ from tests.support.sign_in import sign_in
 AT = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
 
 
+@pytest.mark.generated(2, kind="has_script")
 @pytest.mark.parametrize(
     ("zone", "has_script", "head", "shown"),
     [

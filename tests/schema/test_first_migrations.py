@@ -79,6 +79,7 @@ def test_installation_on_the_last_replaced_migrations_continues(
     assert completed.returncode == 0, completed.stdout
 
 
+@pytest.mark.generated(2)
 @pytest.mark.parametrize(
     ("which", "at"),
     [

@@ -24,6 +24,7 @@ def visitor(request: pytest.FixtureRequest, browser: "Browser", demo: Demo) -> I
     context.close()
 
 
+@pytest.mark.generated(1)
 def test_user_signs_in_and_reaches_the_violation(visitor: Page, demo: Demo) -> None:
     page, heard = visitor, complaints(visitor)
     page.goto("/")

@@ -110,6 +110,7 @@ def test_hostile_agent_text_does_not_run_and_fits_a_phone(page: Page, acme: Cast
     assert heard == []
 
 
+@pytest.mark.generated(1)
 @pytest.mark.parametrize("width", [390, 1440])
 def test_end_of_the_arguments_is_visible(page: Page, acme: Cast, width: int) -> None:
     """On a telephone only an ellipsis was visible."""

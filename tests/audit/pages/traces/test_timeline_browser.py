@@ -145,6 +145,7 @@ def test_trace_pages_work_without_javascript(plain_page: Page, acme: Cast) -> No
     expect(page.get_by_role("link", name="Tools")).to_be_visible()
 
 
+@pytest.mark.generated(1)
 @pytest.mark.parametrize("width", [390, 1440])
 def test_pages_are_not_wider_than_the_window(page: Page, acme: Cast, width: int) -> None:
     long = "x" * 120
@@ -158,6 +159,7 @@ def test_pages_are_not_wider_than_the_window(page: Page, acme: Cast, width: int)
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
+@pytest.mark.generated(1)
 @pytest.mark.parametrize("width", [1024, 1440])
 def test_deeply_nested_call_keeps_its_name_readable(page: Page, acme: Cast, width: int) -> None:
     """And the number of its children does not cover its bar."""
@@ -190,6 +192,7 @@ def any_page(
     context.close()
 
 
+@pytest.mark.generated(1)
 def test_url_of_a_call_opens_the_call_in_its_trace(any_page: Page, acme: Cast) -> None:
     page, started_at = any_page, datetime.now(UTC) - timedelta(minutes=5)
     calls = [
@@ -227,6 +230,7 @@ def test_selected_call_stays_open_after_a_reload(page: Page, acme: Cast) -> None
     expect(page.locator(".calls a[aria-current]")).to_contain_text("notify")
 
 
+@pytest.mark.generated(1)
 def test_raw_events_are_shown_with_their_ledger_index(any_page: Page, acme: Cast) -> None:
     page = any_page
     first = send_events(acme.tenant, make_call(trace_id="earlier"))
