@@ -11,7 +11,7 @@ from pydantic import ConfigDict
 
 from tenants.api_reads import Answer, Page
 
-State = Literal["open", "ok", "failed"]
+State = Literal["open", "ok", "failed", "refused", "awaiting", "approved"]
 
 
 class CallInTrace(Answer):
