@@ -1,11 +1,13 @@
 """The calls of a trace, and one call with its violations and related calls."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from audit.queries.call_filter import UNRUN
+from audit.queries.decisions import Decision, latest_decisions
 from audit.queries.traces import MERGE_DAYS, TraceDay, merge_days
 from audit.sql.run import rows, rows_prepared
 
@@ -133,12 +135,14 @@ class TraceDetail:
     calls: list[Call]
     violations: dict[UUID, FirstViolation]
     is_cut: bool
+    decisions: Mapping[UUID, Decision] = field(default_factory=dict)
+    """The latest decision about each call that did not run."""
 
 
 def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail | None:
     """A trace with its first `limit` calls by start, or None. Three or four statements.
 
-    One more for a trace with decisions: calls that did not run are among its calls, at the time of
+    Two more for a trace with decisions: calls that did not run are among its calls, at the time of
     their latest decision.
     """
     parameters: dict[str, Any] = {"trace_id": trace_id, "limit": limit + 1}
@@ -169,7 +173,7 @@ def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail |
         violations = {
             row[0]: FirstViolation(*row[1:]) for row in rows("first_violations", parameters)
         }
-    return TraceDetail(merge_days(parts), calls, violations, is_cut)
+    return TraceDetail(merge_days(parts), calls, violations, is_cut, latest_decisions(calls))
 
 
 def _unrun_calls(trace_id: str, *, limit: int) -> list[Call]:

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from audit.queries.call_filter import UNRUN
-from audit.queries.calls import CallDetail
 from audit.sql.run import rows, rows_prepared
 
 WORDS = {
@@ -97,7 +96,18 @@ def steps(decisions: Iterable[Decision]) -> list[DecisionStep]:
     return made
 
 
-def decisions_of_call(call: CallDetail) -> list[DecisionStep]:
+class Named(Protocol):
+    """A call with the ids by which decisions name it."""
+
+    @property
+    def invocation_id(self) -> UUID: ...
+    @property
+    def trace_id(self) -> str: ...
+    @property
+    def tool_call_id(self) -> str | None: ...
+
+
+def decisions_of_call(call: Named) -> list[DecisionStep]:
     """The decisions about a call, by its id or by the provider's id in its trace. One statement."""
     parameters = {
         "invocation_id": call.invocation_id,

@@ -8,6 +8,7 @@ from typing import Final
 
 from audit.queries.call_list import ListedCall
 from audit.queries.calls import Call, FirstViolation
+from audit.queries.decisions import Decision
 from audit.queries.traces import Reason
 from audit.show.figures import (
     NBSP,
@@ -78,8 +79,33 @@ def _open_for(started_at: datetime, now: datetime) -> str:
     return f"open {duration((now - started_at) // timedelta(microseconds=1))}"
 
 
-def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
-    """The text beside a call's bar; '' if there is nothing to say."""
+def of_decision(decision: Decision) -> str:
+    """`denied by no-refunds · over the limit`; of rejected arguments the first violation, too."""
+    by = f" by {decision.decider}" if decision.decider else ""
+    parts = [f"{decision.words}{by}"]
+    if decision.reason:
+        first_line = decision.reason.strip().split("\n", 1)[0].strip()
+        short = first_line[:MESSAGE_LENGTH].rstrip()
+        parts.append(short if short == first_line else f"{short}…")
+    if decision.paths:
+        count_more = decision.violation_count - 1
+        more = f" +{count_more}" if count_more > 0 else ""
+        parts.append(f"{decision.paths[0]} {decision.codes[0]}{more}")
+    return " · ".join(filter(None, parts))
+
+
+def of_call(
+    call: Call,
+    violation: FirstViolation | None,
+    now: datetime,
+    decision: Decision | None = None,
+) -> str:
+    """The text beside a call's bar; '' if there is nothing to say.
+
+    `decision` is the latest one about a call that did not run.
+    """
+    if decision is not None:
+        return of_decision(decision)
     parts: list[str] = []
     if call.state == "open":
         parts.append(_open_for(call.started_at, now))

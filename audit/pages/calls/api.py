@@ -33,6 +33,7 @@ from audit.queries.calls import (
     call_violations,
 )
 from audit.queries.cursor import Cursor, parse_cursor
+from audit.queries.decisions import DecisionStep, decided_day, decisions_of_call
 from audit.queries.open_calls import condition_of, overdue_ms
 from audit.queries.open_list import open_tally, producers_heard
 from audit.queries.withheld import without_message, without_messages
@@ -41,6 +42,10 @@ from tenants.api_auth import ApiRequest
 from tenants.api_reads import ListParams, Params, reads, seal, unseal
 
 _MILLISECOND = timedelta(milliseconds=1)
+_OF_DECISION = (
+    *("decision", "by_kind", "by_id", "by_name", "requested_by", "definition_digest"),
+    *("violation_count", "paths", "codes"),
+)
 _MORE = ("idempotency_key", "budget_tokens", "locale", "safety_mode")
 
 
@@ -124,7 +129,7 @@ def read_call(
     that call.
     """
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
-    day = params.day or call_day(invocation_id, now=timezone.now())
+    day = params.day or call_day(invocation_id, now=timezone.now()) or decided_day(invocation_id)
     call = call_detail(day, invocation_id) if day else None
     if call is None and day is not None and (place := call_of_span(day, invocation_id)):
         call = call_detail(*place)
@@ -155,12 +160,24 @@ def read_call(
             }
             for one in violations
         ],
+        "decisions": [_decision(step, with_payloads) for step in decisions_of_call(call)],
         **{
             kind: recorded(stored[kind], with_payloads=with_payloads) if kind in stored else None
             for kind in ("start", "end")
         },
         "log_error": log_error,
         "withheld": not with_payloads,
+    }
+
+
+def _decision(step: DecisionStep, with_payloads: bool) -> dict[str, Any]:
+    one = step.decision
+    return {
+        "decided_at": one.decided_at.astimezone(UTC),
+        **{name: getattr(one, name) for name in _OF_DECISION},
+        "reason": one.reason if with_payloads else None,
+        "waited_ms": None if step.waited_us is None else step.waited_us / 1000,
+        "is_self_approved": step.is_self_approved,
     }
 
 

@@ -34,8 +34,9 @@ from audit.queries.call_query import (
 from audit.queries.call_values import known_values
 from audit.queries.calls import FirstViolation
 from audit.queries.cursor import Cursor, read_cursor
+from audit.queries.decisions import latest_decisions
 from audit.queries.saved_views import saved_views
-from audit.queries.withheld import without_messages
+from audit.queries.withheld import without_messages, without_reasons
 from audit.show import reasons
 from audit.show.figures import duration
 from config.http.htmx import render_page
@@ -48,7 +49,14 @@ TAIL_SIZE = 100
 TAIL_BEGINS = timedelta(minutes=2)
 """How far back the live tail reads again, so that late events and ends of calls appear."""
 
-_STATES = (("", "All"), ("failed", "Failed"), ("open", "Open"), ("ok", "OK"))
+_STATES = (
+    ("", "All"),
+    ("failed", "Failed"),
+    ("open", "Open"),
+    ("ok", "OK"),
+    ("refused", "Refused"),
+    ("awaiting", "Awaiting"),
+)
 _RANGES = (("", "Any time"), ("15m", "15 min"), ("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"))
 
 
@@ -162,14 +170,20 @@ def matching_page(
 
 
 def call_rows(calls: Sequence[ListedCall], now: datetime, membership: Membership) -> list[CallRow]:
-    """Return the rows as this member may see them. One SQL statement if any has violations."""
+    """Return the rows as this member may see them.
+
+    One SQL statement if any has violations, and one if any did not run.
+    """
+    decisions = latest_decisions(calls)
     if not membership.sees_payloads:
-        calls = without_messages(calls)
+        calls, decisions = without_messages(calls), without_reasons(decisions)
     violations = violations_of(list(calls))
     return [
         CallRow(
             call=call,
-            reason=_reason(call, violations.get(call.invocation_id), now),
+            reason=reasons.of_decision(decision)
+            if (decision := decisions.get(call.invocation_id)) is not None
+            else _reason(call, violations.get(call.invocation_id), now),
             tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
         )
         for call in calls

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import ConfigDict
+from tooltrail.events import DeciderKind, Decision
 
 from tenants.api_reads import Answer, Page
 
@@ -33,7 +34,8 @@ class CallInTrace(Answer):
     ended_at: datetime | None
     duration_ms: float | None
     state: State
-    """`failed`: the end event reports an error. A call that is `ok` can violate its schema."""
+    """`failed`: the end event reports an error. A call that is `ok` can violate its schema. The
+    last three are of calls that did not run; they started when they were last decided about."""
     tool_name: str
     tool_version: str | None
     """Version number or contract digest, as the executor reported it."""
@@ -103,6 +105,29 @@ class CallViolation(Answer):
     found_by: str
 
 
+class CallDecision(Answer):
+    """A decision about the call, before it ran or instead of running it."""
+
+    decided_at: datetime
+    decision: Decision
+    by_kind: DeciderKind | None
+    by_id: str | None
+    by_name: str | None
+    requested_by: str | None
+    reason: str | None
+    """May quote payloads: null for keys without the scope `payloads`."""
+    definition_digest: str | None
+    """Digest of the tool's definition that was shown to whoever decided."""
+    violation_count: int
+    """Violations of the input schema; `paths` and `codes` are of the first of them."""
+    paths: list[str]
+    codes: list[str]
+    waited_ms: float | None
+    """How long the call had waited for this decision."""
+    is_self_approved: bool
+    """A person approved a call that is made for them."""
+
+
 class RecordedEvent(Answer):
     """An event in the log."""
 
@@ -123,8 +148,10 @@ class CallDetail(Call):
     locale: str | None
     safety_mode: str | None
     violations: list[CallViolation]
+    decisions: list[CallDecision]
+    """The earliest first."""
     start: RecordedEvent | None
-    """Null until it arrives."""
+    """Null until it arrives. Of a call that did not run: the event of its latest decision."""
     end: RecordedEvent | None
     log_error: str | None
     """Why the log could not be read; null if it could."""

@@ -13,9 +13,10 @@ from django.views.decorators.http import require_safe
 from audit.pages.calls.call_detail import panel_context
 from audit.pages.traces import trace_text, waterfall
 from audit.pages.traces.forms import TimelineForm
+from audit.queries.call_filter import UNRUN
 from audit.queries.calls import TraceDetail, call_detail, failures_beside_in
 from audit.queries.calls import trace_detail as find_trace
-from audit.queries.withheld import without_messages
+from audit.queries.withheld import without_messages, without_reasons
 from audit.show import reasons
 from config.http.htmx import render_page, wants_partial
 from tenants.access import TenantRequest, tenant_page
@@ -63,6 +64,11 @@ def _around(
         "trace": detail.summary,
         "is_cut": detail.is_cut,
         "shown_count": len(detail.calls),
+        "unrun": [
+            (state, count)
+            for state in UNRUN
+            if (count := sum(call.state == state for call in detail.calls))
+        ],
         "tool_count": len({call.tool_name for call in detail.calls}),
         "cache_hits": sum(call.cache_hit is True for call in detail.calls),
         "tokens": reasons.tokens(detail.summary.prompt_tokens, detail.summary.completion_tokens),
@@ -89,5 +95,6 @@ def _trace_or_404(request: TenantRequest, trace_id: str) -> TraceDetail:
     if detail is None:
         raise Http404("no such trace")
     if not request.membership.sees_payloads:
-        detail = replace(detail, calls=without_messages(detail.calls))
+        decisions = without_reasons(detail.decisions)
+        detail = replace(detail, calls=without_messages(detail.calls), decisions=decisions)
     return detail

@@ -4,11 +4,13 @@ Pure. Text from tools and agents is put between two lines that carry an unguessa
 sentence before it says that it is data, so that a person or a model knows where it ends.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from audit.pages.traces.timeline import Node
 from audit.pages.traces.waterfall import nodes_of
+from audit.queries.call_filter import UNRUN
 from audit.queries.calls import Call, TraceDetail
 from audit.show import reasons
 from audit.show.figures import NBSP, duration
@@ -28,10 +30,12 @@ def write(detail: TraceDetail, address: str, now: datetime, mark: str) -> str:
     Each text from an agent is put on one line, without control characters.
     """
     trace = detail.summary
+    states = Counter[str](call.state for call in detail.calls)
     counts = [
         f"{trace.started_count} call{'' if trace.started_count == 1 else 's'}",
         *(f"{n} {word}" for n, word in _problems(trace.failed_count, trace.violation_count) if n),
         *([f"{trace.open_count} open"] if trace.open_count else []),
+        *(f"{n} {state}" for state in UNRUN if (n := states[state])),
     ]
     nodes = nodes_of(detail.calls)
     calls = detail.calls
@@ -50,7 +54,7 @@ def write(detail: TraceDetail, address: str, now: datetime, mark: str) -> str:
         ),
         f"----- untrusted {mark} ends -----",
     ]
-    left_out = trace.started_count - len(chosen)
+    left_out = trace.started_count + sum(states[state] for state in UNRUN) - len(chosen)
     if left_out:
         lines.append(f"{left_out} more calls are not included.")
     return "\n".join(lines).replace(NBSP, " ") + "\n"
@@ -90,7 +94,8 @@ def _row(node: Node, call: Call, detail: TraceDetail, start: datetime, now: date
     name = "  " * min(node.depth, _INDENT_MAX) + call.tool_name
     if call.tool_version:
         name += f"@{call.tool_version[:12]}"
-    reason = reasons.of_call(call, detail.violations.get(call.invocation_id), now)
+    pk = call.invocation_id
+    reason = reasons.of_call(call, detail.violations.get(pk), now, detail.decisions.get(pk))
     return _line(
         f"{'+' + offset:>12}  {duration_text:>9}  {call.tone:<9}  {name}  {reason}"
     ).rstrip()

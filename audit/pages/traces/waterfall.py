@@ -188,7 +188,8 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
     nodes = arrange(spans)
 
     def reason(call: Call) -> str:
-        return reasons.of_call(call, detail.violations.get(call.invocation_id), now)
+        pk = call.invocation_id
+        return reasons.of_call(call, detail.violations.get(pk), now, detail.decisions.get(pk))
 
     critical = critical_path(nodes)
     shown, context = _filtered(nodes, calls, _matcher(view, reason, critical))
