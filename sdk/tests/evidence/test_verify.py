@@ -60,6 +60,18 @@ def with_entry(bundle: Bundle, index: int, line: EntryLine, raw: bytes) -> Bundl
     return bundle.but(entries=entries)
 
 
+@pytest.mark.parametrize("kind", [Kind.DECISION, 200])
+def test_entry_of_an_unknown_kind_is_proved_like_any_other(kind: int, tmp_path: Path) -> None:
+    """So an older verifier accepts a bundle with newer kinds, and detects alterations in it."""
+    log = Log.of(20)
+    index = log.add(b'{"type":"of the future"}', kind)  # type: ignore[arg-type]  # no Kind yet
+    bundle = Bundle.of(log, 0, len(log.lines))
+    assert failed(judged(bundle, tmp_path)) == {}
+    line = bundle.entries[index][0]
+    altered = with_entry(bundle, index, line, b'{"type":"of the past!!"}')
+    assert "unedited" in failed(judged(altered, tmp_path))
+
+
 def test_frontier_of_every_range_yields_every_root() -> None:
     for size in range(1, 34):
         for begin in range(size + 1):
