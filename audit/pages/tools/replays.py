@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from audit.events.judgement import Broken, UnusableSchemaError
+from audit.events.judgement import STEPS, Broken, UnusableSchemaError
 from audit.events.outputs import Side
 from audit.log.payload import LogPayloadError, read_events
 from audit.models import Replay
@@ -34,6 +34,8 @@ from tools_registry.models import Tool, ToolDraft
 
 KINDS_SHOWN = 50
 SAMPLES_SHOWN = 20
+EXPLAINED_STEPS = 8 * STEPS
+"""For explaining all samples of a page: 0.2 s (`tooltrail.guard.work`)."""
 """Maximum of calls that are read from the log to show what is wrong with them."""
 
 _SIDES: dict[Side, str] = {"output": "Outputs", "args": "Arguments"}
@@ -215,7 +217,8 @@ def _words(
         events = read_events(replay.tenant_id, places)
     except (LogPayloadError, UnusableSchemaError):
         return {}
+    steps = min(STEPS, EXPLAINED_STEPS // max(1, len(events)))
     return {
-        places[place]: judges[places[place][0]].explain(event.raw)
+        places[place]: judges[places[place][0]].explain(event.raw, steps)
         for place, event in events.items()
     }

@@ -5,7 +5,9 @@ records only that they occurred, how often, and a few calls as samples. Undeclar
 masking hides (`audit.show.masking`) may be payload too: they share one place, `*`.
 
 A shape is bounded whatever executors send: `NODES_MAX` places, `MEMBERS_MAX` undeclared names of
-one object, `DEPTH_MAX` levels. Anything beyond is counted at the place where it begins.
+one object, `DEPTH_MAX` levels. Anything beyond is counted at the place where it begins. So is the
+work: after `VALUES_MAX` values of a call, only declared members and the first item of each array
+are read.
 """
 
 import json
@@ -26,6 +28,8 @@ SIDES: Final[tuple[Side, ...]] = ("args", "output")
 NODES_MAX: Final = 1_000
 MEMBERS_MAX: Final = 100
 DEPTH_MAX: Final = 24
+VALUES_MAX: Final = 10_000
+"""Values of one call: some 40 ms, if the schema lists values."""
 SAMPLES_MAX: Final = 3
 REDACTED: Final = "redacted"
 """The type of a redacted value: its real type is not known."""
@@ -77,6 +81,12 @@ class Shape:
     beyond: Seen = field(default_factory=Seen)
     """Values below this place that were beyond a limit and not recorded separately."""
 
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether anything was beyond a limit, here or below."""
+        below = [*self.members.values(), *([self.items] if self.items else [])]
+        return self.beyond.calls > 0 or any(each.is_incomplete for each in below)
+
 
 class Fold:
     """Builds the shape of one side's values; `declared` is the registered schema."""
@@ -87,11 +97,13 @@ class Fold:
         self._number = self.root.seen.calls
         self._nodes = _count(self.root)
         self._call: CallPlace = ("", "")
+        self._left = 0
 
     def add(self, value: Any, day: date, invocation_id: UUID) -> None:
         """Fold in one call's value."""
         self._number += 1
         self._call = (day.isoformat(), str(invocation_id))
+        self._left = VALUES_MAX
         place = None if self._declared is None else self._declared.root
         self._add(self.root, place, value, 0)
 
@@ -134,6 +146,10 @@ class Fold:
                 known_as, below = self._declared.member(place, name)
             if below is None and not is_name(name):
                 known_as = REST
+            self._left -= 1
+            if self._left < 0 and (below is None or known_as == REST):
+                shape.beyond.note(self._number, self._call)
+                continue
             member_shape = shape.members.get(known_as)
             if member_shape is None:
                 is_separate = below is not None or len(shape.members) < MEMBERS_MAX
@@ -156,7 +172,11 @@ class Fold:
         below = None
         if place is not None and self._declared is not None:
             below = self._declared.item(place)
-        for item in value:
+        for number, item in enumerate(value):
+            self._left -= 1
+            if self._left < 0 and number > 0:
+                shape.beyond.note(self._number, self._call)
+                break
             self._add(shape.items, below, item, depth + 1)
 
 

@@ -7,6 +7,9 @@ from uuid import UUID
 
 import pytest
 from tooltrail.guard import validate
+from tooltrail.guard.explain import examine
+from tooltrail.guard.violations import MORE
+from tooltrail.guard.work import EXPLAINED_STEPS
 from tooltrail.redact_text import MARK
 
 from audit.events.judgement import PASSED, Judge, Kind, UnusableSchemaError, Verdict
@@ -216,6 +219,26 @@ def test_recursive_schema_takes_polynomial_time() -> None:
     for _ in range(50):
         deep = [deep]
     assert judge(None, twice, ok(deep)).then
+
+
+def test_explanations_of_one_value_share_the_work_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    required = [{"type": "object", "required": [f"r{n}"]} for n in range(300)]
+    schemas = [{"items": {"anyOf": required[n:]}} for n in range(2)]
+    raw, spent = ok([{}] * 2_000), list[int]()
+
+    def counted(*args: Any, **options: Any) -> Any:
+        result = examine(*args, **options)
+        spent.append(result[2])
+        return result
+
+    monkeypatch.setattr("tooltrail.guard.jsonschema.examine", counted)
+    verdict = judge(schemas[0], schemas[1], raw)
+    assert kinds(("$", MORE.code)) <= verdict.then
+    assert len(spent) == 2
+    assert sum(spent) < 1.01 * EXPLAINED_STEPS
+    shown = Judge("output", schemas[0], schemas[1]).explain(raw, steps=5_000)
+    assert shown[-1].message == MORE.message
+    assert spent[2] < 6_000
 
 
 def test_explanation_of_a_sample_uses_the_guard_messages() -> None:

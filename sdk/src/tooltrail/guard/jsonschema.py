@@ -61,19 +61,19 @@ class CompiledSchema:
         """The schema's root node."""
         return self.graph.root
 
-    def violations(self, value: Any) -> list[Violation]:
+    def violations(self, value: Any, steps: int = EXPLAINED_STEPS) -> list[Violation]:
         """List the violations of `value`; an empty list means that it is valid.
 
-        Explaining takes at most about 50 ms. If it stops there, the last entry is `MORE`. A value
+        Explaining takes at most `steps`. If it stops there, the last entry is `MORE`. A value
         whose verdict takes more than `DECIDED_STEPS`, and more than its size allows, is rejected
         with `MORE` alone.
         """
-        judged = self.judge(value, EXPLAINED_STEPS, patience=DECIDED_STEPS)
+        judged = self.judge(value, steps, patience=DECIDED_STEPS)
         if judged.is_valid is None:
             judged = self.verdict(value, NATIVE_STEPS_AT_LAST)
         if judged.is_valid is None:
             patience = STEPS_PER_ELEMENT * size_of(value, _SIZE_MAX)
-            judged = self.judge(value, EXPLAINED_STEPS, patience=patience)
+            judged = self.judge(value, steps, patience=patience)
         return [MORE] if judged.is_valid is None else judged.violations
 
     def judge(self, value: Any, steps: int, *, patience: int = 0) -> Judgement:

@@ -241,6 +241,23 @@ def test_hostile_names_and_depths_are_bounded() -> None:
         assert len(finding.path) < 2_000
 
 
+def test_number_of_values_read_of_one_call_is_bounded() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"many": {"type": "array", "items": {"enum": ["a"]}}, "last": {}},
+        "additionalProperties": {"type": "integer"},
+    }
+    extra = {f"extra_{n}": n for n in range(50)}
+    shape = folded([{"many": ["b"] * 30_000, "last": 1, **extra}, {"many": ["b"] * 3}], schema)
+    many = shape.members["many"]
+    assert many.items is not None
+    assert shapes.VALUES_MAX - 2 <= many.items.times - 3 <= shapes.VALUES_MAX
+    assert (many.beyond.calls, shape.beyond.calls) == (1, 1)
+    assert shape.members["last"].seen.calls == 1
+    assert shape.is_incomplete
+    assert not folded([{"many": ["b"]}], schema).is_incomplete
+
+
 def test_declared_names_have_room_beside_hostile_ones() -> None:
     many = {f"key_{n}": n for n in range(500)} | {"city": 3}
     assert ("type", "$.city") in differences([many], WEATHER)
