@@ -10,8 +10,6 @@ import signal
 import sys
 from pathlib import Path
 
-INTERRUPTED = 130
-
 
 def main() -> None:
     """Run the command. Raises SystemExit with one line for the environment's mistakes."""
@@ -34,12 +32,15 @@ def run() -> None:
     """Run `main`. Ctrl-C ends with exit code 130. The wheel's entry point."""
     if __package__:  # imported from the wheel; run as a script, Python puts this folder there
         sys.path.insert(0, str(Path(__file__).resolve().parent))
+    from config.process import interrupts
+
     try:
+        interrupts.exit_at_once()
         main()
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one while the interpreter ends
-        sys.stderr.write("\ntooltrail: interrupted\n")
-        sys.exit(INTERRUPTED)
+        sys.stderr.write(interrupts.MESSAGE)
+        sys.exit(interrupts.EXIT_CODE)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from django.core.management import ManagementUtility, get_commands
 from django.core.management.base import BaseCommand
 
 from config.instance import COMMAND
+from config.process import interrupts
 from config.version import VERSION
 
 OURS = ("config", "audit", "tools_registry", "tenants")
@@ -66,7 +67,9 @@ class CommandLine(ManagementUtility):
             instead = INSTEAD.get(subcommand, f"see `{COMMAND} help`")
             sys.stderr.write(f"tooltrail: {COMMAND} {subcommand} is not available: {instead}\n")
             sys.exit(_USAGE_ERROR)
-        return super().fetch_command(subcommand)
+        command = super().fetch_command(subcommand)
+        interrupts.raise_again()
+        return command
 
 
 def _ours() -> Sequence[str]:

@@ -18,7 +18,7 @@ from config import env, instance
 from config.postgresql import database
 from config.postgresql.embedded import EmbeddedPostgresError
 from config.postgresql.schema import SCHEMA, SchemaError, refuse_too_old
-from config.process import command_line
+from config.process import command_line, interrupts
 
 WRITES = {"changepassword", "key", "ledger", "partitions", "registry", "reindex", "tenant"}
 """Commands that use tables from migrations. They reject a schema newer than the code."""
@@ -46,6 +46,7 @@ def run(arguments: Sequence[str]) -> None:
             command_line.run(list(arguments))
             return
         django.setup()
+        interrupts.raise_again()  # a database that was started must be stopped
         with running():
             if name in WRITES:
                 SCHEMA.check()

@@ -69,6 +69,37 @@ def test_help_lists_available_commands_only() -> None:
     assert set(INSTEAD) <= set(known), "INSTEAD names a command that Django does not have"
 
 
+_INTERRUPTED_IN_CALLBACK = """
+import os, signal, sys, weakref
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "config.process.up":
+            some = Finder()
+            reference = weakref.ref(some, lambda _: os.kill(os.getpid(), signal.SIGINT))
+            del some
+sys.meta_path.insert(0, Finder())
+sys.argv = ["manage.py", "up", "--port", "0"]
+import manage
+manage.run()
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_not_lost_in_a_callback_during_imports(tmp_path: Path) -> None:
+    """Python ignores an exception there: `up` printed a traceback and continued."""
+    result = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED_IN_CALLBACK],
+        cwd=settings.BASE_DIR,
+        env=clean_environment(TOOLTRAIL_VAR=str(tmp_path / "var")),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (result.returncode, result.stdout) == (130, "")
+    assert result.stderr == "\ntooltrail: interrupted\n"
+    assert not (tmp_path / "var" / "postgres").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6])
 def test_ctrl_c_during_imports_prints_one_line(seconds: float, tmp_path: Path) -> None:
