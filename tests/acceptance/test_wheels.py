@@ -3,7 +3,6 @@
 import json
 import os
 import pwd
-import shlex
 import shutil
 import subprocess
 import sys
@@ -20,12 +19,11 @@ import pytest
 
 from config.instance import BASE_DIR
 from tests.support.installation import clean_environment
+from tests.support.no_network import without_network
 
 pytestmark = pytest.mark.slow
 
 USER = Path(__file__).parents[1] / "support" / "wheel_user.py"
-HOMES = [Path("/root"), Path("/home")]
-"""Folders that other users cannot enter, and that may contain the Python."""
 
 
 @dataclass(frozen=True)
@@ -70,30 +68,6 @@ def installed(folder: Path) -> Installed:
 
 OUTSIDE = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/nonexistent"}
 """The environment of a user who has nothing of this checkout, and no home."""
-
-
-def without_network(command: list[str], user: int) -> list[str]:
-    """The command in a network of its own that has only the loopback interface.
-
-    Another user than root may not be able to enter root's home, where the Python may be: only its
-    folder is there then.
-    """
-    lines = ["ip link set lo up"]
-    home = next((home for home in HOMES if Path(sys.base_prefix).is_relative_to(home)), None)
-    if user != os.geteuid() and home is not None:
-        prefix = shlex.quote(sys.base_prefix)
-        lines += [
-            "mount --make-rprivate /",
-            "python=$(mktemp -d)",
-            f'mount --bind {prefix} "$python"',
-            f"mount -t tmpfs -o mode=755 tmpfs {home}",
-            f"mkdir -p {prefix}",
-            f'mount --bind "$python" {prefix}',
-        ]
-    as_user = f"setpriv --reuid {user} --regid {user} --clear-groups" * (user != os.geteuid())
-    script = "; ".join(["set -e", *lines, f"exec {as_user} {shlex.join(command)}"])
-    rights = [] if os.geteuid() == 0 else ["--map-root-user"]
-    return ["unshare", "--net", "--mount", *rights, "sh", "-c", script]
 
 
 def test_everything_works_from_the_wheels_without_network_and_home(
