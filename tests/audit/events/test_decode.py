@@ -82,6 +82,7 @@ VALUES: list[Any] = [
     {"status": "ok", "data": [1], "meta": {"cache_hit": True, "token_usage": {"prompt": 1}}},
     {"status": "error", "error": {"type": "FATAL", "message": "m", "attempt": 2}},
     {"status": 5, "error": [], "meta": 7}, {"meta": {"token_usage": {"prompt": "x"}}},
+    "CallToolResult", {"content": [], "isError": True}, {"content": 1, "structuredContent": [1]},
 ]  # fmt: skip  # one case a line
 
 

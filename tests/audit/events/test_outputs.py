@@ -1,7 +1,9 @@
 """What a stored event says the tool returned, also if it was an MCP tool."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -9,9 +11,14 @@ from hypothesis import strategies as st
 from tooltrail.guard.jsonschema import compile_schema
 from tooltrail.redact_text import MARK
 
+from audit.events.body import Line
+from audit.events.candidates import read_lines
 from audit.events.judgement import PASSED, Judge, Kind, Verdict, judged_output
 from audit.events.outputs import Value, mcp_failure, read_output
+from audit.index.merge import Call
+from audit.index.projection import project
 from audit.queries.repetition import result_digest
+from tests.support.factories import make_call
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -146,6 +153,21 @@ ANY = st.recursive(
     max_leaves=12,
 )
 _STATED = st.sampled_from([OF_MCP, OF_SPAN, {}, {"output_type": 7}, {"outputType": []}])
+
+
+@given(ANY, _STATED, ANY)
+def test_any_output_of_an_event_is_indexed(output: Any, stated: dict[str, Any], mcp: Any) -> None:
+    _, sent = make_call(output=output)
+    raw = json.dumps(sent | stated | {"mcp": mcp}).encode()
+    now = datetime.now(UTC)
+    reading = read_lines([Line(1, raw)], UUID(int=1), now)
+    (candidate,) = reading.candidates
+    call = Call(candidate.invocation_id, candidate.day, candidate.started_us, end=candidate)
+    ending = project(call).ending
+    assert ending.state in ("ok", "failed")
+    is_error = isinstance(output, dict) and output.get("isError") is True
+    if stated == OF_MCP and is_error and "status" not in output:
+        assert (ending.state, ending.error_type) == ("failed", "tool_error")
 
 
 @given(ANY, ANY, _STATED)

@@ -1,7 +1,8 @@
 """Drift analyses of stored calls: their figures, in the worker and immediately; page and API."""
 
+import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from tenants.models import Action, Scope, User
 from tenants.scope import tenant_scope
 from tests.support.contracts import make_contract
 from tests.support.drift import OUTPUT_SCHEMA, send_outputs, weather_contract
-from tests.support.factories import Cast
+from tests.support.factories import Cast, make_call, send_events
 from tests.support.pages import signed_in
 from tools_registry.changes import Publisher
 from tools_registry.drafts import find_draft
@@ -59,6 +60,30 @@ def api(cast: Cast, tool: Tool) -> Any:
     client = Client(headers={"Authorization": f"Bearer {key}"})
     answer = client.get(f"/api/v1/tools/{tool.pk}/drift")
     return answer.json() if answer.status_code == 200 else answer.status_code
+
+
+def test_structured_content_of_mcp_results_is_analyzed(acme: Cast, tool: Tool) -> None:
+    good = {"celsius": 3.5, "sky": "clear", "station": "a"}
+    results: list[dict[str, Any]] = [
+        {"content": [], "structuredContent": good},
+        {"content": [{"type": "text", "text": json.dumps(good)}]},
+        {"content": [], "structuredContent": good | {"sky": "rain"}},
+        {"content": [{"type": "text", "text": "warm"}]},
+    ]
+    for n, result in enumerate(results):
+        start, end = make_call(
+            started_at=datetime.now(UTC) - timedelta(minutes=n + 1),
+            output={"status": "ok", "data": result, "meta": {}},
+        )
+        send_events(acme.tenant, [start, end | {"output_type": "CallToolResult"}])
+    analyze(acme, tool)
+    found = [
+        (one["kind"], one["path"], one["calls"], one["of"])
+        for one in api(acme, tool)["differences"]
+        if one["side"] == "output"
+    ]
+    assert found == [("value", "$.sky", 1, 3)]
+    assert "not read: MCP result without structured content" in page(acme.editor, tool)
 
 
 def test_few_calls_are_analyzed_immediately(acme: Cast, tool: Tool) -> None:
