@@ -242,6 +242,7 @@ class Trace(models.Model):
     violation_count = models.BigIntegerField()
     prompt_tokens = models.BigIntegerField()
     completion_tokens = models.BigIntegerField()
+    decision_count = models.BigIntegerField(default=0)
 
     objects = TenantQuerySet["Trace"].as_manager()
 

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.support.browser_errors import complaints
 from tests.support.factories import Cast, make_call, send_events
+from tests.support.installation import until
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
@@ -37,7 +38,8 @@ def test_times_are_shown_in_the_browser_time_zone(
     sign_in(page, acme.viewer)
     page.goto("/traces/")  # its script names the zone once something was painted
     if has_script:
-        page.wait_for_function("document.cookie.includes('timezone=')")
+        # Not wait_for_function: it polls with eval, which the policy of the pages forbids.
+        until(lambda: "timezone" in {cookie["name"] for cookie in context.cookies()})
     page.goto("/traces/")
     heads = page.get_by_role("columnheader", name=re.compile("Started", re.IGNORECASE))
     expect(heads).to_contain_text(re.compile(head, re.IGNORECASE))

@@ -9,8 +9,8 @@ _INDEX_ANEW = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0001_schema")]
+    dependencies = [("audit", "0003_decision")]
     operations = [
         migrations.RunSQL(_INDEX_ANEW, _INDEX_ANEW),
-        OlderCodeMayGoOn("audit", "0002_later"),
+        OlderCodeMayGoOn("audit", "0004_later"),
     ]
