@@ -23,11 +23,13 @@ from audit.events.decode import (
     event_id_in,
     without_unsafe_escapes,
 )
+from audit.events.definitions import Sighting
 from audit.events.findings import Finding, FindingEvent, read_finding_event
 from audit.events.instants import DAY_US, Instants, microseconds
 from audit.events.limits import MAX_DEPTH, LimitExceededError
 from audit.events.outputs import mcp_failure
 
+SEEN_WITHIN_US = 35 * DAY_US  # most that definitions may arrive late, as calls may
 CLOCKS_DIFFER_US = DAY_US  # most that a time may be ahead of our clock, or an end before its start
 
 # Namespace of the ids made for ADK events, which have none. Never change it.
@@ -78,6 +80,8 @@ class Reading:
     candidates: list[Candidate] = field(default_factory=list)
     findings: list[Candidate] = field(default_factory=list)
     """Finding events of a logged batch: what the server found in the outputs of its ends."""
+    sightings: list[Sighting] = field(default_factory=list)
+    """What servers said of their tools. Not part of the log (`audit.intake.definitions`)."""
     rejections: list[Rejection] = field(default_factory=list)
 
 
@@ -126,6 +130,22 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
             raise LimitExceededError(
                 "too_deep", f"line {line.number} is nested deeper than {MAX_DEPTH}"
             ) from None
+        if isinstance(event, Sighting):
+            refusal = _unseen(event, now_us)
+            if refusal is None:
+                reading.sightings.append(event)
+            else:
+                reading.rejections.append(
+                    Rejection(
+                        line=line.number,
+                        event_id=event_id_in(line.raw),
+                        code=refusal[0],
+                        message=refusal[1],
+                        raw=line.raw,
+                        raw_length=len(line.raw),
+                    )
+                )
+            continue
         if isinstance(event, wire.EndEvent) and event.output_type is not None:
             _take_failure(event, line.raw)
         # By position, for each event: by name, msgspec takes three times as long.
@@ -237,6 +257,14 @@ def _adk_id(candidate: Candidate, event: wire.CallEvent, seen: Counter[str]) -> 
 
 def _what(started_us: int, event: wire.CallEvent) -> str:
     return f"{event.turn_id or ''}\x1f{event.call_id}\x1f{started_us}"
+
+
+def _unseen(sighting: Sighting, now_us: int) -> tuple[str, str] | None:
+    if sighting.seen_us > now_us + CLOCKS_DIFFER_US:
+        return "in_future", "seen_at is more than a day ahead of the server's clock"
+    if sighting.seen_us < now_us - SEEN_WITHIN_US:
+        return "out_of_range", "seen_at is more than 35 days ago"
+    return None
 
 
 def _untimely(candidate: Candidate, now_us: int) -> tuple[str, str] | None:

@@ -21,6 +21,7 @@ from tooltrail import events
 from tooltrail.guard.violations import Violation
 
 from audit.events import wire
+from audit.events.definitions import Sighting, sighting_of
 from audit.events.envelope import lenient_envelope
 from audit.events.instants import Instants
 from audit.events.limits import MAX_DEPTH
@@ -38,7 +39,7 @@ _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # signed: +1 opens, -1 closes a level
 _SPACE = re.compile(r"[ \t\n\r]*")
 _MESSAGE_MAX = 500
-_TYPES = "toolExecutionStart, toolExecutionEnd, toolCallDecision or gap"
+_TYPES = "toolExecutionStart, toolExecutionEnd, toolCallDecision, toolDefinitions or gap"
 
 
 class RefusedLineError(Exception):
@@ -55,8 +56,11 @@ class TooDeepError(Exception):
     """A line's JSON is nested deeper than `MAX_DEPTH`."""
 
 
-def decode_line(raw: bytes, instants: Instants) -> wire.WireEvent:
-    """Decode one line. Raises RefusedLineError, or TooDeepError if it is nested too deeply."""
+def decode_line(raw: bytes, instants: Instants) -> wire.WireEvent | Sighting:
+    """Decode one line: an event of the log, or definitions, which are stored in another way.
+
+    Raises RefusedLineError, or TooDeepError if it is nested too deeply.
+    """
     line = without_unsafe_escapes(raw)
     if is_too_deep(line):
         _thorough(line, raw)  # an invalid event goes to the inbox, whatever its depth
@@ -67,7 +71,10 @@ def decode_line(raw: bytes, instants: Instants) -> wire.WireEvent:
     except RecursionError:
         raise TooDeepError from None
     except (msgspec.MsgspecError, ValueError):
-        event = _thorough(line, raw)
+        thorough = _thorough(line, raw)
+        if isinstance(thorough, Sighting):
+            return thorough
+        event = thorough
     if not isinstance(event, wire.GapEvent):
         event.trace_id = event.trace_id or event.turn_id
         if isinstance(event.tool_version, int):
@@ -157,7 +164,7 @@ def _check(event: wire.WireEvent, instants: Instants) -> None:
         instants.read(event.ended_at)
 
 
-def _thorough(line: bytes, raw: bytes) -> wire.WireEvent:
+def _thorough(line: bytes, raw: bytes) -> wire.WireEvent | Sighting:
     kept, had_auth = without_auth(raw)
     if had_auth:
         raise RefusedLineError(
@@ -172,10 +179,20 @@ def _thorough(line: bytes, raw: bytes) -> wire.WireEvent:
         if "recursion limit" in reasons[0]["msg"]:
             raise TooDeepError from None
         raise RefusedLineError("not_json", _words(reasons), kept) from None
+    if isinstance(event, events.ToolDefinitions):
+        try:
+            return sighting_of(event)
+        except ValueError as error:
+            raise RefusedLineError("invalid_event", str(error), kept) from None
     return _as_wire(event)
 
 
-def _as_wire(event: events.Event) -> wire.WireEvent:
+def _as_wire(
+    event: events.ToolExecutionStart
+    | events.ToolExecutionEnd
+    | events.ToolCallDecision
+    | events.Gap,
+) -> wire.WireEvent:
     """Convert the contract's model into the struct that the fast path would have made."""
     if isinstance(event, events.Gap):
         return wire.GapEvent(**{name: getattr(event, name) for name in _members_of(wire.GapEvent)})

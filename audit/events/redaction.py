@@ -19,7 +19,7 @@ from uuid import UUID
 import msgspec
 from django.db import OperationalError
 from pydantic.alias_generators import to_camel
-from tooltrail.redact import Redactor
+from tooltrail.redact import SECRET_PATTERNS, Redactor
 from tooltrail.redact_text import MARK, clean_json, decode
 
 from audit.events import wire
@@ -48,6 +48,7 @@ _CONTRACT = _kept_members(wire.StartEvent, wire.EndEvent, wire.GapEvent)
 """Members of an event that are kept unchanged if their value is no object or array."""
 _OF_DECISION = _kept_members(wire.DecisionEvent) - {"reason"}
 """The same of a decision. Its reason may quote the arguments, so the rules apply to it."""
+_OF_DEFINITIONS = {"type", "seen_at", "seenAt", "event_id", "eventId"}
 _OF_GUARD = {"strategy", "outcome", "violations", "path", "code", "severity"}
 _OF_DECIDERS = {"kind", "id"}
 _OF_VIOLATIONS = {"path", "code", "severity", "expected"}
@@ -72,8 +73,11 @@ class Redaction:
         for pattern in patterns:
             if Redactor(patterns={"": pattern}, defaults=False).is_secret_text(""):
                 raise ValueError(f"this would remove every text: {pattern}")
-        self._redactor = Redactor(
-            keys=names, patterns={each: each for each in patterns}, defaults=defaults
+        by_text = {each: each for each in patterns}
+        self._redactor = Redactor(keys=names, patterns=by_text, defaults=defaults)
+        # Of a definition, a member named `password` is a schema, not a secret.
+        self._texts = Redactor(
+            patterns=by_text | (SECRET_PATTERNS if defaults else {}), defaults=False
         )
 
     def apply(self, lines: Sequence[Line]) -> list[Line]:
@@ -92,7 +96,10 @@ class Redaction:
             event = decode(text)
         except (ValueError, RecursionError):
             return MARK.encode()
-        cleaned = clean_json(self._redactor, text, _Judge(self._redactor, event))
+        if isinstance(event, dict) and event.get("type") == "toolDefinitions":
+            cleaned = clean_json(self._texts, text, _judge_definitions)
+        else:
+            cleaned = clean_json(self._redactor, text, _Judge(self._redactor, event))
         return raw if cleaned is text else cleaned.encode()
 
 
@@ -165,6 +172,18 @@ def _load_rules(tenant_id: UUID) -> _Rules:
 @lru_cache(maxsize=200)
 def _compiled(names: tuple[str, ...], patterns: tuple[str, ...], *, defaults: bool) -> Redaction:
     return Redaction(names, patterns, defaults=defaults)
+
+
+def _judge_definitions(names: Sequence[str], is_container: bool) -> bool | None:
+    """Keep what identifies the tools; patterns decide about all other texts."""
+    match names:
+        case [name]:
+            return (name in _OF_DEFINITIONS and not is_container) or None
+        case ["server" | "client", "name" | "version"]:
+            return True
+        case ["tools", "", "name"] | ["tools", "", "function", "name"]:
+            return True
+    return None
 
 
 class _Judge:

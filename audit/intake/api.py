@@ -47,7 +47,12 @@ _EVENT = {
     "type": "object",
     "required": ["type"],
     "properties": {
-        "type": {"enum": ["toolExecutionStart", "toolExecutionEnd", "toolCallDecision", "gap"]},
+        "type": {
+            "enum": [
+                *("toolExecutionStart", "toolExecutionEnd", "toolCallDecision"),
+                *("toolDefinitions", "gap"),
+            ]
+        },
         "event_id": {"type": "string", "format": "uuid"},
         "invocation_id": {"type": "string", "format": "uuid"},
         "trace_id": {"type": "string", "maxLength": 128},
@@ -68,6 +73,10 @@ _EVENT = {
         "reason": _TEXT,
         "definition_digest": _TEXT,
         "violations": {"type": "array", "items": {"type": "object"}},
+        "seen_at": _INSTANT,
+        "server": {"type": "object"},
+        "client": {"type": "object"},
+        "tools": {"type": "array", "items": {"type": "object"}},
         "producer_id": _TEXT,
         "producer_seq": {"type": "integer", "minimum": 0},
     },

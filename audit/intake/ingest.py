@@ -39,6 +39,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -56,6 +57,7 @@ from audit.index.window import INDEX_DAYS
 from audit.index.writer import IndexWriter
 from audit.intake import metrics
 from audit.intake.arrival import Budget, finding_event, judge_arrivals
+from audit.intake.definitions import see_definitions
 from audit.intake.otlp.executors import join_executors, lock_traces_of
 from audit.intake.retries import is_of_rivals, with_retries
 from audit.ledger.entries import leaf_hash
@@ -122,8 +124,10 @@ def record_batches(requests: Sequence[IntakeRequest]) -> list[Result]:
     requests again with the same ids is then safe.
     """
     answers = with_retries(_Recording(requests, expects_new=_EXPECTATION.is_held()).run)
-    for request in requests:
+    for request, answer in zip(requests, answers, strict=True):
         _count_lags(request)
+        if request.reading.sightings and not isinstance(answer, BatchIdReusedError):
+            with_retries(partial(_see_in_scope_of_its_own, request))
     return answers
 
 
@@ -147,7 +151,14 @@ def record_in_scope(
     request = _read(tenant_id, body_sha256, lines, batch_id, now, budget, is_otlp=is_otlp)
     (result,) = _Recording([request]).run()
     _count_lags(request)
+    see_definitions(tenant_id, request.reading.sightings, now)
     return answer_of(result)
+
+
+def _see_in_scope_of_its_own(request: IntakeRequest) -> None:
+    """Store the request's definitions, after its events: a repeated request changes nothing."""
+    with tenant_scope(request.tenant_id):
+        see_definitions(request.tenant_id, request.reading.sightings, request.now)
 
 
 def answer_of(result: Result) -> Answer:
@@ -328,7 +339,7 @@ def _answer(request: IntakeRequest, outcome: Outcome) -> Answer:
     """The answer to a request, without its place in the ledger."""
     answer: Answer = {
         "batch_id": str(request.batch.id),
-        "accepted": outcome.accepted,
+        "accepted": outcome.accepted + len(request.reading.sightings),
         "duplicates": outcome.duplicates,
         "rejected": [
             {

@@ -43,7 +43,10 @@ class RawView:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of reading a line now. `candidate` is the event, as if it had arrived alone."""
+    """The result of reading a line now. `candidate` is the event, as if it had arrived alone.
+
+    Valid definitions of tools have neither a candidate nor a code.
+    """
 
     candidate: Candidate | None
     code: str = ""
@@ -59,6 +62,8 @@ def judge(raw: bytes, batch_id: UUID, now: datetime) -> Verdict:
         return Verdict(None, error.code, error.message)
     if reading.candidates:
         return Verdict(reading.candidates[0])
+    if reading.sightings:
+        return Verdict(None)
     (refused,) = reading.rejections
     marks = _broken_members(raw) if refused.code == "invalid_event" else {}
     return Verdict(None, refused.code, refused.message, marks)

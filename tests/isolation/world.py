@@ -65,6 +65,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "rollup": {"histogram": 1},
     "quarter_rollup": {"histogram": 1},
     "decision": {"decision": "denied", "by_kind": "policy", "tool_call_id": None},
+    "definition": {"content": "{}"},
+    "served_definition": {"state": "approved"},
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
     "payload_search": {"state": "done", "cursor_at": None, "cursor_id": None},
     "payload_search_hit": {"kind": "start"},

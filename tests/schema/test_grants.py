@@ -47,6 +47,11 @@ NARROWER = {
     # Of violations, the server's in calls made of spans may be replaced, and no more.
     "violation": {"SELECT", "INSERT", "DELETE"},
     "decision": {"SELECT", "INSERT"},
+    # What a server said stays as it was.
+    "definition": {"SELECT", "INSERT"},
+    "definition_change": {"SELECT", "INSERT", "UPDATE (ledger_index)"},
+    "definition_server": {"SELECT", "INSERT", "UPDATE"},
+    "served_definition": {"SELECT", "INSERT", "UPDATE"},
     # A report stays as it was made until its time is over.
     "report": {"SELECT", "INSERT", "DELETE"},
     "report_schedule": {"SELECT", "INSERT", "UPDATE"},

@@ -138,3 +138,29 @@ def send_events(
     assert answer.status_code == 200, answer.content
     document: dict[str, Any] = answer.json()
     return document
+
+
+def make_definitions(
+    *tools: dict[str, Any], server: str = "weather", seen_at: datetime | None = None, **members: Any
+) -> dict[str, Any]:
+    """A list of tools that a server served a minute ago; `members` are of the wire contract."""
+    seen_at = seen_at or datetime.now(UTC) - timedelta(minutes=1)
+    return {
+        "type": "toolDefinitions",
+        "seen_at": seen_at.isoformat(),
+        "server": {"name": server, "version": "1.0"},
+        "client": {"name": "agent", "version": "2.0"},
+        "tools": list(tools or (make_definition(),)),
+        **members,
+    }
+
+
+def make_definition(name: str = "get_weather", **members: Any) -> dict[str, Any]:
+    """What an MCP server says of a tool."""
+    return {
+        "name": name,
+        "description": "The weather of a city.",
+        "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
+        "annotations": {"readOnlyHint": True},
+        **members,
+    }

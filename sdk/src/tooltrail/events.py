@@ -1,6 +1,7 @@
 """The wire contract: the events that an executor sends and the server accepts.
 
-`CONTRACT_VERSION` 2 added `toolCallDecision`. A server of version 1 rejects that type.
+`CONTRACT_VERSION` 2 added `toolCallDecision` and `toolDefinitions`. A server of version 1 rejects
+these types.
 
 Snake case is canonical; the ADK's camelCase names are accepted as aliases. Members that are
 not listed here are ignored by these models; the server's log keeps them byte for byte.
@@ -35,6 +36,7 @@ has none."""
 NAME_MAX_LENGTH = 256  # characters, of tool names and versions
 ID_MAX_LENGTH = 128  # characters, of trace, turn, run, case … ids, which are free text
 VIOLATIONS_MAX = 1000  # in one guard report
+DEFINITIONS_MAX = 1000  # in one list of tools
 BIGINT_MAX = 2**63 - 1  # the largest integer of the index
 DURATION_MS_MAX = 1e13  # 317 years: as microseconds it is still exact in a bigint
 
@@ -235,6 +237,50 @@ class ToolCallDecision(ContextEvent):
     violations: list[Violation] = Field(default_factory=list, max_length=VIOLATIONS_MAX)
 
 
+class Party(_Wire):
+    """A server or a client of tools, by the name it gives itself."""
+
+    name: Name
+    version: Annotated[Name, BeforeValidator(parse_version)] | None = None
+
+
+class ToolDefinitions(_Wire):
+    """What a server says of its tools: the tools of one `tools/list`, as they were served.
+
+    It says nothing about tools that it does not list. The server keeps each definition once, and
+    enters a list in the ledger if one of its definitions changed. So these events have no numbers
+    of a producer. `tools` are definitions of MCP, or of a provider (`{"function": {…}}`).
+    """
+
+    type: Literal["toolDefinitions"] = "toolDefinitions"
+    event_id: Identifier | None = None
+    seen_at: Instant
+    server: Party
+    client: Party | None = None
+    tools: list[Any] = Field(min_length=1, max_length=DEFINITIONS_MAX)
+
+    @model_validator(mode="after")
+    def _has_names(self) -> Self:
+        names = set()
+        for place, tool in enumerate(self.tools):
+            name = name_of_definition(tool)
+            if name is None:
+                raise ValueError(
+                    f"tools[{place}] has no name of at most {NAME_MAX_LENGTH} characters"
+                )
+            if name in names:
+                raise ValueError(f"tools[{place}] has the name of an earlier tool")
+            names.add(name)
+        return self
+
+
+def name_of_definition(tool: Any) -> str | None:
+    """The name in a definition of MCP or of a provider; None if it has none that can be stored."""
+    inner = tool.get("function", tool) if isinstance(tool, dict) else None
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return name if isinstance(name, str) and 0 < len(name) <= NAME_MAX_LENGTH else None
+
+
 class Gap(_Wire):
     """Declares the loss of events that a producer numbered and then had to drop.
 
@@ -292,7 +338,8 @@ class GuardedToolExecutionEnd(AdkToolExecutionEnd):
 
 
 Event = Annotated[
-    ToolExecutionStart | ToolExecutionEnd | ToolCallDecision | Gap, Field(discriminator="type")
+    ToolExecutionStart | ToolExecutionEnd | ToolCallDecision | ToolDefinitions | Gap,
+    Field(discriminator="type"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 """Reads one event: `EVENT.validate_json(line)`. Raises pydantic.ValidationError."""

@@ -21,6 +21,7 @@ from audit.events.decode import (
     decode_line,
     without_auth,
 )
+from audit.events.definitions import Sighting
 from audit.events.instants import Instants
 from audit.events.limits import MAX_DEPTH
 from audit.show.raw_view import judge
@@ -49,7 +50,7 @@ NAMES = sorted(
 )
 ALIASES = {name: to_camel(name) for name in NAMES}
 
-TYPES = "toolExecutionStart, toolExecutionEnd, toolCallDecision or gap"
+TYPES = "toolExecutionStart, toolExecutionEnd, toolCallDecision, toolDefinitions or gap"
 
 # Values that are valid for some members and invalid for others, at and over the bounds.
 VALUES: list[Any] = [
@@ -97,9 +98,11 @@ def contract(line: bytes) -> events.Event | None:
 
 def decoded(line: bytes) -> wire.WireEvent | None:
     try:
-        return decode_line(line, Instants())
+        event = decode_line(line, Instants())
     except RefusedLineError:
         return None
+    assert not isinstance(event, Sighting)  # it has tests of its own
+    return event
 
 
 def check(line: bytes) -> None:

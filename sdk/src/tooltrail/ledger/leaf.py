@@ -26,7 +26,8 @@ class Kind(IntEnum):
     """What an entry records. Executors send starts, ends, gaps and decisions.
 
     The server makes the others. A finding is a violation in the output of an end event, in the
-    batch of that end. A verifier need not know a kind: it proves the entry all the same.
+    batch of that end. A definition is a change of what a server says of its tools. A verifier need
+    not know a kind: it proves the entry all the same.
     """
 
     START = 1
@@ -40,6 +41,7 @@ class Kind(IntEnum):
     EPOCH = 9
     FINDING = 10
     DECISION = 11
+    DEFINITION = 12
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

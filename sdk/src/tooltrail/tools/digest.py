@@ -1,4 +1,4 @@
-"""The digest that identifies one published form of a tool, the same in SDK and server."""
+"""The digests of a tool, the same in SDK and server: of its contract, and of what was served."""
 
 from hashlib import sha256
 from typing import Any
@@ -31,3 +31,12 @@ def tool_digest(
         "on_collision": on_collision,
     }
     return "sha256:" + sha256(canonical_stringify(members).encode()).hexdigest()
+
+
+def definition_digest(definition: Any) -> str:
+    """Compute the digest of a tool's definition as a server serves it: `sha256:` and the hash.
+
+    It covers every member: description, schemas, title, annotations, `_meta`. The digest of a
+    contract (`tool_digest`) covers the contract alone. Raises TypeError if it is not plain JSON.
+    """
+    return "sha256:" + sha256(canonical_stringify(definition).encode()).hexdigest()
