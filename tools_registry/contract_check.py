@@ -30,8 +30,8 @@ PROBLEMS_MAX: Final = 10
 EXAMPLES_MAX: Final = 20
 VIOLATIONS_MAX: Final = 20
 """Maximum number of violations listed per example."""
-EXAMPLES_STEPS: Final = 200_000
-"""Steps for all examples of one schema (0.1 s); one example gets at most `EXPLAINED_STEPS`."""
+EXAMPLES_STEPS: Final = 2 * EXPLAINED_STEPS
+"""Steps for all examples of one schema: 0.1 s. One example gets at most `EXPLAINED_STEPS`."""
 
 _SEPARATOR: Final = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
 _META: Final[Mapping[str, jsonschema_rs.Validator]] = {

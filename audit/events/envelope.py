@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from audit.events import wire
+from audit.events.any_json import ANY_JSON
 
 
 def lenient_envelope(output: Any) -> wire.Envelope | None:
@@ -47,6 +48,6 @@ def _of(kind: type[msgspec.Struct], value: dict[str, Any], name: str) -> Any:
 
 def _value(raw: msgspec.Raw) -> Any:
     try:
-        return msgspec.json.decode(raw)
-    except msgspec.DecodeError:  # 1e999 is valid JSON; Python reads it as infinity
+        return ANY_JSON.decode(raw)
+    except msgspec.MsgspecError:  # 1e999 is valid JSON; Python reads it as infinity
         return json.loads(bytes(raw))

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from tooltrail.guard import SchemaError
 from tooltrail.guard.jsonschema import CompiledSchema, compile_schema
 from tooltrail.guard.strip import strip
-from tooltrail.guard.violations import MORE, Judgement
+from tooltrail.guard.violations import MORE, Judgement, Violation
 from tooltrail.guard.work import EXPLAINED_STEPS
 from tooltrail.mcp_results import MISSING
 from tooltrail.redact_text import MARK
@@ -59,6 +59,7 @@ class Verdict(NamedTuple):
 
 _BYTES_READ_PER_STEP: Final = 25
 _NONE: Final[frozenset[Kind]] = frozenset()
+_NO_PATHS: Final[frozenset[str]] = frozenset()
 PASSED: Final = Verdict(_NONE, _NONE, _NONE, _NONE)
 
 
@@ -121,8 +122,11 @@ class Judge:
         read = read_output(raw) if self.side == "output" else read_args(raw)
         if isinstance(read, str):
             return read
-        now = _violations_of(self._now, read)
-        then = now if self._then is self._now else _violations_of(self._then, read)
+        may_be_marked = raw is not None and _may_be_marked(raw)
+        now = _violations_of(self._now, read, may_be_marked)
+        then = now
+        if self._then is not self._now:
+            then = _violations_of(self._then, read, may_be_marked)
         if now is None or then is None:
             return "costly"
         if not (now or then or read.known):
@@ -142,7 +146,11 @@ class Judge:
             return []
         if read.is_missing:
             return [Broken(MISSING.path, MISSING.code, MISSING.message, "")]
-        marked = _marked(read.value)
+        violations = _explained(self._then, _as_judged(self._then, read), steps)
+        if violations is None:
+            violations = [MORE]
+        is_marked = raw is not None and _may_be_marked(raw)
+        marked = _marked(read.value) if is_marked else _NO_PATHS
         return [
             Broken(
                 each.path,
@@ -150,7 +158,7 @@ class Judge:
                 each.message,
                 each.received if each.code in _CODES_WITH_VALUE else "",
             )
-            for each in self._then.violations(_as_judged(self._then, read), steps)
+            for each in violations
             if each.path not in marked
         ]
 
@@ -168,19 +176,31 @@ def _compiled(schema: Mapping[str, Any] | None, name: str) -> CompiledSchema | N
 
 
 def _violations_of(
-    schema: CompiledSchema | None, read: Value
+    schema: CompiledSchema | None, read: Value, may_be_marked: bool
 ) -> Collection[tuple[str, str]] | None:
     """Path and code of each violation; None if validation takes more work than is allowed."""
-    if schema is not None and read.is_missing:
-        return ((MISSING.path, MISSING.code),)
-    if schema is None or not (violations := schema.violations(read.value, STEPS)):
+    if schema is None:
         return ()
-    if read.is_stripped:
-        violations = schema.violations(_as_judged(schema, read), STEPS)
-    if violations == [MORE]:
+    if read.is_missing:
+        return ((MISSING.path, MISSING.code),)
+    violations = _explained(schema, read.value, STEPS)
+    if violations and read.is_stripped:
+        violations = _explained(schema, _as_judged(schema, read), STEPS)
+    if violations is None or violations == [MORE]:
         return None
-    marked = _marked(read.value)
+    marked = _marked(read.value) if may_be_marked else _NO_PATHS
     return [(each.path, each.code) for each in violations if each.path not in marked]
+
+
+def _explained(schema: CompiledSchema, value: Any, steps: int) -> list[Violation] | None:
+    """The violations of a value, explained in at most `steps`; None if its verdict takes more.
+
+    Unlike a guard, which must decide, it gives up: its work delays other tenants.
+    """
+    judged = schema.judge(value, steps)
+    if judged.is_valid is None:
+        judged = schema.verdict(value, EXPLAINED_STEPS)
+    return None if judged.is_valid is None else judged.violations
 
 
 def _as_judged(schema: CompiledSchema, read: Value) -> Any:

@@ -14,6 +14,7 @@ import msgspec
 from tooltrail.mcp_results import CALL_TOOL_RESULT, McpResult, read_result
 from tooltrail.redact_text import MARK
 
+from audit.events.any_json import finite
 from audit.events.decode import is_too_deep
 
 Side = Literal["output", "args"]
@@ -45,7 +46,7 @@ class _Event(msgspec.Struct, gc=False):
     otlp: Any = msgspec.UNSET
 
 
-_DECODER: Final = msgspec.json.Decoder(_Event)
+_DECODER: Final = msgspec.json.Decoder(_Event, float_hook=finite)
 
 
 def _decoded(raw: bytes) -> _Event:

@@ -49,7 +49,7 @@ BELIEVED_FOR: Final = 5.0
 """Seconds until every process sees a changed switch or a new current version."""
 EVENT_MAX_BYTES: Final = 256 * 1024
 REQUEST_STEPS: Final = 4 * EXPLAINED_STEPS
-"""For all outputs of one request together: 0.2 s."""
+"""For all outputs of one request together: 0.2 s on a slow machine."""
 VERDICT_STEPS: Final = 2 * EXPLAINED_STEPS
 """After `REQUEST_STEPS`, for deciding only whether the other outputs are valid: 0.1 s."""
 

@@ -13,6 +13,7 @@ import msgspec
 from tooltrail.events import BIGINT_MAX
 from tooltrail.mcp_results import TOOL_ERROR, McpResult
 
+from audit.events.any_json import ANY_JSON
 from audit.events.decode import is_too_deep
 from audit.events.outputs import mcp_result
 from audit.events.spans import STATUS_ERROR, STATUS_OK, Span
@@ -236,7 +237,7 @@ def _json(text: str) -> Any:
                 return text
             _SKIP.decode(data)
         # A text may look like a number. It is one only if JSON would write it the same way.
-        elif msgspec.json.encode(msgspec.json.decode(data)) != data:
+        elif msgspec.json.encode(ANY_JSON.decode(data)) != data:
             return text
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         return text
@@ -291,7 +292,7 @@ def _mcp_result(result: Any, *, is_of_mcp: bool) -> McpResult | None:
         if not is_of_mcp and b"isError" not in bytes(result):
             return None
         try:
-            result = msgspec.json.decode(result)
+            result = ANY_JSON.decode(result)
         except (msgspec.MsgspecError, RecursionError):
             return None
     return mcp_result(result)

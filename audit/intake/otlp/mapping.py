@@ -18,6 +18,7 @@ from tooltrail.events import ID_MAX_LENGTH, NAME_MAX_LENGTH
 from tooltrail.mcp_results import CALL_TOOL_RESULT
 from tooltrail.tools.canonical import compute_call_id
 
+from audit.events.any_json import ANY_JSON
 from audit.events.decode import is_too_deep
 from audit.events.instants import instant_of
 from audit.events.spans import (
@@ -344,7 +345,7 @@ def _first(facts: Iterable[Facts], name: str) -> Any:
 def _call_id(tool_name: str, args: Any) -> str:
     """The ADK's hash of tool and arguments, or a hash of their text if no parser accepts them."""
     try:
-        value = msgspec.json.decode(args) if isinstance(args, msgspec.Raw) else args
+        value = ANY_JSON.decode(args) if isinstance(args, msgspec.Raw) else args
         return compute_call_id(tool_name, value)
     except (msgspec.MsgspecError, RecursionError, TypeError):
         return hashlib.sha256(f"{tool_name}\x00".encode() + bytes(args)).hexdigest()

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from audit.events.any_json import ANY_JSON
 from audit.events.decode import is_too_deep, without_unsafe_escapes
 from audit.events.limits import LimitExceededError
 from audit.events.spans import (
@@ -75,10 +76,10 @@ def read_json(body: bytes) -> Received:
 def _decode(body: bytes) -> _Object:
     try:
         try:
-            request = msgspec.json.decode(body)
+            request = ANY_JSON.decode(body)
         except msgspec.DecodeError:
             # Half a surrogate pair is valid JSON. JavaScript writes it when a text is cut in two.
-            request = msgspec.json.decode(without_unsafe_escapes(body))
+            request = ANY_JSON.decode(without_unsafe_escapes(body))
     except RecursionError:
         raise UnreadableTraceError("the JSON is nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -34,9 +34,9 @@ from tools_registry.models import Tool, ToolDraft
 
 KINDS_SHOWN = 50
 SAMPLES_SHOWN = 20
+"""Maximum of calls that are read from the log to show what is wrong with them."""
 EXPLAINED_STEPS = 8 * STEPS
 """For explaining all samples of a page: 0.2 s (`tooltrail.guard.work`)."""
-"""Maximum of calls that are read from the log to show what is wrong with them."""
 
 _SIDES: dict[Side, str] = {"output": "Outputs", "args": "Arguments"}
 

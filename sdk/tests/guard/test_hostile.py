@@ -136,9 +136,32 @@ def test_validation_of_cyclic_values_terminates() -> None:
     assert not validate(value, {"enum": [1]}).success
 
 
-def test_violations_are_limited_to_10000() -> None:
+def test_number_of_violations_is_limited_by_the_work_for_them() -> None:
     result = validate(dict.fromkeys(map(str, range(50_000)), 1), {"additionalProperties": False})
-    assert len(result.violations) == 10_000
+    assert 1_000 < len(result.violations) < 10_000
+    assert result.violations[-1] == MORE
+
+
+@pytest.mark.parametrize(
+    ("divisor", "value", "is_multiple"),
+    [
+        (0.01, 22.13, True),
+        (0.1, 0.3, True),
+        (0.0001, 1e300, True),
+        (7, 10**300, False),
+        (5e-324, 1.7976931348623157e308, True),
+        (3, 1e-300, False),
+    ],
+)
+def test_multiples_are_exact_and_cost_what_is_charged(
+    divisor: float, value: float, is_multiple: bool
+) -> None:
+    """jsonschema-rs takes 80 µs for one such number, and 20,000 of them took a second."""
+    compiled = compile_schema({"items": {"multipleOf": divisor}})
+    assert compiled.judge([value], EXPLAINED_STEPS).is_valid is is_multiple
+    assert compiled.verdict([value] * 20_000, NATIVE_STEPS).is_valid is None
+    violations = explain(compiled.root, [value], remember=False, formats=False)
+    assert bool(violations) is not is_multiple
 
 
 NESTED = {"type": "array", "items": {"enum": [[number] for number in range(3_000)]}}
@@ -208,7 +231,7 @@ def test_uniqueness_check_counts_steps_per_element() -> None:
     objects = [{"a": number % 7_000} for number in range(20_000)]
     compiled = compile_schema({"uniqueItems": True})
     assert compiled.verdict(objects, NATIVE_STEPS).steps >= 4 * len(objects)
-    assert compiled.judge(objects, 2 * EXPLAINED_STEPS).steps >= 8 * len(objects)
+    assert compiled.judge(objects, 4 * EXPLAINED_STEPS).steps >= 8 * len(objects)
 
 
 def test_unevaluated_members_count_steps_per_subschema() -> None:

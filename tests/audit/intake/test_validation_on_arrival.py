@@ -253,7 +253,7 @@ def test_validation_of_a_small_event_is_bounded_in_time(
 
 
 def test_explanations_stop_at_the_work_limit(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrival, "REQUEST_STEPS", 80)
+    monkeypatch.setattr(arrival, "REQUEST_STEPS", 95)
     register_checked_tool(acme.tenant)
     record_request(
         acme.tenant, [*make_call(output=VIOLATING_OUTPUT), *make_call(output=VIOLATING_OUTPUT)]

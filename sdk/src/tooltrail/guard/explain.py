@@ -2,8 +2,8 @@
 
 Owns the walk over the node graph. What each keyword checks and reports is in `keywords` and
 `keywords_later_drafts`. The walk can remember which value fits which sub-schema, so that no
-schema takes exponential time. It stops at a depth and a number of violations that no honest
-output reaches, and when it has done as much work as it may (`work`).
+schema takes exponential time. It stops at a depth that no honest output reaches, and when it has
+done as much work as it may (`work`).
 """
 
 from typing import Any, Final, NamedTuple
@@ -16,9 +16,9 @@ from tooltrail.guard.violations import MORE, Violation, ViolationCode
 from tooltrail.guard.work import DECIDED_STEPS, EXPLAINED_STEPS
 
 VALUE_DEPTH_LIMIT: Final = 200  # nested schemas; each takes three or four stack frames
-VIOLATION_LIMIT: Final = 10_000  # nobody reads more, and a hostile schema makes any number
 
-_VIOLATION_STEPS: Final = 8  # for making a violation
+_VIOLATION_STEPS: Final = 16  # for making a violation
+_DECIDING_STEPS: Final = 2  # for a verdict on one value by one schema
 _TEXT_PER_STEP: Final = 128  # characters in its texts
 
 # Making the models is half the cost of explaining; this saves a third of that half.
@@ -70,12 +70,11 @@ def examine(
         is_whole = False
     except RecursionError:  # called with a nearly full stack, or a cyclic value was printed
         walk.violations = [*walk.violations, _too_deep("$")]
-    shown = walk.violations if is_whole else walk.violations[: VIOLATION_LIMIT - 1]
-    return Examined([_dressed(*each) for each in shown], is_whole, walk.taken)
+    return Examined([_dressed(*each) for each in walk.violations], is_whole, walk.taken)
 
 
 class _Enough(Exception):  # noqa: N818  # ends the walk, is not an error
-    """There are enough violations, or enough work was done."""
+    """Enough work was done."""
 
 
 class Walk:
@@ -134,6 +133,7 @@ class Walk:
         key = (id(node), id(value))  # both outlive the walk
         if self.remember and (known := self.verdicts.get(key)) is not None:
             return known
+        self._left -= _DECIDING_STEPS
         collected, self.violations = self.violations, []
         was_deciding, self.deciding = self.deciding, True
         try:
@@ -180,8 +180,7 @@ class Walk:
         self.violations.append((code, path, message, received, expected))
         texts = len(path) + len(message) + len(received) + len(expected)
         self.spend(_VIOLATION_STEPS + texts // _TEXT_PER_STEP)
-        is_late = self._allowed > self._steps and self._reported
-        if is_late or len(self.violations) >= VIOLATION_LIMIT:
+        if self._allowed > self._steps and self._reported:
             raise _Enough
 
 

@@ -4,7 +4,7 @@ Owns one small function per keyword. Each message names its keyword. The 19 are 
 """
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
+from decimal import Context, Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,9 +68,13 @@ def _if(node: Node, _: Any) -> Check:
     return check
 
 
-def _exactly(number: float) -> Fraction:
+_QUOTIENTS: Final = Context(prec=700)
+"""Any quotient of two doubles: 1.8e308 by 4.9e-324 has 632 digits before its decimal point."""
+
+
+def _exactly(number: float) -> Decimal:
     """The number as written: 0.1 is one tenth, not the nearest double."""
-    return Fraction(number if isinstance(number, int) else str(number))
+    return Decimal(number if isinstance(number, int) else str(number))
 
 
 def _multiple_of(node: Node, divisor: float) -> Check:
@@ -79,7 +83,7 @@ def _multiple_of(node: Node, divisor: float) -> Check:
     def check(walk: "Walk", value: float, path: str) -> None:
         walk.spend(4)
         number = double(value)
-        if number - number != 0 or _exactly(value) % step != 0:
+        if number - number != 0 or _QUOTIENTS.remainder(_exactly(value), step) != 0:
             text = js_text(divisor)
             message = f"Value {js_text(value)} is not a multiple of {text} (multipleOf)"
             expected = f"a multiple of {text}"
@@ -91,7 +95,7 @@ def _multiple_of(node: Node, divisor: float) -> Check:
 def _repeats(walk: "Walk", items: list[Any]) -> bool:
     known: set[Any] = set()
     for item in items:
-        walk.spend(2 + 2 * size_of(item, _ITEM_SIZE_MAX))
+        walk.spend(4 + 4 * size_of(item, _ITEM_SIZE_MAX))
         known.add(json_key(item))
     return len(known) < len(items)
 

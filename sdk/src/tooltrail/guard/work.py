@@ -1,11 +1,11 @@
 """Limits the work of judging a value, including the part that cannot be stopped.
 
-Work is counted in steps of about half a microsecond: one for a schema's visit to a value, and more
-for a keyword that reads more than one element. Steps are counted, not timed, so that the same
-value gets the same answer everywhere. The only exception are patterns. They run in time linear in
-the text, but with a factor from 1 to 10,000 that neither pattern nor text shows. So a match whose
-worst case is above `_SURE` is charged by the thread's own processor time, and a match that could
-take `_MATCH_MAX` is not started.
+Work is counted in steps of half a microsecond, or one on a slow machine: one for a schema's visit
+to a value, and more for a keyword that reads more than one element. Steps are counted, not timed,
+so that the same value gets the same answer everywhere. The only exception are patterns. They run in
+time linear in the text, but with a factor from 1 to 10,000 that neither pattern nor text shows. So
+a match whose worst case is above `_SURE` is charged by the thread's own processor time, and a match
+that could take `_MATCH_MAX` is not started.
 
 jsonschema-rs cannot be stopped and holds Python's lock while it runs. `Weights` is its maximum
 cost per element and per character of a value, so that it runs only where its cost is bounded.
@@ -24,10 +24,11 @@ from tooltrail.guard.nodes import IN_PLACE, Graph, Node
 from tooltrail.guard.regex import matcher
 
 STEP_NS: Final = 500
-EXPLAINED_STEPS: Final = 100_000
-"""For one value: 50 ms. If there are violations by then, these are reported, and no more."""
-DECIDED_STEPS: Final = 400_000
-"""For one value without violations so far: 0.2 s. For large values, see `STEPS_PER_ELEMENT`."""
+EXPLAINED_STEPS: Final = 50_000
+"""For one value: 50 ms on a slow machine. The violations found by then are reported, no more."""
+DECIDED_STEPS: Final = 200_000
+"""For one value without violations so far: 0.2 s on a slow machine. For large values, see
+`STEPS_PER_ELEMENT`."""
 STEPS_PER_ELEMENT: Final = 50
 NATIVE_STEPS: Final = 200_000
 """The maximum cost of jsonschema-rs: 0.1 s. Most values take a thousandth of that."""
@@ -42,6 +43,7 @@ _MATCH_MAX: Final = 50_000_000 // _POSITION_NS  # positions x characters: 50 ms
 _SIMPLE: Final = 16  # sub-schemas for an element: most of them check only its type
 _UNITS_OF_SIMPLE: Final = 8  # of these take one step
 _UNITS: Final = 2  # take one step if they compare values
+_DIVIDED: Final = 320  # for `multipleOf`: 80 µs by a fraction, for 1e300
 _HASHED: Final = 8  # for each element of an array whose elements must be unique
 _WALKED: Final = 1  # steps for counting an element here and searching it for wide texts
 _FEW: Final = 8  # with so few positions no automaton is large
@@ -209,6 +211,8 @@ def _of_elements(node: Node) -> _Weight:
     here = 1 + len(node.children.get("properties", ())) // 16
     for options in (node.keywords.get("enum", ()), [node.keywords.get("const")]):
         here += sum(1 + size_of(each) for each in options if isinstance(each, dict | list))
+    if "multipleOf" in node.keywords:
+        here += _DIVIDED
     below = len(node.children.get("patternProperties", ())) // 4
     if node.keywords.get("uniqueItems") is True:
         below += _HASHED
