@@ -14,6 +14,11 @@ from audit.pages.calls.call_list import (
 from audit.pages.calls.open_list import open_list
 from audit.pages.calls.payload_search import search_cancel, search_detail, search_start
 from audit.pages.calls.saved_views import view_delete, view_save
+from audit.pages.definitions.views import (
+    definition_approve,
+    definition_detail,
+    definition_list,
+)
 from audit.pages.evidence.views import evidence_bundle, evidence_page
 from audit.pages.inbox.views import (
     inbox_detail,
@@ -102,6 +107,10 @@ urlpatterns = [
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),
     # /tools; the registry has the pages of one tool
     path("tools/", tool_list, name="tool_list"),
+    # /definitions
+    path("definitions/", definition_list, name="definition_list"),
+    path("definitions/<uuid:pk>", definition_detail, name="definition_detail"),
+    path("definitions/<uuid:pk>/approve", definition_approve, name="definition_approve"),
     # /violations
     path("violations/", violation_list, name="violation_list"),
     path("violations/export.<slug:kind>", violation_export, name="violation_export"),

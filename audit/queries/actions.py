@@ -28,6 +28,7 @@ VERBS = {
     "erasure.": "Erasures",
     "hold.": "Legal holds",
     "tool.": "Tools",
+    "definition.": "Definitions as served",
     "registry.": "Registry",
     "repeat.": "Repeats: arguments viewed, exported",
     "polling.": "Polling tools",

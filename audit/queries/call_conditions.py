@@ -53,6 +53,7 @@ _STATES = {
     "over-budget": f"{_TOKENS} > budget_tokens",
     "overdue": f"state = 'open' AND {_OVERDUE}",
     "crashed": f"state = 'open' AND {_CRASHED}",
+    "unapproved": sql.PARTS["call_is_unapproved"],
     "running": f"state = 'open' AND NOT {_OVERDUE} AND NOT {_CRASHED}",
 }
 _WALKED = {"since", "until", "tool", "trace", "run", "call"}

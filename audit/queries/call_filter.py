@@ -244,7 +244,7 @@ _CONDITIONS = {
     name: name
     for name in (
         *("running", "overdue", "crashed", "orphan", "conflict", "retry"),
-        *("over-time", "over-budget"),
+        *("over-time", "over-budget", "unapproved"),
         *HINTS,
     )
 }
@@ -314,7 +314,8 @@ FILTER_NAMES: dict[str, FilterName] = {
             label="Condition",
             meaning="running, overdue, crashed (presumed), orphan (an end without a start),"
             " conflict (start and end disagree), retry (not the first attempt),"
-            " over-time (longer than its timeout), over-budget (more tokens than its budget);"
+            " over-time (longer than its timeout), over-budget (more tokens than its budget),"
+            " unapproved (under a definition that changed and was not approved);"
             " of a tool whose MCP definition says so: read-only, destructive, idempotent,"
             " open-world",
             example="is:overdue",

@@ -13,6 +13,11 @@ _HIDDEN = re.compile(
     "\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff])"
 )
+# Also joiners, variation selectors and other characters without a shape: where two texts are
+# compared, what cannot be seen is what matters.
+_UNSEEN = re.compile(
+    _HIDDEN.pattern[:-2] + "\u200c\u200d\u034f\ufe00-\ufe0f\ue000-\uf8ff\U000f0000-\U0010ffff])"
+)
 
 
 def plain(text: str) -> str:
@@ -22,9 +27,18 @@ def plain(text: str) -> str:
 
 def visible(text: str) -> SafeString:
     """Text from an agent as HTML; characters that would hide or reverse it are shown as escapes."""
-    if not _HIDDEN.search(text):
+    return _escaped(_HIDDEN, text)
+
+
+def exact(text: str) -> SafeString:
+    """Like `visible`, and every character without a shape of its own is shown as an escape."""
+    return _escaped(_UNSEEN, text)
+
+
+def _escaped(characters: re.Pattern[str], text: str) -> SafeString:
+    if not characters.search(text):
         return SafeString(escape(text))
-    parts = _HIDDEN.split(text)
+    parts = characters.split(text)
     shown = [
         format_html('<span class="j-escape">\\u{}</span>', f"{ord(part):04x}")
         if position % 2

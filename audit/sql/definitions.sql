@@ -84,3 +84,121 @@ UPDATE definition_change
 SET ledger_index = %(ledger_index)s
 WHERE tenant_id = %(tenant_id)s AND server = %(server)s AND seen_at = %(seen_at)s
   AND tool_name = ANY(%(tool_names)s::text[]) AND digest <> '' AND ledger_index IS NULL
+
+-- {{served_columns}} --
+-- The columns of a served definition on pages.
+s.id, s.server, s.tool_name, s.digest, s.state, s.first_seen_at, s.last_seen_at, s.sighting_count,
+       s.approved_at, s.approved_by, s.approval_reason
+
+-- served_tools --
+-- The tools of all servers, each with what is in force now: from when on, and the definition, or
+-- the last one that was recorded if it is unknown (''). Then how many calls of the tool started
+-- since, if it is unapproved.
+SELECT c.server, c.tool_name, c.digest, c.seen_at, c.server_version, {{served_columns}},
+       CASE WHEN c.digest = '' OR s.state = 'pending' THEN (
+           SELECT count(*)
+           FROM (
+               SELECT FROM invocation i
+               WHERE i.tenant_id = %(tenant_id)s AND i.tool_name = c.tool_name
+                 AND i.started_at >= c.seen_at
+               LIMIT %(count_limit)s
+           ) AS calls
+       ) ELSE 0 END
+FROM (
+    SELECT DISTINCT ON (server, tool_name) server, tool_name, digest, seen_at, server_version
+    FROM definition_change
+    WHERE tenant_id = %(tenant_id)s
+      AND (server, tool_name) > (%(after_server)s, %(after_tool)s)
+      AND (%(server)s = '' OR server = %(server)s)
+      AND (%(tool)s = '' OR tool_name = %(tool)s)
+    ORDER BY server, tool_name, seen_at DESC, digest DESC
+) AS c
+LEFT JOIN LATERAL (
+    SELECT *
+    FROM served_definition d
+    WHERE d.tenant_id = %(tenant_id)s AND d.server = c.server AND d.tool_name = c.tool_name
+    ORDER BY d.digest = c.digest DESC, d.last_seen_at DESC
+    LIMIT 1
+) AS s ON TRUE
+WHERE NOT %(only_unapproved)s OR c.digest = '' OR s.state = 'pending'
+ORDER BY c.server, c.tool_name
+LIMIT %(row_limit)s
+
+-- served_definition --
+-- One definition with its text.
+SELECT {{served_columns}}, d.content
+FROM served_definition s
+JOIN definition d ON d.tenant_id = %(tenant_id)s AND d.digest = s.digest
+WHERE s.tenant_id = %(tenant_id)s AND s.id = %(id)s
+
+-- served_before --
+-- The definition that one is compared with by default: the last one of the tool that needed no
+-- approval or has it, and was in force before.
+SELECT {{served_columns}}, d.content
+FROM served_definition s
+JOIN definition d ON d.tenant_id = %(tenant_id)s AND d.digest = s.digest
+WHERE s.tenant_id = %(tenant_id)s AND s.server = %(server)s AND s.tool_name = %(tool_name)s
+  AND s.digest <> %(digest)s AND s.state <> 'pending'
+ORDER BY s.first_seen_at < %(first_seen_at)s DESC, s.last_seen_at DESC
+LIMIT 1
+
+-- definition_history --
+-- The newest changes of a tool of one server: what was in force from when on.
+SELECT c.seen_at, c.digest, c.server_version, c.client, c.client_version, c.ledger_index, s.id,
+       s.state, s.approved_at
+FROM definition_change c
+LEFT JOIN served_definition s
+    ON s.tenant_id = %(tenant_id)s AND s.server = c.server AND s.tool_name = c.tool_name
+    AND s.digest = c.digest
+WHERE c.tenant_id = %(tenant_id)s AND c.server = %(server)s AND c.tool_name = %(tool_name)s
+ORDER BY c.seen_at DESC, c.digest DESC
+LIMIT %(row_limit)s
+
+-- unapproved_use --
+-- How many calls were made under a definition before it was approved; the first and the last.
+WITH period AS (
+    SELECT digest, seen_at, lead(seen_at) OVER (ORDER BY seen_at, digest) AS until
+    FROM definition_change
+    WHERE tenant_id = %(tenant_id)s AND server = %(server)s AND tool_name = %(tool_name)s
+)
+SELECT count(*), min(started_at), max(started_at)
+FROM (
+    SELECT i.started_at
+    FROM period p
+    JOIN invocation i
+        ON i.tenant_id = %(tenant_id)s AND i.tool_name = %(tool_name)s
+        AND i.started_at >= p.seen_at AND i.started_at < coalesce(p.until, 'infinity')
+        AND i.started_at < coalesce(%(approved_at)s::timestamptz, 'infinity')
+    WHERE p.digest = %(digest)s
+    LIMIT %(count_limit)s
+) AS calls
+
+-- approve_definition --
+-- Approve a pending definition. Returns its id if it was pending.
+UPDATE served_definition
+SET state = 'approved', approved_at = %(now)s, approved_by = %(actor)s,
+    approval_reason = %(reason)s
+WHERE tenant_id = %(tenant_id)s AND id = %(id)s AND state = 'pending'
+RETURNING id
+
+-- {{call_is_unapproved}} --
+-- Whether a server's definition of a call's tool was unapproved or unknown when the call started.
+EXISTS (
+          SELECT FROM definition_change c
+          LEFT JOIN served_definition s
+              ON s.tenant_id = %(tenant_id)s AND s.server = c.server
+              AND s.tool_name = c.tool_name AND s.digest = c.digest
+          WHERE c.tenant_id = %(tenant_id)s
+            AND c.tool_name = found.tool_name
+            AND c.seen_at <= found.started_at
+            AND (s.state IS NULL OR s.state = 'pending'
+                 OR coalesce(s.approved_at > found.started_at, FALSE))
+            AND NOT EXISTS (
+                SELECT FROM definition_change n
+                WHERE n.tenant_id = %(tenant_id)s
+                  AND n.server = c.server
+                  AND n.tool_name = c.tool_name
+                  AND n.seen_at <= found.started_at
+                  AND (n.seen_at, n.digest) > (c.seen_at, c.digest)
+            )
+      )

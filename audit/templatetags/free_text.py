@@ -2,8 +2,9 @@
 
 from django import template
 
-from audit.show.text import plain, visible
+from audit.show.text import exact, plain, visible
 
 register = template.Library()
 register.filter("visible", visible)
 register.filter("plain", plain)
+register.filter("exact", exact)

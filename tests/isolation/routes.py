@@ -135,6 +135,14 @@ ROUTES: dict[str, Visit] = {
     "calls/<day:started_on>/<uuid:invocation_id>/reveal": Object(
         lambda world: _call(world) + "/reveal", is_read=False, role=Role.AUDITOR, answers=ACTION
     ),
+    "definitions/": Listing("/definitions/"),
+    "definitions/<uuid:pk>": Object(lambda world: f"/definitions/{world.definition_id}"),
+    "definitions/<uuid:pk>/approve": Object(
+        lambda world: f"/definitions/{world.definition_id}/approve",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
     "violations/": Listing("/violations/"),
     "violations/export.<slug:kind>": Listing("/violations/export.ndjson"),
     "latency/": Listing("/latency/"),

@@ -65,7 +65,6 @@ _FITTING: dict[str, dict[str, Any]] = {
     "rollup": {"histogram": 1},
     "quarter_rollup": {"histogram": 1},
     "decision": {"decision": "denied", "by_kind": "policy", "tool_call_id": None},
-    "definition": {"content": "{}"},
     "served_definition": {"state": "approved"},
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
     "payload_search": {"state": "done", "cursor_at": None, "cursor_id": None},
@@ -84,7 +83,7 @@ _FITTING: dict[str, dict[str, Any]] = {
         "redrive_edited": None,
     },
 }
-_DOCUMENTS = {"input_schema", "output_schema", "meta", "answer", "details", "contract"}
+_DOCUMENTS = {"content", "input_schema", "output_schema", "meta", "answer", "details", "contract"}
 """Columns whose text is JSON."""
 
 
@@ -108,6 +107,7 @@ class World:
     replay_id: UUID
     analysis_id: UUID
     import_id: UUID
+    definition_id: UUID
     hold_id: UUID
     erasure_id: UUID
     invitation_id: UUID
@@ -149,6 +149,7 @@ def make_world(name: str) -> World:
         replay_id=uuid_utils.compat.uuid7(),
         analysis_id=uuid_utils.compat.uuid7(),
         import_id=uuid.uuid4(),
+        definition_id=uuid_utils.compat.uuid7(),
         hold_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
         invitation_id=uuid_utils.compat.uuid7(),
@@ -251,6 +252,7 @@ def _values(world: World) -> dict[str, Any]:
         "erasure_call.erasure_id": world.erasure_id,
         "invitation.id": world.invitation_id,
         "legal_hold.id": world.hold_id,
+        "served_definition.id": world.definition_id,
         "tool_replay.id": world.replay_id,
         "tool_drift.id": world.analysis_id,
         "tool_import.id": world.import_id,

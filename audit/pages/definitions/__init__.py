@@ -1,0 +1,1 @@
+"""Definitions of tools as served: what is in force, what changed, and approvals."""

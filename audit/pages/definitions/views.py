@@ -1,0 +1,184 @@
+"""Definitions as served: the list of tools by server, one definition with its changes, approve."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+
+from audit.pages.definitions.forms import ApproveForm
+from audit.queries.call_query import quoted
+from audit.queries.definitions import (
+    COUNTED_MAX,
+    DefinitionText,
+    ServedTool,
+    ToolFilter,
+    definition_before,
+    definition_history,
+    find_definition,
+    served_tools,
+    unapproved_use,
+)
+from audit.work.definitions import approve
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.actions import storable_text
+from tenants.models import Role
+from tools_registry.contract_diff import Side
+from tools_registry.models import Tool
+from tools_registry.served import Class, DefinitionDiff, compare_definitions, hidden_characters
+
+PAGE_SIZE = 100
+DIFFERENCES_SHOWN, VALUE_LENGTH = 200, 20_000
+APPROVES = Role.EDITOR
+_NAME_MAX = 256
+_TONES = {
+    Class.RISK: "failed",
+    Class.BREAKING: "violation",
+    Class.WORDING: "open",
+    Class.COMPATIBLE: "ok",
+    Class.COSMETIC: "ok",
+}
+
+
+class ListedTool(NamedTuple):
+    """A tool of a server, and the query for its calls under what is in force."""
+
+    tool: ServedTool
+    query: str
+
+
+@require_safe
+@tenant_page()
+def definition_list(request: TenantRequest) -> HttpResponseBase:
+    """Show the tools of all servers with the definition in force; `?state=unapproved` filters."""
+    server, tool, after_server, after_tool = (
+        storable_text(request.GET.get(name, "")[:_NAME_MAX])
+        for name in ("server", "tool", "after", "after_tool")
+    )
+    wanted = ToolFilter(server, tool, request.GET.get("state") == "unapproved")
+    page = served_tools(wanted, after=(after_server, after_tool), size=PAGE_SIZE)
+    context = {
+        "tools": [ListedTool(one, _query(one.tool_name, one.since)) for one in page.tools],
+        "wanted": wanted,
+        "is_filtered": wanted != ToolFilter(),
+        "is_first_page": not after_server,
+        "next": page.after
+        and urlencode(
+            {
+                "server": server,
+                "tool": tool,
+                "state": "unapproved" if wanted.only_unapproved else "",
+                "after": page.after[0],
+                "after_tool": page.after[1],
+            }
+        ),
+        "counted_max": COUNTED_MAX,
+    }
+    return render(request, "definitions/definition_list.html", context)
+
+
+@require_safe
+@tenant_page()
+def definition_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Show one definition: what changed, what is in force when, its text.
+
+    It is compared with the last approved one, or with another of the same tool (`?from=<id>`).
+    """
+    one = _found(pk)
+    served = one.served
+    old = _compared(request, one)
+    diff = None if old is None else compare_definitions(old.value, one.value)
+    contract = None if diff is None else diff.contract
+    history = definition_history(served.server, served.tool_name)
+    use = unapproved_use(served)
+    context = {
+        "definition": served,
+        "value": one.value,
+        "old": None if old is None else old.served,
+        "diff": diff,
+        "classes": [] if diff is None else [(each, _TONES[each]) for each in diff.classes],
+        "rows": [] if diff is None else _rows(diff),
+        "more": 0 if diff is None else max(0, len(diff.differences) - DIFFERENCES_SHOWN),
+        "hidden": sorted(f"U+{ord(each):04X}" for each in hidden_characters(one.value))[:20],
+        "history": history,
+        "in_force": history[0] if history else None,
+        "use": use,
+        "use_query": use.first_at and _query(served.tool_name, use.first_at, "is:unapproved"),
+        "counted_max": COUNTED_MAX,
+        "may_approve": served.is_pending and has_role(request.membership, APPROVES),
+        "reason": ApproveForm()["reason"],
+        "is_registered": Tool.objects.filter(
+            tenant=request.tenant, name=served.tool_name, current_number__gt=0
+        ).exists(),
+        "calls_query": f"tool:{quoted(served.tool_name)}",
+        "callers": contract and contract.verdict(Side.INPUT),
+        "consumers": contract and contract.verdict(Side.OUTPUT),
+    }
+    return render(request, "definitions/definition_detail.html", context)
+
+
+@require_POST
+@tenant_page(role=APPROVES)
+def definition_approve(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Approve a definition, with a reason."""
+    one = _found(pk).served
+    form = ApproveForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Not approved. Enter a reason.")
+    elif approve(request.tenant, request.user, one, form.cleaned_data["reason"], timezone.now()):
+        messages.success(request, "The definition is approved for calls from now on.")
+    else:
+        messages.info(request, "This definition needs no approval.")
+    return redirect("definition_detail", pk)
+
+
+def _found(pk: UUID) -> DefinitionText:
+    one = find_definition(pk)
+    if one is None:
+        raise Http404("no such definition")
+    return one
+
+
+def _compared(request: TenantRequest, one: DefinitionText) -> DefinitionText | None:
+    text = request.GET.get("from", "")
+    if not text:
+        return definition_before(one.served)
+    try:
+        other = _found(UUID(text))
+    except ValueError:
+        raise Http404("no such definition") from None
+    if (other.served.server, other.served.tool_name) != (one.served.server, one.served.tool_name):
+        raise Http404("a definition of another tool")
+    return other
+
+
+def _query(tool_name: str, since: datetime, *terms: str) -> str:
+    moment = f"since:{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return " ".join((f"tool:{quoted(tool_name)}", *terms, moment))
+
+
+def _rows(diff: DefinitionDiff) -> list[dict[str, Any]]:
+    """The differences as rows: pointer, and before and after as pieces or as cut JSON."""
+    return [
+        {
+            "pointer": each.change.pointer or "/",
+            "before": each.before,
+            "after": each.after,
+            "removed": None if each.before else _shown(each.change.before),
+            "added": None if each.after else _shown(each.change.after),
+        }
+        for each in diff.differences[:DIFFERENCES_SHOWN]
+    ]
+
+
+def _shown(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= VALUE_LENGTH else f"{text[:VALUE_LENGTH]}…"
