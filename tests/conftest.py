@@ -174,7 +174,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     `--dist loadfile` hands them out.
     """
     if config.getoption("sample"):
-        chosen = sampling.choose(items, config.getoption("randomly_seed"))
+        chosen = sampling.choose(items, config.getoption("randomly_seed", 0))
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
     late = {item.path for item in items if _uses_browser(item)}

@@ -108,7 +108,7 @@ def test_api_page_names_every_read_operation() -> None:
 
 
 def test_pre_commit_runs_the_first_step_of_ci() -> None:
-    steps = re.findall(r'^step "[^"]+"\n(.+)$', (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    steps = re.findall(r'^step "[^"]+"\n(\S+)', (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     entry = re.search(r"entry: (.+)", (ROOT / ".pre-commit-config.yaml").read_text())
 
     assert entry is not None

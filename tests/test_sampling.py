@@ -16,11 +16,28 @@ def test_generated(route, seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_all(seed):
     pass
+
+@pytest.mark.sampled("start", 2)
+@pytest.mark.parametrize("case", range(2))
+def test_first_start(case):
+    pass
+
+@pytest.mark.sampled("start", 2)
+def test_second_start():
+    pass
+
+@pytest.mark.sampled("start", 2)
+def test_third_start():
+    pass
+
+@pytest.mark.sampled("stop", 1)
+def test_stop():
+    pass
 """
 
 
 def cases(pytester: pytest.Pytester, count: int) -> list[pytest.Item]:
-    pytester.makeini("[pytest]\nmarkers = generated")
+    pytester.makeini("[pytest]\nmarkers = generated\n sampled")
     items: list[pytest.Item] = pytester.getitems(MODULE.format(count=count))
     return items
 
@@ -45,3 +62,15 @@ def test_sample_depends_on_the_seed_and_not_on_the_order(pytester: pytest.Pytest
     first = names(sampling.choose(items, seed=1))
     assert names(sampling.choose(items[::-1], seed=1)) == first
     assert names(sampling.choose(items, seed=2)) != first
+
+
+def test_of_tests_of_one_kind_the_count_is_kept_with_all_cases(pytester: pytest.Pytester) -> None:
+    items = cases(pytester, 1)
+    seen = set()
+    for seed in range(20):
+        kept = {item.name for item in sampling.choose(items, seed) if "_st" in item.name}
+        assert "test_stop" in kept
+        assert len({name.partition("[")[0] for name in kept if "start" in name}) == 2
+        assert ("test_first_start[0]" in kept) == ("test_first_start[1]" in kept)
+        seen |= kept
+    assert len(seen) == 5

@@ -70,6 +70,7 @@ OUTSIDE = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/nonexistent"}
 """The environment of a user who has nothing of this checkout, and no home."""
 
 
+@pytest.mark.sampled("installed wheels", 1)
 def test_everything_works_from_the_wheels_without_network_and_home(
     installed: Installed, folder: Path
 ) -> None:
@@ -175,6 +176,7 @@ def calls(command: list[str], cwd: str, var: Path) -> int:
         process.communicate(timeout=60)
 
 
+@pytest.mark.sampled("installed wheels", 1)
 def test_checkout_and_wheel_take_turns_on_the_same_data(installed: Installed, folder: Path) -> None:
     var = folder / "turns"
     checkout, wheel = [sys.executable, "manage.py"], [str(installed.server)]

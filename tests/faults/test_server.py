@@ -30,6 +30,7 @@ from tests.support.otlp.environment import run_framework
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.sampled("killed server", 1)
 def test_kills_of_web_processes_and_postgresql_lose_and_duplicate_nothing(full: bool) -> None:
     faults = ["web"] * (100 if full else 4) + ["database"] * (50 if full else 2)
     random.shuffle(faults)
@@ -59,6 +60,7 @@ def test_kills_of_web_processes_and_postgresql_lose_and_duplicate_nothing(full: 
         assert end(process) == 0
 
 
+@pytest.mark.sampled("killed server", 1)
 def test_sdk_and_otlp_events_are_stored_once_while_web_processes_are_killed(
     full: bool, tmp_path: Path
 ) -> None:

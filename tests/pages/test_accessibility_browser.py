@@ -1,9 +1,11 @@
 """axe-core on every page of calls and settings, in light and dark; and sizes of pages.
 
-What axe calls serious or critical fails; so does a first load of more than 250 KB.
+What axe calls serious or critical fails; so does a first load of more than 250 KB. With `--sample`
+each page is checked in one of the two schemes, by the seed.
 """
 
 import json
+import random
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
@@ -20,7 +22,7 @@ from tenants.invitations import invite
 from tenants.keys import create_key
 from tenants.models import Role, Scope
 from tenants.scope import tenant_scope
-from tests.support.accessibility import accessibility_findings, open_folds
+from tests.support.accessibility import Scheme, accessibility_findings, open_folds
 from tests.support.contracts import make_contract
 from tests.support.drafts import drafted_and_replayed
 from tests.support.erasures import preview_erasure
@@ -122,8 +124,14 @@ class Visit:
 
 
 @pytest.fixture(scope="module")
-def visits(browser: Browser, live_server: LiveServer, site: Site) -> dict[str, Visit]:
+def visits(
+    browser: Browser, live_server: LiveServer, site: Site, pytestconfig: pytest.Config
+) -> dict[str, Visit]:
     """Every page, loaded once with an empty cache: the admin's, then those without a session."""
+    one_of = random.Random(pytestconfig.getoption("randomly_seed", 0))
+    schemes: list[list[Scheme]] = [["light"], ["dark"]]
+    if not pytestconfig.getoption("sample"):
+        schemes = [["light", "dark"]]
     with tenant_scope(site.cast.tenant.id):
         _, token = invite(site.cast.tenant, "Nina", Role.EDITOR)
     with browser.new_context(base_url=live_server.url) as context:
@@ -141,7 +149,7 @@ def visits(browser: Browser, live_server: LiveServer, site: Site) -> dict[str, V
             assert answer.status == (404 if address == "/nowhere" else 200), address
             assert urlsplit(page.url).path == urlsplit(address).path
             open_folds(page)
-            findings = accessibility_findings(page)
+            findings = accessibility_findings(page, one_of.choice(schemes))
             return Visit(sizes.copy(), findings)
 
         sign_in(page, site.cast.admin)

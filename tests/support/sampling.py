@@ -1,8 +1,9 @@
-"""A part of the cases that are generated: what `pytest --sample` runs, and so `.ci/run`.
+"""A part of long tests: what `pytest --sample` runs, and so `.ci/run`.
 
 `@pytest.mark.generated(20)` keeps 20 cases of a test. `@pytest.mark.generated(20, kind="route")`
 keeps at least one case for each value of its parameter `route`, even if these are more than 20.
-`.ci/full` and a plain `pytest` run all cases.
+`@pytest.mark.sampled("refused start", 2)` keeps two of the tests with this mark and name, with all
+their cases. `.ci/full` and a plain `pytest` run everything.
 """
 
 import random
@@ -12,22 +13,29 @@ import pytest
 
 
 def choose(items: list[pytest.Item], seed: int) -> set[pytest.Item]:
-    """The tests to run: all that are not generated, and those of each generated test's sample.
+    """The tests to run: all that have neither mark, and the sample of those that have one.
 
     Depends on the seed and on the names of the tests, not on their order: every process of
     `pytest -n 2` chooses the same.
     """
     chosen = set()
-    cases = defaultdict(list)
+    cases: defaultdict[str, list[pytest.Function]] = defaultdict(list)
+    tests: defaultdict[tuple[str, int], dict[str, list[pytest.Item]]] = defaultdict(dict)
     for item in items:
+        name = item.nodeid.partition("[")[0]
         if isinstance(item, pytest.Function) and item.get_closest_marker("generated"):
-            cases[item.nodeid.partition("[")[0]].append(item)
+            cases[name].append(item)
+        elif mark := item.get_closest_marker("sampled"):
+            tests[mark.args].setdefault(name, []).append(item)
         else:
             chosen.add(item)
     for name, generated in cases.items():
         generated.sort(key=lambda case: case.nodeid)
         random.Random(f"{seed} {name}").shuffle(generated)
         chosen |= _sample(generated)
+    for (kind, count), named in tests.items():
+        for name in random.Random(f"{seed} {kind}").sample(sorted(named), min(count, len(named))):
+            chosen.update(named[name])
     return chosen
 
 

@@ -21,6 +21,7 @@ class Command(BaseCommand):
     """
 
     help = "List or create the missing day partitions, from 35 days ago to 14 days ahead."
+    requires_system_checks = []  # they import all pages: half a second
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`plan` lists the missing partitions, `apply` creates and lists them."""

@@ -20,6 +20,8 @@ _POLLING_S = 1.0
 class Command(procrastinate.Command):
     """A worker that is older than the schema does not start. A running one stops."""
 
+    requires_system_checks = []  # they import all pages: half a second
+
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the command. Raises CommandError with the reason if the worker is too old."""
         if options.get("command") == "worker":

@@ -19,6 +19,7 @@ class Command(BaseCommand):
     """For operators and automation; admins create, rotate and revoke keys on the tenant's pages."""
 
     help = "Create an API key (printed once), list a tenant's keys, or revoke a key."
+    requires_system_checks = []  # they import all pages: half a second
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`create SLUG --name NAME --scope SCOPE`, `list SLUG`, `revoke SLUG KEY_ID`; `--json`."""

@@ -23,6 +23,7 @@ class Command(BaseCommand):
     """Create, list, suspend and delete tenants; all else is managed on the tenant's pages."""
 
     help = "Create, list, suspend, resume or delete tenants."
+    requires_system_checks = []  # they import all pages: half a second
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`create NAME`, `list`, `suspend SLUG`, `resume SLUG`, `delete SLUG`; each `--json`."""

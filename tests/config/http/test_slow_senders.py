@@ -52,6 +52,7 @@ def is_ended(client: socket.socket) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled("slow senders", 1)
 def test_senders_holding_all_places_without_sending_are_disconnected(
     live_server: LiveServer, acme: Cast
 ) -> None:
@@ -99,6 +100,7 @@ def test_senders_holding_all_places_without_sending_are_disconnected(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled("slow senders", 1)
 def test_slow_forms_do_not_block_health_probes(live_server: LiveServer) -> None:
     """Slow forms occupy every thread at first; sending one needs no key."""
     cookie = f"Cookie: csrftoken={'x' * 32}"  # without it the form is not read

@@ -82,6 +82,7 @@ def test_up_serves_from_an_initialised_external_database(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled("second database", 1)
 def test_second_database_keeps_the_passwords_of_the_first(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
@@ -103,6 +104,7 @@ def test_second_database_keeps_the_passwords_of_the_first(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled("second database", 1)
 def test_urls_of_another_server_are_rejected_and_nothing_is_created(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:

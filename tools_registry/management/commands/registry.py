@@ -28,6 +28,7 @@ class Command(BaseCommand):
         "Export a tenant's registry as JSON, or import tools from an export or from definitions"
         " of OpenAI, Anthropic or MCP."
     )
+    requires_system_checks = []  # they import all pages: half a second
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`export SLUG [FILE]`, `import SLUG FILE [--publish --reason …] [--dry-run]`."""
