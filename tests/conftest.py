@@ -9,6 +9,7 @@ truncated between tests: every test has tenants of its own, which is what tenant
 import os
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -38,6 +39,9 @@ for _name in ("DATABASE_URL", "DATABASE_OWNER_URL", "TOOLTRAIL_URL", "TOOLTRAIL_
 # takes 4 s of processor time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# A script's background command ignores Ctrl-C, and so would everything that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from config.postgresql import database  # noqa: E402  # reads the environment set above
 from config.postgresql.embedded import EmbeddedPostgres  # noqa: E402  # likewise

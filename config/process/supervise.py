@@ -201,11 +201,11 @@ class Supervisor:
             if self._exit_code is not None:
                 return False
             self._sleep(_READY_EVERY_S)
+        self._is_serving = True  # a SIGTERM from now on drains
         return True
 
     def run(self) -> int:
         """Keep everything running until there is a reason to stop. Return the exit code."""
-        self._is_serving = True
         while self._exit_code is None:
             self._check()
             wait_s = _CHECK_EVERY_S

@@ -23,7 +23,8 @@ from tests.support.factories import Cast
 from tests.support.installation import clean_environment
 from tests.support.server import LiveServer
 
-EXAMPLES = 12  # an operation and phase: half a minute
+EXAMPLES = 12  # an operation and phase
+SAMPLE = 4
 CHECKS = ",".join(
     (
         "not_a_server_error",
@@ -34,7 +35,10 @@ CHECKS = ",".join(
 )
 
 
-def test_schemathesis_provokes_no_server_error(live_server: LiveServer, acme: Cast) -> None:
+def test_schemathesis_provokes_no_server_error(
+    live_server: LiveServer, acme: Cast, pytestconfig: pytest.Config
+) -> None:
+    examples = SAMPLE if pytestconfig.getoption("sample") else EXAMPLES
     uv = os.environ.get("UV") or shutil.which("uv")
     if uv is None:
         pytest.skip("schemathesis is fetched with uv, which is not here")
@@ -49,7 +53,8 @@ def test_schemathesis_provokes_no_server_error(live_server: LiveServer, acme: Ca
             *(f"{live_server.url}/api/v1/openapi.json", "--no-color"),
             *("--header", f"Authorization: Bearer {key}"),
             *("--checks", CHECKS, "--continue-on-failure"),
-            *("--phases", "examples,coverage,fuzzing", "--max-examples", str(EXAMPLES)),
+            *("--phases", "examples,coverage,fuzzing", "--max-examples", str(examples)),
+            *("--seed", str(pytestconfig.getoption("randomly_seed", 0))),
             *("--request-timeout", "30", "--generation-database", "none"),
         ],
         cwd=BASE_DIR,

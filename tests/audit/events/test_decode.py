@@ -150,6 +150,7 @@ def check_violations(expected: list[Violation], got: list[wire.Violation]) -> No
 
 @pytest.mark.parametrize("event", [START, END, DECISION, GAP], ids=lambda event: event["type"])
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.generated(60, kind="name")
 def test_every_member_accepts_and_rejects_the_same_values_as_the_contract(
     event: dict[str, Any], name: str
 ) -> None:

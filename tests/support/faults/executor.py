@@ -198,10 +198,10 @@ def run_on_full_disk(options: argparse.Namespace) -> None:
     threads[0].start()
     threads[0].join()
     with filled(Path(os.environ["TOOLTRAIL_SPOOL_DIR"])) as has_room:
+        was_full = not has_room()
         for thread in threads[1:-1]:
             thread.start()
             thread.join()
-        was_full = not has_room()
     threads[-1].start()
     threads[-1].join()
     while trail.stats().waiting:

@@ -65,6 +65,7 @@ def documents(completed: subprocess.CompletedProcess[str]) -> list[dict[str, Any
 
 
 @pytest.mark.parametrize("view", SHOWN)
+@pytest.mark.generated(4)
 def test_each_view_prints_a_fitting_table_and_json(
     live_server: LiveServer, record: Record, view: str
 ) -> None:
@@ -135,6 +136,7 @@ def test_limit_and_all_options_page_through_calls(live_server: LiveServer, acme:
         ((), 2, "required"),
     ],
 )
+@pytest.mark.generated(3)
 def test_query_errors_are_reported(
     live_server: LiveServer, record: Record, words: tuple[str, ...], code: int, expected: str
 ) -> None:
