@@ -3,12 +3,12 @@
 `tools_registry.schemas` validates contracts. All functions need the tenant's scope.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from tenants.models import Tenant
 from tools_registry.attempts import Attempts, expired_among, is_expired, revive
@@ -48,6 +48,34 @@ def find_versions(tenant: Tenant, digests: Sequence[str]) -> dict[str, ToolVersi
         tenant=tenant, tool__tenant=tenant, digest__in=digests
     ).select_related("tool")
     return {version.digest: version for version in versions}
+
+
+def versions_named(
+    tenant_id: UUID, names: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], ToolVersion]:
+    """The versions that events name by tool and version (a number or a digest). One query.
+
+    Schemas and meta are not loaded. What is not registered is left out.
+    """
+    wanted = set(names)
+    numbers = {int(text) for _, text in wanted if text.isascii() and text.isdecimal()}
+    versions = (
+        ToolVersion.objects.filter(
+            Q(number__in=[number for number in numbers if number < 2**31])
+            | Q(digest__in=[text for _, text in wanted]),
+            tenant_id=tenant_id,
+            tool__tenant_id=tenant_id,
+            tool__name__in=[name for name, _ in wanted],
+        )
+        .select_related("tool")
+        .defer("input_schema", "output_schema", "meta")
+    )
+    named = {}
+    for version in versions:
+        for text in (str(version.number), version.digest):
+            if (version.tool.name, text) in wanted:
+                named[version.tool.name, text] = version
+    return named
 
 
 def find_version(tool: Tool, number: int) -> ToolVersion | None:

@@ -10,6 +10,7 @@ from audit.queries.violations import ViolationKind
 from config.instants import iso_exact
 
 COLUMNS = (
+    "side",
     "tool_name",
     "tool_version",
     "path_pattern",
@@ -29,6 +30,7 @@ COLUMNS = (
 def document(kind: ViolationKind) -> dict[str, Any]:
     """A kind's members: JSON values, instants as RFC 3339 in UTC, unknown values as null."""
     return {
+        "side": kind.side,
         "tool_name": kind.tool_name,
         "tool_version": kind.tool_version or None,
         "path_pattern": kind.path_pattern,

@@ -164,6 +164,8 @@ class Conditions:
 
     def _violation(self, code: Text | None, path: Text | None) -> str:
         text = sql.PARTS["call_has_violation"]
+        if self.wanted.is_about_unrun:
+            text = f"({text} OR {sql.PARTS['call_has_wrong_argument']})"
         for name, value in (("violation", code), ("path", path)):
             whole = value.value if value and not value.is_prefix else None
             prefix = value.value if value and value.is_prefix else None

@@ -408,7 +408,9 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
         # Only failed calls have error fields: see `audit.index.projection`.
         "only_failed": wanted.state == "failed"
         or any(one is not None for one in (wanted.error, wanted.code, wanted.upstream)),
-        "only_violating": wanted.violation is not None or wanted.path is not None,
+        # Of calls that did not run, the violations are those of their decisions.
+        "only_violating": (wanted.violation is not None or wanted.path is not None)
+        and not wanted.is_about_unrun,
         "code": wanted.code.value if wanted.code and not wanted.code.is_prefix else None,
     }
     for name in _WALKED:

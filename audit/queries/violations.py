@@ -1,13 +1,15 @@
 """Schema violations of a range: their kinds, guard outcomes, and samples.
 
-A kind is a tool, its version, a path pattern and a code. Whole UTC days come from `violation_day`,
-the rest from the violations themselves. So figures are exact for any range.
+A kind is a side, a tool, its version, a path pattern and a code. The side is what breaks its
+schema: the *arguments* that were rejected, or the *results* of calls that ran. For results, whole
+UTC days come from `violation_day`, the rest from the violations themselves; rejected arguments are
+counted from their decisions. So figures are exact for any range.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 from audit.queries.over_time import slot_parameters
@@ -22,10 +24,14 @@ _BY_DAY_FROM = timedelta(days=2)
 _MAX_VALUE = 600
 """Maximum characters of a filter's value. No column holds that many."""
 
-type Key = tuple[str, str, str, str]
-"""Tool, version, path pattern, code."""
+Side = Literal["arguments", "results"]
+"""What breaks its schema: arguments that were rejected, or the result of a call."""
+SIDES: tuple[Side, ...] = get_args(Side)
+
+type Key = tuple[Side, str, str, str, str]
+"""Side, tool, version, path pattern, code."""
 type SamplePlace = tuple[datetime, UUID, int]
-"""The position of a violation: when its call started, the call, and the violation's ordinal."""
+"""The position of a violation: `started_at`, `place_id` and `ordinal` of its sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class ViolationFilter:
     code: str | None = None
     path: str | None = None
     outcome: str | None = None
+    side: Side | None = None
 
     @classmethod
     def read(cls, params: Mapping[str, str]) -> "ViolationFilter":
@@ -48,13 +55,15 @@ class ViolationFilter:
                 return None
             return storable_text(value)[:_MAX_VALUE]
 
-        return cls(*(text(name) for name in ("tool", "version", "code", "path", "outcome")))
+        side = next((one for one in SIDES if one == params.get("side")), None)
+        return cls(*(text(name) for name in ("tool", "version", "code", "path", "outcome")), side)
 
 
 @dataclass(slots=True)
 class ViolationKind:
     """A kind of violation in a range."""
 
+    side: Side
     tool_name: str
     tool_version: str
     path_pattern: str
@@ -63,7 +72,8 @@ class ViolationKind:
     calls: int
     """Calls with such a violation."""
     of_calls: int
-    """All calls of that version of the tool that started in the range."""
+    """All calls of that version of the tool that started in the range; on the side of arguments,
+    also those that were decided about in the range and did not start in it."""
     first_at: datetime
     last_at: datetime
     first_ever_at: datetime
@@ -75,14 +85,32 @@ class ViolationKind:
 
     @property
     def share(self) -> float | None:
-        """The share of the version's calls that have such a violation."""
+        """The share of `of_calls` that has such a violation."""
         return self.calls / self.of_calls if self.of_calls else None
 
 
 @dataclass(frozen=True, slots=True)
-class Treatment:
-    """How guards handled violations: a strategy, its outcome, and the number of violations."""
+class RejectedCalls:
+    """What agents get wrong about one version of a tool: calls whose arguments were rejected."""
 
+    tool_name: str
+    tool_version: str
+    calls: int
+    of_calls: int
+    """Calls of the version that started in the range, or were decided about in it."""
+
+    @property
+    def share(self) -> float:
+        """The share of `of_calls` whose arguments were rejected."""
+        return self.calls / self.of_calls
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """What became of violations: a guard's strategy and its outcome, or the decision that rejected
+    arguments; and the number of violations."""
+
+    side: Side
     strategy: str
     outcome: str
     violations: int
@@ -97,6 +125,10 @@ class Violations:
     cells: dict[tuple[str, str], int] = field(default_factory=dict)
     """Violations by tool and code."""
     treatments: list[Treatment] = field(default_factory=list)
+    by_side: dict[Side, int] = field(default_factory=dict)
+    """Violations by side."""
+    rejected: list[RejectedCalls] = field(default_factory=list)
+    """Calls with rejected arguments by version; those with such violations, most calls first."""
 
     @property
     def total(self) -> int:
@@ -108,6 +140,7 @@ class Violations:
 class NewViolation:
     """A violation that was never seen before the range, in any version."""
 
+    side: Side
     tool_name: str
     path_pattern: str
     code: str
@@ -120,12 +153,14 @@ class NewViolation:
 class Sample:
     """A single violation."""
 
+    side: Side
     tool_name: str
     tool_version: str
     path: str
     code: str
     expected: str
-    received: str
+    received: str | None
+    """None for arguments: what was received is in the log only."""
     severity: str
     strategy: str
     outcome: str
@@ -133,27 +168,32 @@ class Sample:
     invocation_id: UUID
     started_at: datetime
     ordinal: int
+    place_id: UUID
+    """The call, or the decision that rejected its arguments."""
 
 
 def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
-    """The violations of a range. Three statements."""
+    """The violations of a range. Four statements."""
     parameters = _parameters(of, wanted)
     kinds: dict[Key, ViolationKind] = {}
     result = Violations(of, [])
-    treatments: dict[tuple[str, str], int] = {}
+    treatments: dict[tuple[Side, str, str], int] = {}
     part_count = len(parameters["bounds"]) - 1
-    for tool, version, path, code, strategy, outcome, part, *sums in rows(
+    for side, tool, version, path, code, strategy, outcome, part, *sums in rows(
         "violation_kinds", parameters
     ):
         count, calls, first_at, last_at = sums
         if outcome is not None:
             result.cells[tool, code] = result.cells.get((tool, code), 0) + count
-            treatments[strategy, outcome] = treatments.get((strategy, outcome), 0) + count
+            treated = (side, strategy, outcome)
+            treatments[treated] = treatments.get(treated, 0) + count
+            result.by_side[side] = result.by_side.get(side, 0) + count
             continue
-        kind = kinds.get((tool, version, path, code))
+        kind = kinds.get((side, tool, version, path, code))
         if kind is None:
             course: list[float | None] = [0] * part_count
-            kind = kinds[tool, version, path, code] = ViolationKind(
+            kind = kinds[side, tool, version, path, code] = ViolationKind(
+                side=side,
                 tool_name=tool,
                 tool_version=version,
                 path_pattern=path,
@@ -171,10 +211,10 @@ def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
         kind.first_at, kind.last_at = min(kind.first_at, first_at), max(kind.last_at, last_at)
         kind.course[part] = (kind.course[part] or 0) + count
     if kinds:
-        _add_history(kinds, of, parameters)
+        result.rejected = _add_history(kinds, of, parameters)
     result.kinds = sorted(
         kinds.values(),
-        key=lambda kind: (-kind.violations, kind.tool_name, kind.path_pattern, kind.code),
+        key=lambda kind: (-kind.violations, kind.tool_name, kind.path_pattern, kind.code, kind.side),
     )
     result.treatments = [
         Treatment(*key, count)
@@ -220,28 +260,65 @@ def new_since(versions: Mapping[str, datetime], having: set[str]) -> str | None:
 
 def _add_history(
     kinds: Mapping[Key, ViolationKind], of: TimeRange, parameters: Mapping[str, Any]
-) -> None:
-    """Fill in the calls, when each kind was first seen, and the version that introduced it."""
+) -> list[RejectedCalls]:
+    """Fill in the calls, when each kind was first seen, and the version that introduced it.
+
+    Returns the calls whose arguments were rejected.
+    """
     # For all versions and outcomes: whether a kind is new does not depend on the filter.
     anything = {**parameters, "version": None, "outcome": None}
-    seen: dict[str, dict[str, datetime]] = {}
-    having: dict[tuple[str, str, str], set[str]] = {}
-    for tool, version, path, code, first_at, _ in rows("violation_history", anything):
-        having.setdefault((tool, path, code), set()).add(version)
-        known = seen.setdefault(tool, {})
-        known[version] = min(first_at, known.get(version, first_at))
-        if (kind := kinds.get((tool, version, path, code))) is not None:
+    versions = _Versions()
+    having: dict[tuple[Side, str, str, str], set[str]] = {}
+    for side, tool, version, path, code, first_at, _ in rows("violation_history", anything):
+        having.setdefault((side, tool, path, code), set()).add(version)
+        versions.see(side, tool, version, first_at)
+        if (kind := kinds.get((side, tool, version, path, code))) is not None:
             kind.first_ever_at = min(first_at, kind.first_at)
-    of_calls: dict[tuple[str, str], int] = {}
-    cells = slot_parameters((of.start, of.end)) | {"tool": parameters["tool"]}
-    for tool, version, calls, first_at in rows("version_calls", cells):
-        of_calls[tool, version] = calls
+    tool = {"tool": parameters["tool"]}
+    for name, version, calls, first_at in rows(
+        "version_calls", slot_parameters((of.start, of.end)) | tool
+    ):
+        versions.calls[name, version] = calls
+        for side in SIDES:
+            versions.see(side, name, version, first_at)
+    if parameters["with_arguments"]:
+        for name, version, calls, rejected, first_at in rows("version_decided", parameters):
+            versions.decided[name, version] = calls
+            versions.rejected[name, version] = rejected
+            versions.see("arguments", name, version, first_at)
+    for (side, name, version, path, code), kind in kinds.items():
+        kind.of_calls = versions.of_calls(side, name, version)
+        kind.new_since = new_since(
+            versions.seen[side, name], having[side, name, path, code] | {version}
+        )
+    found = {(name, version) for side, name, version, *_ in kinds if side == "arguments"}
+    return sorted(
+        (
+            RejectedCalls(*key, versions.rejected[key], versions.of_calls("arguments", *key))
+            for key in found
+        ),
+        key=lambda one: (-one.calls, one.tool_name, one.tool_version),
+    )
+
+
+@dataclass(slots=True)
+class _Versions:
+    """The versions of tools: calls that started in a range, calls that were only decided about,
+    calls whose arguments were rejected, and when each version was first seen."""
+
+    calls: dict[tuple[str, str], int] = field(default_factory=dict)
+    decided: dict[tuple[str, str], int] = field(default_factory=dict)
+    rejected: dict[tuple[str, str], int] = field(default_factory=dict)
+    seen: dict[tuple[Side, str], dict[str, datetime]] = field(default_factory=dict)
+
+    def see(self, side: Side, tool: str, version: str, first_at: datetime | None) -> None:
         if first_at is not None:
-            known = seen.setdefault(tool, {})
+            known = self.seen.setdefault((side, tool), {})
             known[version] = min(first_at, known.get(version, first_at))
-    for (tool, version, path, code), kind in kinds.items():
-        kind.of_calls = of_calls.get((tool, version), 0)
-        kind.new_since = new_since(seen[tool], having[tool, path, code] | {version})
+
+    def of_calls(self, side: Side, tool: str, version: str) -> int:
+        started = self.calls.get((tool, version), 0)
+        return started + (self.decided.get((tool, version), 0) if side == "arguments" else 0)
 
 
 def _parameters(of: TimeRange, wanted: ViolationFilter) -> dict[str, Any]:
@@ -260,6 +337,8 @@ def _parameters(of: TimeRange, wanted: ViolationFilter) -> dict[str, Any]:
         "code": wanted.code,
         "path": wanted.path,
         "outcome": wanted.outcome,
+        "with_arguments": wanted.side != "results",
+        "with_results": wanted.side != "arguments",
         "start": start,
         "end": end,
         "first_day": start.date(),

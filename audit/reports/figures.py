@@ -121,7 +121,7 @@ def _tool(tool: ToolRow) -> dict[str, Any]:
 
 
 def _violations(of: TimeRange, series: OverTime, previous: Figures | None) -> dict[str, Any]:
-    broken = violations(of, ViolationFilter())
+    broken = violations(of, ViolationFilter(side="results"))
     return {
         "violations": series.total.violations,
         "violating": series.total.violating,

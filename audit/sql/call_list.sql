@@ -48,6 +48,24 @@ coalesce((
           LIMIT 1
       ), FALSE)
 
+-- {{call_has_wrong_argument}} --
+-- As call_has_violation, for arguments: whether a decision about a call names such a violation.
+coalesce((
+          SELECT TRUE
+          FROM decision d
+          CROSS JOIN LATERAL unnest(d.paths, d.codes) AS wrong (path, code)
+          WHERE d.tenant_id = %(tenant_id)s
+            AND d.trace_id = found.trace_id
+            AND (d.invocation_id = found.invocation_id OR d.tool_call_id = found.tool_call_id)
+            AND d.started_on BETWEEN found.started_on - 7 AND found.started_on + 7
+            AND (%(violation)s::text IS NULL OR wrong.code = %(violation)s)
+            AND (%(violation_prefix)s::text IS NULL
+                 OR starts_with(wrong.code, %(violation_prefix)s))
+            AND (%(path)s::text IS NULL OR wrong.path = %(path)s)
+            AND (%(path_prefix)s::text IS NULL OR starts_with(wrong.path, %(path_prefix)s))
+          LIMIT 1
+      ), FALSE)
+
 -- {{call_is_overdue}} --
 -- Whether an open call has run longer than its own timeout, which may be any number.
 coalesce(extract(epoch FROM %(now)s::timestamptz - started_at) * 1000 > timeouts_ms, FALSE)

@@ -75,10 +75,11 @@ def ms(milliseconds: float | None) -> str:
 
 @register.filter
 def violation_address(kind: object, params: Mapping[str, str]) -> str:
-    """The address of the violations of a kind's tool, path and code, in the range of `params`."""
+    """The address of the violations of a kind's side, tool, path and code, in the range of
+    `params`."""
     query = {name: params[name] for name in _OF_THE_RANGE if name in params}
-    for name, attribute in (("tool", "tool_name"), ("path", "path_pattern"), ("code", "code")):
-        query[name] = getattr(kind, attribute)
+    members = ("side", "side"), ("tool", "tool_name"), ("path", "path_pattern"), ("code", "code")
+    query |= {name: getattr(kind, attribute) for name, attribute in members}
     return f"{_folder(get_script_prefix(), 'violation_list')}?{urlencode(query)}"
 
 

@@ -40,8 +40,10 @@ class Summary(Bounds):
 
 
 class ViolationKind(Answer):
-    """A kind of violation: a tool, its version, a path with `[*]` for indexes, and a code."""
+    """A kind of violation: a side, a tool, its version, a path with `[*]` for indexes, and a code."""
 
+    side: Literal["arguments", "results"]
+    """What breaks its schema: arguments that were rejected, or results of calls."""
     tool_name: str
     tool_version: str | None
     path_pattern: str
@@ -57,17 +59,41 @@ class ViolationKind(Answer):
 
 
 class Treatment(Answer):
-    """Guard outcomes of violations."""
+    """What became of violations: a guard's strategy and its outcome, or the decision."""
 
+    side: Literal["arguments", "results"]
     strategy: str
+    """Empty for arguments."""
     outcome: str
     violations: int
+
+
+class RejectedCalls(Answer):
+    """Calls of one version of a tool whose arguments were rejected."""
+
+    tool_name: str
+    tool_version: str | None
+    registered_number: int | None
+    """The registry's number of that version, whose description the model had; null if unknown."""
+    calls: int
+    of_calls: int
+    """Calls of the version that started in the range, or were decided about in it."""
+    share: float
+
+
+class ViolationSides(Answer):
+    """Violations by side."""
+
+    arguments: int
+    results: int
 
 
 class Violations(Bounds):
     """The violations of a range by kind, most frequent first."""
 
     total: int
+    by_side: ViolationSides
+    rejected: list[RejectedCalls]
     violations: list[ViolationKind]
     treatments: list[Treatment]
 
@@ -75,8 +101,9 @@ class Violations(Bounds):
 class ViolationRow(Answer):
     """One violation."""
 
+    side: Literal["arguments", "results"]
     started_at: datetime
-    """Start of its call."""
+    """Start of its call, or when its arguments were rejected."""
     invocation_id: UUID
     tool_name: str
     tool_version: str | None
@@ -85,7 +112,8 @@ class ViolationRow(Answer):
     severity: str
     expected: str
     received: str | None
-    """May quote payloads: null for keys without the scope `payloads`."""
+    """May quote payloads: null for keys without the scope `payloads`, and for arguments, whose
+    values are in their decision's event only."""
     strategy: str
     outcome: str
 

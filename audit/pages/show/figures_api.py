@@ -26,9 +26,18 @@ from audit.queries.polling import polling_tools
 from audit.queries.repeats import CALLS, find_repeats
 from audit.queries.summary import summary
 from audit.queries.time_range import TimeRange
-from audit.queries.violations import Sample, SamplePlace, ViolationFilter, samples, violations
+from audit.queries.violations import (
+    SIDES,
+    Sample,
+    SamplePlace,
+    ViolationFilter,
+    samples,
+    violations,
+)
 from tenants.api_auth import ApiRequest
 from tenants.api_reads import ListParams, reads, seal, unseal
+from tenants.scope import current_tenant_id
+from tools_registry.versions import versions_named
 
 _SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
@@ -41,11 +50,13 @@ class ViolationListParams(ToolRangeParams):
     path: str | None = None
     """Only violations at this path, with `[*]` for indexes."""
     outcome: str | None = None
-    """Only violations with this guard outcome."""
+    """Only violations with this guard outcome; `rejectedArguments` for those of arguments."""
+    side: Literal["", "arguments", "results"] = ""
+    """Only violations of rejected arguments, or of results."""
 
     def read_violations(self) -> ViolationFilter:
         """Which violations are asked for."""
-        names = ("tool", "version", "code", "path", "outcome")
+        names = ("tool", "version", "code", "path", "outcome", "side")
         return ViolationFilter.read(given(**{name: getattr(self, name) for name in names}))
 
 
@@ -88,19 +99,42 @@ def read_summary(request: HttpRequest, params: Query[RangeParams]) -> dict[str, 
 
 @reads(router, "/violations", figure_schemas.Violations, tag="figures", problems=("range",))
 def list_violations(request: HttpRequest, params: Query[ViolationListParams]) -> dict[str, Any]:
-    """List schema violations in a range by tool, version, path pattern and code.
+    """List schema violations in a range by side, tool, version, path pattern and code.
 
-    `calls` counts calls with such a violation, out of `of_calls` that started. `new_since` is the
-    version that introduced the violation; null if the first known version had it.
+    `calls` counts calls with such a violation, out of `of_calls`. For results these are the calls
+    that started; for arguments also those that were decided about and did not start. `new_since`
+    is the version that introduced the violation; null if the first known version had it.
     """
     of = params.read_range()
     range_violations = violations(of, params.read_violations())
+    named = versions_named(
+        current_tenant_id(),
+        ((one.tool_name, one.tool_version) for one in range_violations.rejected),
+    )
+    number_of = {key: version.number for key, version in named.items()}
     return {
         **bounds(of),
         "total": range_violations.total,
+        "by_side": {side: range_violations.by_side.get(side, 0) for side in SIDES},
+        "rejected": [
+            {
+                "tool_name": one.tool_name,
+                "tool_version": one.tool_version or None,
+                "registered_number": number_of.get((one.tool_name, one.tool_version)),
+                "calls": one.calls,
+                "of_calls": one.of_calls,
+                "share": one.share,
+            }
+            for one in range_violations.rejected
+        ],
         "violations": [violation_export.document(kind) for kind in range_violations.kinds],
         "treatments": [
-            {"strategy": one.strategy, "outcome": one.outcome, "violations": one.violations}
+            {
+                "side": one.side,
+                "strategy": one.strategy,
+                "outcome": one.outcome,
+                "violations": one.violations,
+            }
             for one in range_violations.treatments
         ],
     }
@@ -211,6 +245,7 @@ def _tokens(spent: Spent) -> dict[str, int]:
 
 def _row(one: Sample, *, with_payloads: bool) -> dict[str, Any]:
     return {
+        "side": one.side,
         "started_at": one.started_at.astimezone(UTC),
         "invocation_id": one.invocation_id,
         "tool_name": one.tool_name,
@@ -226,7 +261,7 @@ def _row(one: Sample, *, with_payloads: bool) -> dict[str, Any]:
 
 
 def _place(one: Sample) -> str:
-    return seal("violations", one.started_at.astimezone(UTC), one.invocation_id, one.ordinal)
+    return seal("violations", one.started_at.astimezone(UTC), one.place_id, one.ordinal)
 
 
 def _read_place(place: list[str]) -> SamplePlace:

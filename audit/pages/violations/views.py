@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -14,7 +15,10 @@ from audit.pages.show.active_filters import active_filters
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.call_query import quoted
+from audit.queries.decisions import WORDS
 from audit.queries.violations import (
+    RejectedCalls,
+    Side,
     ViolationFilter,
     ViolationKind,
     Violations,
@@ -26,21 +30,29 @@ from audit.show.charts import range_query
 from audit.show.reasons import GUARD_OUTCOMES
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
+from tools_registry.models import ToolVersion
+from tools_registry.versions import versions_named
 
 KINDS_SHOWN = 50
 SAMPLES_SHOWN = 10
+REJECTED_SHOWN = 20
+MISTAKES_SHOWN = 3
 TOOLS_SHOWN, CODES_SHOWN = 14, 10
 _SHADES = 8
 
-OUTCOMES = {**GUARD_OUTCOMES, OUTCOME: "detected by the server"}
-"""The outcomes of violations in words. Without a guard, the server detected the violation."""
+OUTCOMES = {**WORDS, **GUARD_OUTCOMES, OUTCOME: "detected by the server"}
+"""The outcomes of violations in words: what the guard did, or what was decided. Without either, the
+server detected the violation."""
 
+SIDES: dict[Side | str, str] = {"": "All", "arguments": "Arguments", "results": "Results"}
+"""The sides that the page offers, in words, by value in its address."""
 FILTERS = {"tool": "Tool", "version": "Version", "path": "Path", "code": "Code"}
 
 
 class TreatmentRow(NamedTuple):
     """What guards did about violations: a strategy with an outcome, and its share of all."""
 
+    side: Side
     strategy: str
     outcome: str
     words: str
@@ -74,6 +86,20 @@ class HeatMap(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedRow:
+    """What agents get wrong about a version of a tool, beside the description that they had."""
+
+    rejected: RejectedCalls
+    mistakes: list[ViolationKind]
+    """The most frequent ones."""
+    more_mistakes: int
+    version: ToolVersion | None
+    """The registered version; None if the calls name none that is registered."""
+    query: str
+    """The query for its calls."""
+
+
+@dataclass(frozen=True, slots=True)
 class KindRow:
     """A kind of violation as a row of the list, with the query for its calls."""
 
@@ -98,8 +124,12 @@ def violation_list(request: TenantRequest) -> HttpResponse:
         "rows": [KindRow(kind, f"{within} {kind_query(kind)}") for kind in shown],
         "more_kinds": len(range_violations.kinds) - len(shown),
         "heat": heat_map(range_violations),
+        "rejected": rejected_rows(request.tenant.id, range_violations, within),
+        "more_rejected": max(0, len(range_violations.rejected) - REJECTED_SHOWN),
+        "sides": SIDES,
         "treatments": [
             TreatmentRow(
+                one.side,
                 one.strategy,
                 one.outcome,
                 _in_words(one.outcome),
@@ -137,16 +167,40 @@ def violation_export(request: TenantRequest, kind: str) -> HttpResponse:
     )
 
 
+def rejected_rows(
+    tenant_id: UUID, range_violations: Violations, within: str
+) -> list[RejectedRow]:
+    """Return the versions with the most rejected calls. `within` is the range's query."""
+    shown = range_violations.rejected[:REJECTED_SHOWN]
+    named = versions_named(tenant_id, ((one.tool_name, one.tool_version) for one in shown))
+    mistakes: dict[tuple[str, str], list[ViolationKind]] = {}
+    for kind in range_violations.kinds:
+        if kind.side == "arguments":
+            mistakes.setdefault((kind.tool_name, kind.tool_version), []).append(kind)
+    return [
+        RejectedRow(
+            one,
+            mistakes[key][:MISTAKES_SHOWN],
+            max(0, len(mistakes[key]) - MISTAKES_SHOWN),
+            named.get(key),
+            f"{within} {version_query(*key)} decision:rejected-arguments",
+        )
+        for one in shown
+        if (key := (one.tool_name, one.tool_version))
+    ]
+
+
+def version_query(tool: str, version: str) -> str:
+    """Return the terms of a query for the calls of a version of a tool, '' for any version."""
+    terms = [f"tool:{quoted(tool)}", f"version:{quoted(version)}" if version else ""]
+    return " ".join(filter(None, terms))
+
+
 def kind_query(kind: ViolationKind) -> str:
     """Return the terms of a query for the calls with this kind of violation."""
-    terms = [
-        f"tool:{quoted(kind.tool_name)}",
-        f"violation:{quoted(kind.code)}",
-        f"path:{quoted(kind.path_pattern)}",
-    ]
-    if kind.tool_version:
-        terms.append(f"version:{quoted(kind.tool_version)}")
-    return " ".join(terms)
+    decided = "decision:rejected-arguments " if kind.side == "arguments" else ""
+    place = f"violation:{quoted(kind.code)} path:{quoted(kind.path_pattern)}"
+    return f"{decided}{version_query(kind.tool_name, kind.tool_version)} {place}"
 
 
 def _in_words(outcome: str) -> str:

@@ -1,0 +1,130 @@
+"""Figures with calls that did not run equal those counted from the log's events."""
+
+import json
+import random
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import batched
+from typing import Any, get_args
+from uuid import uuid4
+
+import pytest
+from tooltrail.events import Decision
+
+from audit.log.payload import unpack
+from audit.models import Batch
+from audit.queries.time_range import TimeRange
+from audit.queries.violations import ViolationFilter, samples, violations
+from tenants.models import Tenant
+from tenants.scope import tenant_scope
+from tests.support.factories import make_call, make_decision, make_tenant, send_events
+from tests.support.time_zones import NOW
+
+DECISIONS = get_args(Decision)
+WRONG = [("$.items[2].n", "WRONG_TYPE"), ("$.items[0].n", "WRONG_TYPE"), ("$.unit", "ENUM_MISMATCH")]
+HOURS = [0.3, 24, 47, 30 * 24 + 0.21]
+
+
+@dataclass
+class Log:
+    """A tenant, its starts by call, and its decisions by call, as read from the log."""
+
+    tenant: Tenant
+    starts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    decisions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+
+def _instant(event: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(event.get("decided_at") or event["started_at"])
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    """About 300 calls of a month, in random order: with decisions, with a start, or with both."""
+    rng = random.Random(11)
+    tenant = make_tenant("unrun")
+    events: list[dict[str, Any]] = []
+    for _ in range(300):
+        at = NOW - timedelta(seconds=rng.uniform(0, 33 * 86_400) ** rng.choice([0.7, 1]) + 2)
+        call = {
+            "invocation_id": str(uuid4()),
+            "trace_id": f"trace-{rng.randrange(40)}",
+            "tool_name": rng.choice(["search", "fetch"]),
+            "tool_version": rng.choice(["1", "2"]),
+        }
+        for step in range(rng.choice([0, 1, 1, 2, 3])):
+            decision = rng.choice(DECISIONS)
+            wrong = rng.sample(WRONG, rng.randrange(1, 3)) if decision == DECISIONS[0] else []
+            events.append(
+                make_decision(
+                    decision,
+                    decided_at=at + timedelta(milliseconds=step),
+                    violations=[{"path": path, "code": code} for path, code in wrong],
+                    **call,
+                )
+            )
+        if rng.random() < 0.5:
+            events += make_call(
+                started_at=at + timedelta(seconds=1), is_open=rng.random() < 0.2, **call
+            )
+    rng.shuffle(events)
+    for some in batched(events, 200):
+        assert send_events(tenant, some)["rejected"] == []
+    read = Log(tenant)
+    with tenant_scope(tenant.id):
+        for batch in Batch.objects.for_tenant(tenant.id):
+            assert batch.payload is not None
+            for _, raw in unpack(bytes(batch.payload)):
+                event = json.loads(raw)
+                if event["type"] == "toolExecutionStart":
+                    read.starts[event["invocation_id"]] = event
+                elif event["type"] == "toolCallDecision":
+                    read.decisions.setdefault(event["invocation_id"], []).append(event)
+    return read
+
+
+@pytest.mark.parametrize("hours", HOURS)
+def test_violations_of_arguments_equal_a_recount_of_the_log(log: Log, hours: float) -> None:
+    of = TimeRange(NOW - timedelta(hours=hours), NOW - timedelta(seconds=1), UTC)
+
+    def is_within(event: dict[str, Any]) -> bool:
+        return of.start <= _instant(event) < of.end
+
+    expected: dict[tuple[str, ...], list[tuple[datetime, str]]] = {}
+    asked: dict[tuple[str, str], set[str]] = {}
+    rejected: dict[tuple[str, str], set[str]] = {}
+    everything = [*log.starts.values(), *(one for each in log.decisions.values() for one in each)]
+    for event in filter(is_within, everything):
+        version = (event["tool_name"], event["tool_version"])
+        asked.setdefault(version, set()).add(event["invocation_id"])
+        for one in event.get("violations", ()):
+            rejected.setdefault(version, set()).add(event["invocation_id"])
+            pattern = "$.items[*].n" if "items" in one["path"] else one["path"]
+            key = (*version, pattern, one["code"])
+            expected.setdefault(key, []).append((_instant(event), event["invocation_id"]))
+    with tenant_scope(log.tenant.id):
+        report = violations(of, ViolationFilter(side="arguments"))
+        both = violations(of, ViolationFilter())
+        single = samples(of, ViolationFilter(), limit=10_000)
+    assert {
+        (one.tool_name, one.tool_version, one.path_pattern, one.code): (
+            *(one.violations, one.calls, one.of_calls, one.first_at, one.last_at),
+            sum(value or 0 for value in one.course),
+        )
+        for one in report.kinds
+    } == {
+        key: (
+            *(len(seen), len({call for _, call in seen}), len(asked[key[0], key[1]])),
+            *(min(seen)[0], max(seen)[0], len(seen)),
+        )
+        for key, seen in expected.items()
+    }
+    assert {
+        (one.tool_name, one.tool_version): (one.calls, one.of_calls) for one in report.rejected
+    } == {key: (len(calls), len(asked[key])) for key, calls in rejected.items()}
+    assert both.kinds == report.kinds, "the results have none"
+    total = sum(map(len, expected.values()))
+    assert report.by_side == ({"arguments": total} if total else {})
+    assert [one.started_at for one in single] == sorted(
+        (at for seen in expected.values() for at, _ in seen), reverse=True
+    )
