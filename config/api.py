@@ -10,6 +10,7 @@ from ninja.errors import ValidationError
 
 from audit.intake.api import router as audit_router
 from audit.pages.actions import api as actions
+from audit.pages.approvals import api as approvals
 from audit.pages.calls import api as calls
 from audit.pages.evidence.api import router as evidence_router
 from audit.pages.inbox import api as losses
@@ -30,6 +31,7 @@ from tools_registry.exchange import api as exchange
 
 OPERATIONS = (
     actions,
+    approvals,
     calls,
     drift_api,
     effect_api,

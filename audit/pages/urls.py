@@ -3,6 +3,7 @@
 from django.urls import path, register_converter
 
 from audit.pages.actions.views import action_export, action_list
+from audit.pages.approvals.views import approval_export, approval_list
 from audit.pages.calls.call_detail import call_detail, call_event, call_reveal
 from audit.pages.calls.call_export import call_export
 from audit.pages.calls.call_list import (
@@ -111,6 +112,9 @@ urlpatterns = [
     path("definitions/", definition_list, name="definition_list"),
     path("definitions/<uuid:pk>", definition_detail, name="definition_detail"),
     path("definitions/<uuid:pk>/approve", definition_approve, name="definition_approve"),
+    # /approvals
+    path("approvals/", approval_list, name="approval_list"),
+    path("approvals/export.<slug:kind>", approval_export, name="approval_export"),
     # /violations
     path("violations/", violation_list, name="violation_list"),
     path("violations/export.<slug:kind>", violation_export, name="violation_export"),

@@ -15,6 +15,7 @@ VERBS = {
     "session.": "Sign-in and sign-out",
     "password.": "Passwords",
     "call.": "Calls: viewed, revealed, exported",
+    "approval.": "Approvals: exported",
     "payload.": "Payloads: searched, read with API keys",
     "inbox.": "Rejected events",
     "action.": "Audit log",

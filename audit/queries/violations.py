@@ -214,7 +214,10 @@ def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
         result.rejected = _add_history(kinds, of, parameters)
     result.kinds = sorted(
         kinds.values(),
-        key=lambda kind: (-kind.violations, kind.tool_name, kind.path_pattern, kind.code, kind.side),
+        key=lambda kind: (
+            *(-kind.violations, kind.tool_name, kind.path_pattern),
+            *(kind.code, kind.side, kind.tool_version),
+        ),
     )
     result.treatments = [
         Treatment(*key, count)

@@ -121,18 +121,20 @@ def _tool(tool: ToolRow) -> dict[str, Any]:
 
 
 def _violations(of: TimeRange, series: OverTime, previous: Figures | None) -> dict[str, Any]:
-    broken = violations(of, ViolationFilter(side="results"))
+    broken = violations(of, ViolationFilter())
     return {
         "violations": series.total.violations,
         "violating": series.total.violating,
         "violation_rate": series.total.violation_rate,
         "previous": previous and previous.violation_rate,
+        "of_arguments": broken.by_side.get("arguments", 0),
         "kinds": [violation_export.document(kind) for kind in broken.kinds[:KINDS]],
         "kind_count": len(broken.kinds),
         "new_count": sum(kind.first_ever_at >= of.start for kind in broken.kinds),
         "treatments": [
             {"strategy": one.strategy, "outcome": one.outcome, "violations": one.violations}
             for one in broken.treatments
+            if one.side == "results"
         ],
     }
 

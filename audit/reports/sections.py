@@ -78,13 +78,14 @@ def violations(all_figures: dict[str, Any], report: Report) -> Section:
     kinds = Table(
         "Violations by tool and path, most frequent first",
         [
-            *(Column("Tool"), Column("Path"), Column("Code")),
+            *(Column("Tool"), Column("Side"), Column("Path"), Column("Code")),
             *numbers("Violations", "Calls", "Share of calls"),
             Column("First seen"),
         ],
         [
             [
                 Cell(_versioned(one["tool_name"], one["tool_version"])),
+                Cell(one.get("side", "results")),  # older reports have results only
                 Cell(one["path_pattern"], "mono"),
                 Cell(one["code"], "mono"),
                 Cell(count(one["violations"]), "violation"),
@@ -112,8 +113,9 @@ def violations(all_figures: dict[str, Any], report: Report) -> Section:
         "violations",
         "Violations",
         [
-            ("Violations", bad(own["violations"], "violation")),
-            ("Calls with violations", bad(own["violating"], "violation")),
+            ("Violations of results", bad(own["violations"], "violation")),
+            ("Violations of arguments", bad(own.get("of_arguments", 0), "violation")),
+            ("Calls with violating results", bad(own["violating"], "violation")),
             ("Share of all calls", Cell(share(own["violation_rate"]))),
             ("New kinds", bad(own["new_count"], "violation")),
         ],

@@ -143,6 +143,8 @@ ROUTES: dict[str, Visit] = {
         role=Role.EDITOR,
         answers=ACTION,
     ),
+    "approvals/": Listing("/approvals/"),
+    "approvals/export.<slug:kind>": Listing("/approvals/export.ndjson"),
     "violations/": Listing("/violations/"),
     "violations/export.<slug:kind>": Listing("/violations/export.ndjson"),
     "latency/": Listing("/latency/"),
@@ -506,6 +508,8 @@ ROUTES: dict[str, Visit] = {
     "api/v1/traces/<path:trace_id>": Object(
         lambda world: f"/api/v1/traces/{world.canary}", Scope.READ
     ),
+    "api/v1/approvals": Listing("/api/v1/approvals", Scope.READ),
+    "api/v1/approvals/summary": Listing("/api/v1/approvals/summary", Scope.READ),
     "api/v1/violations": Listing("/api/v1/violations", Scope.READ),
     "api/v1/violations/rows": Listing("/api/v1/violations/rows", Scope.READ),
     "api/v1/latency": Listing("/api/v1/latency", Scope.READ),

@@ -93,7 +93,7 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
             f"/tools/{tool.pk}/effect",
             f"/tools/{tool.pk}/drift",
         ),
-        *("/calls/", "/calls/open", "/violations/", "/latency/", "/repeats/"),
+        *("/calls/", "/calls/open", "/approvals/", "/violations/", "/latency/", "/repeats/"),
         *("/inbox/", *lines),
         *("/reports/", f"/reports/{report}"),
         *("/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),

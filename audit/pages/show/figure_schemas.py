@@ -40,7 +40,7 @@ class Summary(Bounds):
 
 
 class ViolationKind(Answer):
-    """A kind of violation: a side, a tool, its version, a path with `[*]` for indexes, and a code."""
+    """A kind of violation: side, tool, its version, a path with `[*]` for indexes, and code."""
 
     side: Literal["arguments", "results"]
     """What breaks its schema: arguments that were rejected, or results of calls."""

@@ -167,9 +167,7 @@ def violation_export(request: TenantRequest, kind: str) -> HttpResponse:
     )
 
 
-def rejected_rows(
-    tenant_id: UUID, range_violations: Violations, within: str
-) -> list[RejectedRow]:
+def rejected_rows(tenant_id: UUID, range_violations: Violations, within: str) -> list[RejectedRow]:
     """Return the versions with the most rejected calls. `within` is the range's query."""
     shown = range_violations.rejected[:REJECTED_SHOWN]
     named = versions_named(tenant_id, ((one.tool_name, one.tool_version) for one in shown))

@@ -21,7 +21,11 @@ from tests.support.factories import make_call, make_decision, make_tenant, send_
 from tests.support.time_zones import NOW
 
 DECISIONS = get_args(Decision)
-WRONG = [("$.items[2].n", "WRONG_TYPE"), ("$.items[0].n", "WRONG_TYPE"), ("$.unit", "ENUM_MISMATCH")]
+WRONG = [
+    ("$.items[2].n", "WRONG_TYPE"),
+    ("$.items[0].n", "WRONG_TYPE"),
+    ("$.unit", "ENUM_MISMATCH"),
+]
 HOURS = [0.3, 24, 47, 30 * 24 + 0.21]
 
 

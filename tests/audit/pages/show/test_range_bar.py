@@ -12,6 +12,7 @@ PAGES = [
     "/latency/",
     "/latency/newest",
     "/violations/",
+    "/approvals/",
     "/repeats/",
     "/repeats/results",
 ]
