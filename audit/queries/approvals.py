@@ -51,7 +51,10 @@ class ApprovalFilter:
             return storable_text(value)[:_MAX_VALUE] if value else None
 
         return cls(
-            *(text(name) for name in ("tool", "policy", "by", "requested_by")),
+            tool=text("tool"),
+            policy=text("policy"),
+            by=text("by"),
+            requested_by=text("requested_by"),
             only_self=params.get("self") == "1",
         )
 

@@ -55,8 +55,14 @@ class ViolationFilter:
                 return None
             return storable_text(value)[:_MAX_VALUE]
 
-        side = next((one for one in SIDES if one == params.get("side")), None)
-        return cls(*(text(name) for name in ("tool", "version", "code", "path", "outcome")), side)
+        return cls(
+            tool=text("tool"),
+            version=text("version"),
+            code=text("code"),
+            path=text("path"),
+            outcome=text("outcome"),
+            side=next((one for one in SIDES if one == params.get("side")), None),
+        )
 
 
 @dataclass(slots=True)

@@ -47,15 +47,8 @@ PAGES = [
     *("/traces/", "/traces/long?row=0", "/calls/", "/calls/?live=1", "/calls/open"),
     *("/calls/open?kind=orphan", "/inbox/", "/tools/", "/reports/"),
     *("/settings/keys", "/settings/members", "/settings/redaction", "/settings/tenant"),
-    *(
-        "/",
-        "/approvals/",
-        "/violations/",
-        "/latency/",
-        "/latency/newest",
-        "/repeats/",
-        "/repeats/results",
-    ),
+    *("/", "/approvals/", "/violations/", "/latency/", "/latency/newest"),
+    *("/repeats/", "/repeats/results"),
 ]
 COUNTS = {
     "report": 1,

@@ -29,7 +29,7 @@ from audit.show.tiles import Tile
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
-WAITING_SHOWN, ANSWERS_SHOWN, DECIDERS_SHOWN = 50, 50, 20
+WAITING_SHOWN, ANSWERS_SHOWN, DECIDERS_SHOWN = 50, 30, 20
 FILTERS = {"tool": "Tool", "policy": "Asked by", "by": "Answered by", "requested_by": "For"}
 
 

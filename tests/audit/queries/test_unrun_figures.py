@@ -50,7 +50,7 @@ def log() -> Log:
     events: list[dict[str, Any]] = []
     for _ in range(300):
         at = NOW - timedelta(seconds=rng.uniform(0, 33 * 86_400) ** rng.choice([0.7, 1]) + 2)
-        call = {
+        call: dict[str, Any] = {
             "invocation_id": str(uuid4()),
             "trace_id": f"trace-{rng.randrange(40)}",
             "tool_name": rng.choice(["search", "fetch"]),

@@ -31,7 +31,8 @@ def asked(
 ) -> list[dict[str, Any]]:
     """A request by the policy, and its answers after some minutes: decision, minutes, by."""
     at = NOW - timedelta(minutes=minutes_ago)
-    shared = {"invocation_id": str(uuid.uuid4()), "trace_id": "t", "tool_name": "refund"}
+    shared: dict[str, Any] = {"trace_id": "t", "tool_name": "refund"}
+    shared["invocation_id"] = str(uuid.uuid4())
     shared |= {name: members.pop(name) for name in shared.keys() & members.keys()}
     events = [make_decision("awaiting", decided_at=at, by=POLICY, **shared, **members)]
     events += [
@@ -175,7 +176,7 @@ def test_rows_lead_to_their_calls(acme: Cast) -> None:
 
 
 def test_reason_and_arguments_are_not_on_the_page_or_in_files(acme: Cast) -> None:
-    secret = {"args": {"iban": "a secret"}, "reason": "a secret reason"}
+    secret: dict[str, Any] = {"args": {"iban": "a secret"}, "reason": "a secret reason"}
     send_events(acme.tenant, [*asked(**secret), *asked(("denied", 1, person("bob")), **secret)])
     client = signed_in(acme.admin)
     for path in ("/approvals/", "/approvals/export.csv"):
@@ -185,7 +186,7 @@ def test_reason_and_arguments_are_not_on_the_page_or_in_files(acme: Cast) -> Non
 def test_hostile_text_and_bad_input(acme: Cast) -> None:
     for hostile in HOSTILE:
         by = {"kind": "person", "id": hostile[:100], "name": hostile[:100]}
-        members = {"requested_by": hostile[:100], "tool_name": hostile[:100]}
+        members: dict[str, Any] = {"requested_by": hostile[:100], "tool_name": hostile[:100]}
         send_events(acme.tenant, asked(("approved", 1, by), **members))
     client = signed_in(acme.viewer)
     for name in ("range", "from", "tool", "policy", "by", "requested_by", "self"):
