@@ -75,6 +75,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_documented_commands_are_accepted(command: list[str], tmp_path: Path) -> None:
     """Run where nothing waits and without a key: refused for that, not for its form."""

@@ -35,6 +35,7 @@ CHECKS = ",".join(
 )
 
 
+@pytest.mark.slow
 def test_schemathesis_provokes_no_server_error(
     live_server: LiveServer, acme: Cast, pytestconfig: pytest.Config
 ) -> None:

@@ -120,6 +120,7 @@ def test_vendored_files_are_listed_with_their_licence() -> None:
     assert settings.STATIC_URL
 
 
+@pytest.mark.slow
 def test_page_loads_its_frame_in_one_style_sheet(tmp_path: Path) -> None:
     """Of those in a folder, each line that imports another is what it names, once collected."""
     served = StaticStorage(location=tmp_path)

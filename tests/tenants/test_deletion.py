@@ -73,6 +73,7 @@ def test_suspended_tenant_rejects_events_and_pages_until_resumed(acme: Cast) -> 
         assert all(each.user_name.startswith("operator") for each in actions)
 
 
+@pytest.mark.slow
 def test_deletion_removes_all_rows_of_the_tenant_only() -> None:
     world, other = make_world("doomed"), make_world("other")
     send_events(world.tenant, [event for _ in range(3) for event in make_call()])
@@ -95,6 +96,7 @@ def test_deletion_removes_all_rows_of_the_tenant_only() -> None:
     assert signed_in(world.admin).get("/").status_code == 403
 
 
+@pytest.mark.slow
 def test_tombstone_contains_the_root_of_the_whole_ledger(acme: Cast) -> None:
     for count in (1, 3, 2):
         send_events(acme.tenant, [event for _ in range(count) for event in make_call()])
@@ -125,6 +127,7 @@ def test_root_matches_rfc_6962(size: int) -> None:
     assert root_of(iter(leaves)) == _by_the_book(leaves)
 
 
+@pytest.mark.slow
 def test_interrupted_deletion_is_resumed(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     send_events(acme.tenant, [event for _ in range(5) for event in make_call()])
     long_suspended(acme.tenant)
@@ -159,6 +162,7 @@ def test_wrong_confirmation_name_deletes_nothing(acme: Cast, given: str) -> None
     assert Tenant.objects.get(pk=acme.tenant.pk).suspended_at is None
 
 
+@pytest.mark.slow
 def test_deletion_prompts_for_the_name(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     long_suspended(acme.tenant)
     monkeypatch.setattr("builtins.input", lambda prompt: "something else")

@@ -46,6 +46,7 @@ def test_member_is_removed_and_the_account_is_kept(acme: Cast, client: Client) -
     assert User.objects.filter(pk=acme.viewer.pk).exists()
 
 
+@pytest.mark.slow
 def test_last_admin_can_neither_leave_nor_change_role(acme: Cast, client: Client) -> None:
     member = _existing(acme, acme.admin)
     for name, data in (("member_remove", {}), ("member_role", {"role": "viewer"})):
@@ -81,6 +82,7 @@ def test_two_admins_removing_each_other_leave_one(acme: Cast) -> None:
         assert Membership.objects.filter(role=Role.ADMIN).count() == 1
 
 
+@pytest.mark.slow
 def test_member_changes_by_an_admin_are_logged(acme: Cast, client: Client) -> None:
     member = _existing(acme, acme.viewer)
     client.post(reverse("member_role", args=[member.pk]), {"role": "editor"})
@@ -110,6 +112,7 @@ def test_list_shows_only_the_membership_in_this_tenant(
     assert {member.tenant_id for member in page.context["members"]} == {acme.tenant.id}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])
 def test_only_admins_manage_members(acme: Cast, role: str) -> None:
     member = _existing(acme, acme.viewer)

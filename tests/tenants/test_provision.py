@@ -38,6 +38,7 @@ def test_invalid_slug_is_rejected(slug: str) -> None:
         ensure_tenant(slug, "X")
 
 
+@pytest.mark.slow
 def test_operator_creates_and_lists_tenants() -> None:
     name = f"Initech {secrets.token_hex(4)}"
     tenant_id = UUID(_run("create", name, "--admin", name.replace(" ", "-")).strip())

@@ -95,6 +95,7 @@ def test_long_values_are_truncated_in_the_diff(executor: Executor) -> None:
     assert (len(after), after[-1]) == (501, "…")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "kind", "status"), [("keep", "kept", 200), ("throw", "refused", 409)]
 )

@@ -85,6 +85,7 @@ def test_import_copies_the_registry_to_another_tenant(acme: Cast, globex: Cast) 
         assert Action.objects.filter(verb="tool.publish").count() == 4
 
 
+@pytest.mark.slow
 def test_import_adds_versions_and_keeps_existing_ones(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     register_tool(globex, description="their own")
@@ -134,6 +135,7 @@ def test_existing_draft_is_not_overwritten(acme: Cast) -> None:
     assert f"already has a draft, saved by {acme.admin.username}" in one.problems[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -157,6 +159,7 @@ def test_invalid_tool_is_rejected_individually_with_its_position(
     assert {one.status for one in others} == {"unchanged"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -232,6 +235,7 @@ def test_unusable_definition_is_rejected_with_its_position(acme: Cast) -> None:
 # Pages
 
 
+@pytest.mark.slow
 def test_file_is_previewed_and_imported(acme: Cast) -> None:
     register_tool(acme)
     register_tool(acme, name="same")
@@ -344,6 +348,7 @@ def test_import_requires_the_editor_role_and_export_is_open_to_members(
 # API and command
 
 
+@pytest.mark.slow
 def test_api_exports_and_imports(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     document = json.loads(client_with_key(acme).get("/api/v1/registry").getvalue())
@@ -376,6 +381,7 @@ def test_api_rejects_invalid_documents(acme: Cast) -> None:
     assert client_with_key(acme, Scope.READ).get("/api/v1/registry").status_code == 403
 
 
+@pytest.mark.slow
 def test_operator_exports_and_imports_a_registry(acme: Cast, globex: Cast, tmp_path: Path) -> None:
     fill_registry(acme)
     file = tmp_path / "registry.json"

@@ -89,6 +89,7 @@ def test_large_file_is_imported_by_the_worker_with_progress(acme: Cast, globex: 
     assert client(acme.editor).post(f"{address}/cancel").status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [4, 40])
 def test_statements_per_tool_do_not_grow_with_the_number_of_versions(
     acme: Cast, globex: Cast, count: int
@@ -171,6 +172,7 @@ def test_import_killed_at_any_statement_has_the_same_result(acme: Cast, globex: 
     assert "No changes" in page(globex, address)
 
 
+@pytest.mark.slow
 def test_cancelled_import_reports_the_completed_tools(acme: Cast) -> None:
     address = upload_registry(acme.editor, TOOLS)
     run(acme, address)
@@ -233,6 +235,7 @@ def test_outdated_preview_cannot_be_confirmed(acme: Cast) -> None:
     assert "The preview has changed" in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_api_answers_a_large_import_with_a_status_url(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     api = client_with_key(globex)

@@ -199,6 +199,7 @@ def test_undecidable_changes_are_reported_with_a_reason(old: Any, new: Any, why:
     assert any(why in one.why for one in undecided)
 
 
+@pytest.mark.slow
 def test_comparison_of_hostile_schemas_terminates() -> None:
     def nested(depth: int, limit: int) -> Any:
         if depth == 0:

@@ -234,6 +234,7 @@ def test_diff_api_matches_the_page(acme: Cast) -> None:
 # The list
 
 
+@pytest.mark.slow
 def test_unregistered_called_tools_are_observed(acme: Cast) -> None:
     register_tool(acme)
     send_call(acme, "get_weather")

@@ -231,6 +231,7 @@ def test_interrupted_send_reports_that_the_file_was_not_fully_read(
     assert "send it again" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_flush_shows_a_progress_bar_on_a_terminal(server: Server, tmp_path: Path) -> None:
     import pty
 

@@ -167,6 +167,7 @@ def test_zip_bomb_of_many_members_is_rejected(tmp_path: Path, honest: bytes) -> 
         Archive(path)
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_passes_as_genuine(tmp_path: Path, honest: bytes) -> None:
     rng, path = random.Random(5), tmp_path / "damaged.zip"
     refused = failed = 0

@@ -72,6 +72,7 @@ def test_entry_of_an_unknown_kind_is_proved_like_any_other(kind: int, tmp_path: 
     assert "unedited" in failed(judged(altered, tmp_path))
 
 
+@pytest.mark.slow
 def test_frontier_of_every_range_yields_every_root() -> None:
     for size in range(1, 34):
         for begin in range(size + 1):

@@ -7,6 +7,7 @@ import copy
 import sys
 from typing import Any
 
+import pytest
 from tooltrail.guard import SchemaError, enforce
 from tooltrail.guard.explain import explain
 from tooltrail.guard.jsonschema import compile_schema
@@ -54,6 +55,7 @@ def check(seed: int) -> int:
     return valid
 
 
+@pytest.mark.slow
 def test_engines_agree_on_random_schemas_and_values() -> None:
     valid = sum(map(check, range(ROUNDS)))
     assert ROUNDS * VALUES / 10 < valid < ROUNDS * VALUES * 9 / 10  # both kinds were tried

@@ -216,6 +216,7 @@ def test_guard_keeps_the_schema_of_its_creation() -> None:
     assert not create_guard(schema).validate("x").success
 
 
+@pytest.mark.slow
 def test_collected_schema_cannot_pass_its_identity_to_another() -> None:
     for number in range(2_000):  # more than the cache holds
         schema = {"const": number}

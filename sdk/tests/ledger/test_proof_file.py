@@ -62,6 +62,7 @@ def test_written_file_proves_its_entry(size: int, extra: bytes | None) -> None:
         assert (checkpoint.origin, checkpoint.size) == (LOG.name, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "size"), [(0, 1), (0, 3), (5, 7)])
 def test_flipped_bit_invalidates_a_proof_file(index: int, size: int) -> None:
     for changed in flips(proved(index, size).to_bytes()):

@@ -162,6 +162,7 @@ def test_proofs_in_a_log_of_100_million_have_at_most_27_and_28_hashes() -> None:
     assert max(lengths["consistency"]) == 28  # RFC 6962, section 2.1.2: ⌈log2(n)⌉ + 1
 
 
+@pytest.mark.slow
 def test_flipped_bit_invalidates_an_inclusion_proof() -> None:
     for size in range(1, 10):
         for index in range(size):
@@ -172,6 +173,7 @@ def test_flipped_bit_invalidates_an_inclusion_proof() -> None:
             assert not any(included(leaf, index, size, each, root) for each in changed(proof))
 
 
+@pytest.mark.slow
 def test_flipped_bit_invalidates_a_consistency_proof() -> None:
     for new in range(1, 10):
         for old in range(1, new + 1):

@@ -304,6 +304,7 @@ DJANGO = """
 """
 
 
+@pytest.mark.slow
 def test_django_views_run_in_their_trace() -> None:
     # A process of its own, because Django is configured once and the SDK never is.
     ran = subprocess.run(

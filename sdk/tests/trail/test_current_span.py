@@ -161,6 +161,7 @@ def test_broken_opentelemetry_modules_do_not_affect_tools(
     assert "traceparent" not in trail.events[0]
 
 
+@pytest.mark.slow
 def test_opentelemetry_is_not_imported_by_the_sdk() -> None:
     script = """
         import sys

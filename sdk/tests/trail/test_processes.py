@@ -19,6 +19,8 @@ from sdk.tests.support.spools import adopt_segments
 PROLOGUE = """
 import os, sys, time, logging
 from tooltrail import Trail
+
+pytestmark = pytest.mark.slow
 trail = Trail()
 @trail.tool(version="1")
 def echo(n):
@@ -79,7 +81,6 @@ def test_script_delivers_events_before_exit(server: Server, start: Any, tmp_path
     assert not list(tmp_path.glob("*/*/*")), "nothing is left behind"
 
 
-@pytest.mark.slow
 def test_killed_process_loses_no_started_call(server: Server, start: Any, make_trail: Any) -> None:
     server.plan = lambda request: (503, {}, {})
     process = start(
@@ -125,7 +126,6 @@ def test_unresponsive_server_does_not_delay_process_exit(server: Server, start: 
         finish(start("echo(1)", TOOLTRAIL_EXIT_TIMEOUT="0.2"))
 
 
-@pytest.mark.slow
 def test_forked_children_are_separate_producers(
     server: Server, start: Any, make_trail: Any
 ) -> None:
@@ -156,7 +156,6 @@ def test_forked_children_are_separate_producers(
     assert all(map(is_contiguous, producers.values()))
 
 
-@pytest.mark.slow
 def test_fork_during_writing_does_not_deadlock(server: Server, start: Any, make_trail: Any) -> None:
     finish(
         start(
@@ -214,7 +213,6 @@ def test_fork_waits_for_a_running_tool_description(server: Server, start: Any) -
     assert output == "forked after\n"
 
 
-@pytest.mark.slow
 def test_spawned_children_and_daemon_threads_lose_no_events(
     server: Server, start: Any, make_trail: Any
 ) -> None:
@@ -285,7 +283,6 @@ def test_sdk_imports_no_django_and_starts_no_thread_before_the_first_event(start
     assert out == "False\n1\n"
 
 
-@pytest.mark.slow
 def test_call_that_forks_is_ended_only_by_the_parent(
     server: Server, start: Any, make_trail: Any
 ) -> None:
@@ -319,7 +316,6 @@ def test_call_that_forks_is_ended_only_by_the_parent(
     assert not server.gaps
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_events_of_multiprocessing_children_are_sent_when_the_parent_exits(
     server: Server, start: Any, tmp_path: Path, method: str
@@ -346,7 +342,6 @@ def test_events_of_multiprocessing_children_are_sent_when_the_parent_exits(
     assert all(map(is_contiguous, by_producer(server).values()))
 
 
-@pytest.mark.slow
 def test_terminated_process_accounts_for_every_event(server: Server, start: Any) -> None:
     process = start(
         """
@@ -380,7 +375,6 @@ def test_terminated_process_accounts_for_every_event(server: Server, start: Any)
     assert set(range(last + 1)) <= ends
 
 
-@pytest.mark.slow
 def test_endless_daemon_threads_do_not_disturb_process_exit(
     server: Server, start: Any, make_trail: Any
 ) -> None:
@@ -404,7 +398,6 @@ def test_endless_daemon_threads_do_not_disturb_process_exit(
     assert all(map(is_contiguous, by_producer(server).values()))
 
 
-@pytest.mark.slow
 def test_concurrent_tasks_and_threads_record_contiguous_events(server: Server, start: Any) -> None:
     finish(
         start(

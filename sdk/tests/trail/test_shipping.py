@@ -331,6 +331,7 @@ def test_undelivered_events_stay_on_disk_for_the_next_process(
     assert not list(tmp_path.glob("*/*/*"))
 
 
+@pytest.mark.slow
 def test_budget_drops_payloads_before_events_and_declares_lost_events(
     make_trail: MakeTrail, server: Server
 ) -> None:
@@ -494,6 +495,7 @@ def established(server: Server) -> list[str]:
     return [row[1] for row in rows if row[2].endswith(port) and row[3] == "01"]
 
 
+@pytest.mark.slow
 def test_unreferenced_trail_still_delivers_at_exit(server: Server, tmp_path: Path) -> None:
     import gc
 

@@ -16,6 +16,8 @@ from audit.effect.comparison import CALLS_MIN
 from config.instance import BASE_DIR
 from tests.support.demo import Demo
 
+pytestmark = pytest.mark.slow
+
 TRICKLE_WITHIN_S = 60.0  # a trace every two to eight seconds
 
 
@@ -29,7 +31,6 @@ def test_demo_imports_neither_django_nor_the_database() -> None:
     assert not {"django", "psycopg", "config", "tenants", "tools_registry"} & set(imported)
 
 
-@pytest.mark.slow
 def test_history_has_about_2000_calls_over_the_past_day(demo: Demo) -> None:
     [(count, hours, first, last)] = demo.query(
         "SELECT count(*), count(DISTINCT date_trunc('hour', started_at)),"
@@ -42,7 +43,6 @@ def test_history_has_about_2000_calls_over_the_past_day(demo: Demo) -> None:
     assert last.total_seconds() < 3600
 
 
-@pytest.mark.slow
 def test_every_call_was_recorded_as_events_in_the_log(demo: Demo) -> None:
     """A row inserted by hand would have no position in the log, or no producer."""
     [(calls, with_start, ends)] = demo.query(
@@ -60,7 +60,6 @@ def test_every_call_was_recorded_as_events_in_the_log(demo: Demo) -> None:
     assert demo.query("SELECT FROM gap") == []
 
 
-@pytest.mark.slow
 def test_no_event_is_in_the_future(demo: Demo) -> None:
     assert (
         demo.query(
@@ -72,34 +71,29 @@ def test_no_event_is_in_the_future(demo: Demo) -> None:
     )
 
 
-@pytest.mark.slow
 def test_every_error_type_occurs(demo: Demo) -> None:
     types = {kind for (kind,) in demo.query("SELECT DISTINCT error_type FROM invocation")}
     # GUARD in the index: the guard returned an error result instead of raising.
     assert types - {"", "GUARD"} == {kind.value for kind in ToolErrorType}
 
 
-@pytest.mark.slow
 def test_every_violation_code_occurs(demo: Demo) -> None:
     codes = {code for (code,) in demo.query("SELECT DISTINCT code FROM violation")}
     assert codes == set(get_args(ViolationCode))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("outcome", get_args(Outcome))
 def test_every_guard_outcome_occurs(demo: Demo, outcome: str) -> None:
     [(count,)] = demo.query("SELECT count(*) FROM invocation WHERE guard_outcome = %s", outcome)
     assert count > 1
 
 
-@pytest.mark.slow
 def test_cache_hits_and_misses_occur(demo: Demo) -> None:
     counts = demo.query("SELECT cache_hit, count(*) FROM invocation GROUP BY 1")
     assert dict(counts)[True] > 10
     assert dict(counts)[False] > 0
 
 
-@pytest.mark.slow
 def test_retries_carry_their_attempt_and_follow_a_failure(demo: Demo) -> None:
     retries = demo.query(
         "SELECT second.attempt FROM invocation second JOIN invocation first"
@@ -110,7 +104,6 @@ def test_retries_carry_their_attempt_and_follow_a_failure(demo: Demo) -> None:
     assert (2,) in retries
 
 
-@pytest.mark.slow
 def test_repeated_calls_and_polling_occur(demo: Demo) -> None:
     repeated = demo.query(
         "SELECT tool_name FROM invocation"
@@ -119,7 +112,6 @@ def test_repeated_calls_and_polling_occur(demo: Demo) -> None:
     assert {("search_docs",), ("poll_job",)} <= set(repeated)
 
 
-@pytest.mark.slow
 def test_nested_calls_run_concurrently(demo: Demo) -> None:
     [(beside,)] = demo.query(
         "SELECT count(*) FROM invocation child JOIN invocation parent"
@@ -133,7 +125,6 @@ def test_nested_calls_run_concurrently(demo: Demo) -> None:
     assert beside > 10
 
 
-@pytest.mark.slow
 def test_one_call_hangs_and_one_executor_was_killed_during_a_call(demo: Demo) -> None:
     open_calls = demo.query(
         "SELECT tool_name, started_at < %s, timeouts_ms FROM invocation"
@@ -149,7 +140,6 @@ def test_one_call_hangs_and_one_executor_was_killed_during_a_call(demo: Demo) ->
     assert [has_ended_any for _, has_ended_any in owners] == [False]
 
 
-@pytest.mark.slow
 def test_tokens_cases_and_output_schemas_occur(demo: Demo) -> None:
     [(tokens, contexts, described)] = demo.query(
         "SELECT (SELECT count(*) FROM invocation WHERE prompt_tokens > 0),"
@@ -161,7 +151,6 @@ def test_tokens_cases_and_output_schemas_occur(demo: Demo) -> None:
     assert described >= 3
 
 
-@pytest.mark.slow
 def test_registry_contains_every_version_named_by_calls(demo: Demo) -> None:
     unknown = demo.query(
         "SELECT DISTINCT tool_name, tool_version FROM invocation WHERE tool_version <> ''"
@@ -173,7 +162,6 @@ def test_registry_contains_every_version_named_by_calls(demo: Demo) -> None:
     assert unknown == []
 
 
-@pytest.mark.slow
 def test_both_versions_of_the_release_have_enough_calls_to_compare(demo: Demo) -> None:
     """The history is backdated and the registry publishes now: the page compared 0 calls with 0."""
     [(before, after)] = demo.query(
@@ -188,7 +176,6 @@ def test_both_versions_of_the_release_have_enough_calls_to_compare(demo: Demo) -
     assert min(before, after) >= CALLS_MIN
 
 
-@pytest.mark.slow
 def test_stricter_version_adds_kinds_of_violations(demo: Demo) -> None:
     kinds: dict[str, set[str]] = {"1": set(), "2": set()}
     for version, code in demo.query(
@@ -206,7 +193,6 @@ def test_stricter_version_adds_kinds_of_violations(demo: Demo) -> None:
     assert (looser, stricter) == (True, True)
 
 
-@pytest.mark.slow
 def test_new_calls_keep_arriving_after_the_history(demo: Demo) -> None:
     def calls() -> int:
         request = Request(

@@ -73,6 +73,7 @@ def test_binomial_tail_of_large_counts_approximates_the_normal_tail() -> None:
         assert upper_tail(n, p, k) == pytest.approx(normal, abs=2e-4)
 
 
+@pytest.mark.slow
 def test_percentile_interval_agrees_with_resampling() -> None:
     rng = random.Random(7)
     samples = [[int(math.exp(rng.gauss(mean, 0.6))) for _ in range(300)] for mean in (12.0, 12.35)]
@@ -108,6 +109,7 @@ def test_percentile_difference_is_detected_and_not_invented() -> None:
         compare_percentiles([0], [1], values, share=0.95, alpha=0.01)
 
 
+@pytest.mark.slow
 def test_equal_distributions_rarely_differ_significantly() -> None:
     values = [histogram.middle_us(n) for n in range(histogram.BUCKET_COUNT)]
     significant = 0

@@ -148,6 +148,7 @@ def check_violations(expected: list[Violation], got: list[wire.Violation]) -> No
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", [START, END, DECISION, GAP], ids=lambda event: event["type"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.generated(60, kind="name")
@@ -230,6 +231,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     event=st.sampled_from([START, END, GAP]),
@@ -248,6 +250,7 @@ def test_arbitrary_lines_decode_like_the_contract(
     check(line.replace(b"\n", b" "))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(output=JSON)
 def test_no_output_value_rejects_an_event(output: Any) -> None:

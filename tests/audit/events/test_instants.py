@@ -26,6 +26,7 @@ def test_every_timestamp_format_is_parsed(
     assert Instants().read(text) == (moment - EPOCH) // timedelta(microseconds=1)
 
 
+@pytest.mark.slow
 @given(st.text("0123456789-+:.TZtz ٣", min_size=30, max_size=34) | st.text(max_size=40))
 @example("2026-11-21T22:05:60.000000+00:00")
 @example("2026-11-21T24:00:00.000000+00:00")

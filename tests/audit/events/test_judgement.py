@@ -202,6 +202,7 @@ def test_catastrophic_pattern_terminates() -> None:
     assert verdict.then == kinds(("$", "PATTERN_MISMATCH"))
 
 
+@pytest.mark.slow
 def test_costly_validation_is_skipped_and_not_counted_as_violation() -> None:
     """Every branch reads every member, and no value violates the schema."""
     branches = [

@@ -31,6 +31,7 @@ def tooltrail(*words: str, key: str = "") -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_auditor_watches_the_ledger_and_verifies_the_evidence(
     acme: Cast, live_server: LiveServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def adk_event(kind: str, n: int) -> dict[str, Any]:
     return event | ({"args": {}} if kind == "Start" else ending)
 
 
+@pytest.mark.slow
 def test_bundle_contains_everything_received_and_is_genuine(acme: Cast, tmp_path: Path) -> None:
     """Events without ids between rejected lines, duplicates, gaps, and the server's events."""
     rng = random.Random(3)
@@ -218,6 +219,7 @@ def test_unsigned_entries_are_not_in_the_bundle(acme: Cast, tmp_path: Path) -> N
     assert verdict.events == 2
 
 
+@pytest.mark.slow
 def test_bundle_continues_from_a_requested_checkpoint(acme: Cast, tmp_path: Path) -> None:
     notes = []
     for hour in range(9):
@@ -247,6 +249,7 @@ def test_entries_erased_by_retention_are_declared(acme: Cast, tmp_path: Path) ->
     assert json.loads(line)["entry"]["index"] == 6
 
 
+@pytest.mark.slow
 def test_entries_erased_by_filter_are_declared_and_other_losses_fail(
     acme: Cast, tmp_path: Path
 ) -> None:
@@ -343,6 +346,7 @@ def test_bundle_contains_the_tool_versions_of_the_registry(acme: Cast, tmp_path:
     assert {check.name: check.result for check in verdict.checks}["registry"] == "verified"
 
 
+@pytest.mark.slow
 def test_omitted_tool_versions_are_reported(
     acme: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def in_thread[T](function: Callable[[], T]) -> T:
         connections.close_all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tidied")
 def test_intake_does_not_wait_for_a_backup_that_blocks_partitions(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -112,6 +113,7 @@ def test_worker_creates_missing_partitions() -> None:
     assert partitions.days_ahead(timezone.now().date()) == DAYS_AHEAD
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tidied")
 def test_older_calls_are_rejected_until_an_import_creates_their_partitions(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)

@@ -345,6 +345,7 @@ def test_gap_in_the_log_is_reported(acme: Cast, statement: str, fault: str) -> N
     assert any(fault in each for each in check(acme).log_faults)
 
 
+@pytest.mark.slow
 def test_events_of_dropped_partitions_are_not_reported_as_missing(acme: Cast) -> None:
     """Their rows are gone, and the log still has the events."""
     long_ago = MIDNIGHT - timedelta(days=partitions.DAYS_BACK + 30)

@@ -75,6 +75,7 @@ def test_busier_process_moves_half_of_the_difference(
     assert _Processes(tmp_path, *at_work).moves() == moves
 
 
+@pytest.mark.slow
 def test_connection_counts_by_its_share_of_time(tmp_path: Path) -> None:
     processes = _Processes(tmp_path, 2, 0)
     busy, idle = processes.balances

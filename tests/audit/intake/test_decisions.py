@@ -151,6 +151,7 @@ def test_invalid_decision_goes_to_the_inbox(acme: Cast, members: dict[str, Any],
     assert len(rows(acme, "decision")) == 1
 
 
+@pytest.mark.slow
 def test_state_of_a_call_follows_from_its_latest_decision_and_its_start(acme: Cast) -> None:
     ran, waiting, refused, allowed = (str(uuid.uuid4()) for _ in range(4))
     ages = iter(range(60, 0, -5))
@@ -290,6 +291,7 @@ def test_hold_keeps_decisions(acme: Cast) -> None:
     assert [bool(text) for text in event_texts(acme)] == [True, True, True, False]
 
 
+@pytest.mark.slow
 def test_order_and_requests_do_not_matter(acme: Cast, globex: Cast) -> None:
     rng = random.Random(7)
     events: list[dict[str, Any]] = []
@@ -362,6 +364,7 @@ MEMBERS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(MEMBERS, min_size=1, max_size=8))
 def test_any_decision_is_stored_or_in_the_inbox(acme: Cast, drawn: list[dict[str, Any]]) -> None:

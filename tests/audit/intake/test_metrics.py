@@ -37,6 +37,7 @@ def read(**headers: str) -> dict[str, float]:
     }
 
 
+@pytest.mark.slow
 def test_requests_events_and_stages_are_counted(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     before = read()

@@ -155,6 +155,7 @@ def test_validation_on_arrival_is_off_by_default_and_can_be_turned_off(acme: Cas
     assert violations_of(acme.tenant) == []
 
 
+@pytest.mark.slow
 def test_repeated_end_adds_no_findings(acme: Cast) -> None:
     register_checked_tool(acme.tenant)
     start, end = make_call(output=VIOLATING_OUTPUT)
@@ -279,6 +280,7 @@ def test_explanations_stop_at_the_work_limit(acme: Cast, monkeypatch: pytest.Mon
     assert len(violations_of(acme.tenant)) == counts.total()
 
 
+@pytest.mark.slow
 def test_editor_toggles_validation_on_arrival_and_changes_are_recorded(acme: Cast) -> None:
     tool = register_checked_tool(acme.tenant, is_on=False)
     client, viewer = Client(), Client()
@@ -305,6 +307,7 @@ def test_editor_toggles_validation_on_arrival_and_changes_are_recorded(acme: Cas
     assert {each["found_by"] for each in violations} == {"server"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [(None, "have no schema"), ({"pattern": "^(?!a)"}, "cannot be used for validation")],

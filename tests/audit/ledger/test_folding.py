@@ -35,6 +35,7 @@ def subtrees(hashes: list[bytes]) -> Callable[[int, int], bytes]:
     return lambda level, index: root_of(hashes[index << level : (index + 1) << level])
 
 
+@pytest.mark.slow
 def test_proofs_from_the_tables_are_correct_for_every_size_up_to_300(acme: Cast) -> None:
     """After each entry: root, inclusion and consistency proof equal those of RFC 6962."""
     hashes = leaves(300)

@@ -167,6 +167,7 @@ def assert_equal(figures: OverTime, log: Log) -> None:
     assert_percentiles(figures.total.duration_ms, calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ZONES, ids=lambda zone: str(zone.tzname(NOW)))
 @pytest.mark.parametrize("name", LENGTHS)
 def test_figures_of_every_range_equal_a_recount_of_the_log(
@@ -187,6 +188,7 @@ def test_figures_of_custom_ranges_equal_a_recount_of_the_log(log: Log, seed: int
         assert_equal(over_time(of), log)
 
 
+@pytest.mark.slow
 def test_rollups_equal_the_sum_of_the_calls(log: Log) -> None:
     assert_consistent(log.tenant)
 

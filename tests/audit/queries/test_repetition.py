@@ -54,6 +54,7 @@ def in_traces(drawn_calls: list[Call]) -> list[InTrace]:
     ]
 
 
+@pytest.mark.slow
 @given(calls)
 def test_all_calls_of_a_loop_but_the_first_are_avoidable(drawn_calls: list[Call]) -> None:
     all_loops = loops(in_traces(drawn_calls))
@@ -73,6 +74,7 @@ def test_all_calls_of_a_loop_but_the_first_are_avoidable(drawn_calls: list[Call]
     )
 
 
+@pytest.mark.slow
 @given(calls)
 def test_repeats_span_all_traces_and_only_the_first_call_is_not_avoidable(
     drawn_calls: list[Call],

@@ -128,6 +128,7 @@ def test_invalid_range_is_reported_and_the_default_is_used(
     assert result.range == TimeRange(now - LENGTHS[DEFAULT][1], now, result.range.zone, DEFAULT)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["range", "from", "to"]), st.text(max_size=50)), zones)
 def test_arbitrary_parameters_give_a_valid_range(params: dict[str, str], zone: ZoneInfo) -> None:
     result = read(params, now=datetime(2026, 11, 21, 12, tzinfo=UTC), zone=zone)
@@ -141,6 +142,7 @@ def test_custom_range_uses_the_clock_of_the_viewer() -> None:
     assert (custom.start, custom.end) == (datetime(2026, 11, 20, 9, tzinfo=UTC), now)
 
 
+@pytest.mark.slow
 @given(
     start=instants,
     gaps=st.lists(

@@ -89,6 +89,7 @@ REPORTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("zone", "params"), REPORTS)
 def test_every_figure_matches_the_api(cast: Cast, zone: str, params: dict[str, str]) -> None:
     report = report_of(cast, zone, **params)
@@ -124,6 +125,7 @@ def test_every_figure_matches_the_api(cast: Cast, zone: str, params: dict[str, s
     assert sum(one["calls"] for one in figures["reliability"]["errors"]) == total["failed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("zone", "params"), REPORTS)
 def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str, str]) -> None:
     report = report_of(cast, zone, **params)
@@ -191,6 +193,7 @@ def test_open_call_figures_match_the_open_page(acme: Cast) -> None:
         assert len(api(acme, f"/api/v1/open?kind={kind}")["calls"]) == number
 
 
+@pytest.mark.slow
 def test_comparison_with_the_previous_range_matches_the_overview(cast: Cast) -> None:
     report = report_of(cast, kind="day", day=days_ago(NOW, 3))
     page = signed_in(cast.viewer).get(f"/?{range_query(report)}").context
@@ -224,6 +227,7 @@ def test_registry_changes_gaps_and_exports_are_from_the_range(cast: Cast) -> Non
     assert before["completeness"]["lost"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("zone", "day", "hours"),
     [("Europe/Berlin", "2026-10-25", 25), ("Asia/Kathmandu", "2026-10-25", 24)],
@@ -285,6 +289,7 @@ def reads_of_index(statements: list[str]) -> Counter[str]:
     return Counter(shape for shape in shapes if tables.search(shape))
 
 
+@pytest.mark.slow
 def test_report_uses_only_statements_of_the_pages(cast: Cast) -> None:
     """Bounded for any range: `invocation` is read only at its edges and for the newest calls."""
     from django.db import connection

@@ -6,6 +6,8 @@ from itertools import product
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from audit.models import Invocation, LegalHold
 from audit.retention.hold_match import covers_call
 from audit.sql import arrays
@@ -35,6 +37,7 @@ def some_hold(tenant_id: UUID, chance: random.Random) -> LegalHold:
     )
 
 
+@pytest.mark.slow
 def test_python_and_sql_agree_on_held_calls(acme: Cast) -> None:
     calls = product(TEXTS, (None, *TEXTS), TEXTS, INSTANTS)
     send_events(

@@ -69,6 +69,7 @@ def calls_of(cast: Cast) -> int:
         return Invocation.objects.for_tenant(cast.tenant.id).count()
 
 
+@pytest.mark.slow
 def test_expired_payloads_are_erased_and_declared_and_leaves_are_kept(
     acme: Cast, globex: Cast
 ) -> None:
@@ -193,6 +194,7 @@ def test_rejected_events_lose_their_text_at_the_same_age(acme: Cast) -> None:
     assert "Resend unchanged" not in page
 
 
+@pytest.mark.slow
 def test_index_expires_per_tenant(
     acme: Cast, globex: Cast, long_ago: date, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +226,7 @@ def test_index_expires_per_tenant(
     assert len(recorded_actions(acme, "retention.index")) == 1
 
 
+@pytest.mark.slow
 def test_interrupted_index_deletion_is_completed(
     acme: Cast, long_ago: date, monkeypatch: pytest.MonkeyPatch
 ) -> None:

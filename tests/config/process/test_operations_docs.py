@@ -67,6 +67,7 @@ def test_command_extraction_works() -> None:
         parse(["tenant", "explode", "acme"])
 
 
+@pytest.mark.slow
 def test_every_documented_metric_is_exposed() -> None:
     named = set(re.findall(r"\btooltrail_[a-z_]+", OPERATIONS.read_text()))
     exposed = set(_gauges())

@@ -11,6 +11,8 @@ loaded = set(sys.modules)
 from config import health
 health.why_unfit = lambda: None  # it needs a database, so it runs in each web process
 import config.wsgi
+
+pytestmark = pytest.mark.slow
 print(*sorted(sys.modules.keys() - loaded))
 """
 

@@ -203,6 +203,7 @@ def shown(cast: Cast, trace_id: str = TRACE) -> dict[Any, Any]:
     return {call.invocation_id: call for call in detail.calls}
 
 
+@pytest.mark.slow
 @EVERY_ORDER
 def test_span_around_an_sdk_call_is_the_same_call(acme: Cast, send: Sender, is_apart: bool) -> None:
     """The SDK's start and end are in separate requests, too; everything is sent twice."""
@@ -225,6 +226,7 @@ def test_span_around_an_sdk_call_is_the_same_call(acme: Cast, send: Sender, is_a
     check(acme)
 
 
+@pytest.mark.slow
 @EVERY_ORDER
 def test_further_span_layers_are_the_same_call(acme: Cast, send: Sender, is_apart: bool) -> None:
     arrivals = send_in_every_order(
@@ -247,6 +249,7 @@ def test_further_span_layers_are_the_same_call(acme: Cast, send: Sender, is_apar
     check(acme)
 
 
+@pytest.mark.slow
 @EVERY_ORDER
 def test_middle_span_layer_merges_in_any_order(acme: Cast, send: Sender, is_apart: bool) -> None:
     arrivals = send_in_every_order(
@@ -262,6 +265,7 @@ def test_middle_span_layer_merges_in_any_order(acme: Cast, send: Sender, is_apar
     check(acme)
 
 
+@pytest.mark.slow
 @EVERY_ORDER
 def test_span_without_a_tool_call_is_only_the_parent(
     acme: Cast, send: Sender, is_apart: bool
@@ -292,6 +296,7 @@ def test_span_without_a_tool_call_is_only_the_parent(
     check(acme)
 
 
+@pytest.mark.slow
 @EVERY_ORDER
 def test_retries_and_other_tools_in_one_tool_span_stay_separate_calls(
     acme: Cast, send: Sender, is_apart: bool
@@ -335,6 +340,7 @@ def test_span_of_another_tool_is_only_the_parent(acme: Cast, send: Sender, is_fi
     check(acme)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_first", [True, False])
 def test_different_tool_call_id_is_a_different_call(
     acme: Cast, send: Sender, is_first: bool
@@ -359,6 +365,7 @@ def test_span_inside_an_sdk_call_is_not_merged(acme: Cast, send: Sender, is_firs
     check(acme)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_first", [True, False])
 def test_span_of_another_tenant_is_never_merged(
     acme: Cast, globex: Cast, send: Sender, is_first: bool
@@ -374,6 +381,7 @@ def test_span_of_another_tenant_is_never_merged(
     check(globex)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [None, 7, "", "nonsense", f"00-{TRACE}-{0:016x}-01", "x" * 500])
 def test_malformed_traceparent_is_ignored(acme: Cast, send: Sender, value: Any) -> None:
     start, end = called_in(2)
@@ -422,6 +430,7 @@ def test_concurrent_requests_for_one_call_create_one_call(acme: Cast, send: Send
     check(acme)
 
 
+@pytest.mark.slow
 @EVERY_ORDER
 def test_erasure_of_a_call_erases_the_texts_of_its_spans(
     acme: Cast, send: Sender, is_apart: bool

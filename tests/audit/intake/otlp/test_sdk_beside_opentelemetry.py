@@ -24,6 +24,8 @@ from tests.support.otlp_requests import calls
 from tests.support.recount import assert_consistent
 from tests.support.server import LiveServer
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = {"type": "object", "properties": {"celsius": {"type": "number"}}}
 
 

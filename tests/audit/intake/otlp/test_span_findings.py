@@ -96,6 +96,7 @@ def test_outputs_of_spans_are_validated_like_those_of_events(acme: Cast, key: st
     check(acme)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_finding_is_counted_once_in_any_order_of_accounts(
     acme: Cast, key: str, order: tuple[int, ...]

@@ -34,6 +34,8 @@ from tooltrail_client.api.events import receive_events, receive_traces
 from tooltrail_client.api.tools import import_registry
 from tooltrail_client.models import ImportRegistryBodyType0, ImportRegistryAs
 from tooltrail_client.types import File
+
+pytestmark = pytest.mark.slow
 client = AuthenticatedClient(base_url=sys.argv[2], token=os.environ["TOOLTRAIL_API_KEY"])
 events = File(payload=io.BytesIO(sys.stdin.buffer.read()))
 told = receive_events.sync(client=client, body=events, idempotency_key=sys.argv[3])

@@ -19,6 +19,8 @@ from tests.support.factories import (
 from tests.support.installation import clean_environment
 from tests.support.server import LiveServer
 
+pytestmark = pytest.mark.slow
+
 SHOWN = {
     "summary": "violations  1",
     "traces": "a/trace",

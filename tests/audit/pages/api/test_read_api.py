@@ -92,6 +92,7 @@ LISTS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @LISTS
 def test_paging_is_stable_while_rows_arrive(
     acme: Cast, path: str, rows: str, name: str, grow: Grow
@@ -253,6 +254,7 @@ def test_every_error_is_a_problem_document(
         assert answer["WWW-Authenticate"].startswith("Bearer")
 
 
+@pytest.mark.slow
 def test_api_documentation_has_an_anchor_for_every_link() -> None:
     page = Client().get("/api/v1/docs").content.decode()
     anchors = set(re.findall(r'id="([^"]+)"', page))
@@ -312,6 +314,7 @@ def test_payload_is_returned_unchanged(acme: Cast) -> None:
     )
 
 
+@pytest.mark.slow
 def test_api_figures_match_the_pages(record: Record) -> None:
     client = signed_in(record.cast.auditor)
 

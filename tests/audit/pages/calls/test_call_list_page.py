@@ -175,6 +175,7 @@ def test_each_filter_matches_its_calls(recorded: Cast, query: str, expected: set
     assert set(get_page(recorded, query)) == expected
 
 
+@pytest.mark.slow
 def test_not_matches_all_other_calls(recorded: Cast) -> None:
     """Also calls without such a value."""
     everything = set(get_page(recorded, ""))
@@ -377,6 +378,7 @@ def test_search_in_many_steps_omits_no_call(acme: Cast) -> None:
         assert (counted.count, counted.until) == (35, None)
 
 
+@pytest.mark.slow
 def test_search_step_over_the_time_budget_is_abandoned(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

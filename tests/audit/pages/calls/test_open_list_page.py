@@ -76,6 +76,7 @@ def test_python_and_sql_classify_open_calls_alike(acme: Cast) -> None:
         assert (tool in listed["running"]) == (condition == "running")
 
 
+@pytest.mark.slow
 def test_late_end_completes_its_call(acme: Cast) -> None:
     start, end = make_call(
         tool_name="late", started_at=LONG_AGO, timeouts_ms=1000, producer_id="silent"
@@ -89,6 +90,7 @@ def test_late_end_completes_its_call(acme: Cast) -> None:
     assert listed_tools(page) == ["late"]
 
 
+@pytest.mark.slow
 def test_late_start_completes_an_orphan_end(acme: Cast) -> None:
     start, end = make_call(tool_name="orphan")
     send_events(acme.tenant, [end])
@@ -115,6 +117,7 @@ def test_each_row_shows_its_state(acme: Cast) -> None:
     assert "alive" in rows["fresh"]
 
 
+@pytest.mark.slow
 def test_query_filters_the_open_calls(acme: Cast) -> None:
     send_each_kind(acme)
     client = signed_in(acme.viewer)

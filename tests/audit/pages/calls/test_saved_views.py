@@ -79,6 +79,7 @@ def test_invalid_view_is_rejected(acme: Cast, name: str, query: str, expected: s
     assert names(acme, acme.viewer) == []
 
 
+@pytest.mark.slow
 def test_number_of_views_is_limited(acme: Cast) -> None:
     for n in range(MAX_VIEWS):
         signed_in(acme.viewer).post("/calls/views", {"name": f"view {n}", "q": "tool:a"})

@@ -197,6 +197,7 @@ def test_pages_use_a_fixed_number_of_statements(acme: Cast) -> None:
         client.get(f"/inbox/{row.id}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "index"),
     [

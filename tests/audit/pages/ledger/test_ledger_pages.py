@@ -74,6 +74,7 @@ def test_late_or_refusing_signer_is_reported(acme: Cast) -> None:
     keep(acme.tenant, NOW + 2 * LATER)
 
 
+@pytest.mark.slow
 def test_checkpoints_are_paged_and_downloadable(acme: Cast) -> None:
     for minute in range(30):
         append(acme.tenant, leaves(7))

@@ -101,6 +101,7 @@ def test_possible_data_loss_is_shown_first(acme: Cast) -> None:
     assert "Rejected events 1" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", PAGES)
 def test_invalid_range_is_reported_and_the_default_is_used(acme: Cast, address: str) -> None:
     send_events(acme.tenant, make_call(guard=broken()))

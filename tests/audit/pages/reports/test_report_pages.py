@@ -201,6 +201,7 @@ def test_exports_contain_the_report(acme: Cast) -> None:
     assert str(pk) in numbers
 
 
+@pytest.mark.slow
 def test_hostile_text_is_escaped_in_every_format(acme: Cast) -> None:
     send_hostile(acme)
     pk = make(signed_in(acme.editor), kind="range", range="1h")

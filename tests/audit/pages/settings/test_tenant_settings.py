@@ -62,6 +62,7 @@ def test_name_time_zone_and_retention_are_saved_and_logged(acme: Cast, client: C
     assert len(actions(acme, "tenant.settings")) == 1, "an unchanged form records no action"
 
 
+@pytest.mark.slow
 def test_shorter_retention_needs_confirmation_and_longer_does_not(
     acme: Cast, client: Client
 ) -> None:
@@ -77,6 +78,7 @@ def test_shorter_retention_needs_confirmation_and_longer_does_not(
     assert setting.payload_days is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("days", "warns"), [(WARN_UNDER_DAYS - 1, True), (WARN_UNDER_DAYS, False)])
 def test_retention_under_half_a_year_shows_a_warning(
     client: Client, days: int, warns: bool
@@ -87,6 +89,7 @@ def test_retention_under_half_a_year_shows_a_warning(
     assert ("Retention under 183 days" in shown) is warns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [

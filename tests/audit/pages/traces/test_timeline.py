@@ -71,12 +71,14 @@ def test_cycle_opens_at_its_earliest_call_and_keeps_its_descendants() -> None:
     assert names(arrange(ring)) == [(2, 0), (3, 1), (4, 2), (1, 2)]
 
 
+@pytest.mark.slow
 @given(spans)
 def test_every_call_has_exactly_one_row(given_spans: list[Span]) -> None:
     nodes = arrange(given_spans)
     assert sorted(node.span.id for node in nodes) == sorted({one.id for one in given_spans})
 
 
+@pytest.mark.slow
 @given(spans)
 def test_rows_follow_their_parent_and_siblings_are_ordered_by_start(
     given_spans: list[Span],
@@ -93,6 +95,7 @@ def test_rows_follow_their_parent_and_siblings_are_ordered_by_start(
         assert one.span.start_us <= two.span.start_us
 
 
+@pytest.mark.slow
 @given(spans)
 def test_bars_stay_inside_the_window(given_spans: list[Span]) -> None:
     window = window_of(given_spans)
@@ -104,6 +107,7 @@ def test_bars_stay_inside_the_window(given_spans: list[Span]) -> None:
         assert drawn.is_open == (one.end_us is None)
 
 
+@pytest.mark.slow
 @given(spans, st.integers(-BIGGEST, BIGGEST), st.integers(1, BIGGEST))
 def test_zoomed_window_clips_bars(given_spans: list[Span], start: int, length: int) -> None:
     window = Window(start, start + length)
@@ -182,6 +186,7 @@ def test_five_thousand_siblings_keep_their_order() -> None:
     assert [node.span.id for node in nodes] == list(range(1, 5_001))
 
 
+@pytest.mark.slow
 @given(spans, st.integers(1, 6))
 def test_minimap_lanes_do_not_overlap_while_lanes_are_free(
     given_spans: list[Span], lane_count: int

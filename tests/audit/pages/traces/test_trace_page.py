@@ -158,6 +158,7 @@ def test_two_identical_calls_in_one_millisecond_are_two_rows(acme: Cast) -> None
     assert "1 identical call " in text(page)
 
 
+@pytest.mark.slow
 def test_long_trace_is_split_into_windows_and_opens_at_its_failure(acme: Cast) -> None:
     def call(n: int) -> list[dict[str, Any]]:
         output: dict[str, Any] = {"output": FAILED_OUTPUT} if n == 450 else {}

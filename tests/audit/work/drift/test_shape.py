@@ -340,6 +340,7 @@ def test_exponential_subschema_references_are_resolved_once(word: str) -> None:
         assert declared.root.values == frozenset((json_key("x"),))
 
 
+@pytest.mark.slow
 def test_too_many_alternatives_raise_undecided_error() -> None:
     with pytest.raises(UndecidedError, match="too many nested alternatives"):
         Declared(within_each_other("oneOf"))

@@ -66,6 +66,7 @@ def some_output(rng: random.Random) -> dict[str, Any]:
     return output
 
 
+@pytest.mark.slow
 def test_figures_equal_an_independent_recount(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "CHUNK", 37)
     monkeypatch.setattr(call_walk, "BATCHES_AT_ONCE", 2)
