@@ -143,6 +143,11 @@ def over_time(of: TimeRange) -> OverTime:
     return series
 
 
+def started_calls(series: OverTime) -> dict[str, int]:
+    """The calls of a range that started, by tool. Pure."""
+    return {name: tool.total.calls + tool.total.open for name, tool in series.tools.items()}
+
+
 def has_figures_before(instant: datetime) -> bool:
     """Whether calls were recorded before an instant's hour. One statement."""
     parameters = {"day": day_of(instant), "hour": instant}

@@ -1,18 +1,20 @@
 """The list of tools: registered ones with their current state, and names only seen in calls."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import islice
 from typing import Any
 from uuid import UUID
 
+from audit.queries.unrun import Unrun, unrun_calls
 from audit.sql.run import rows
 from tools_registry.changes import STATE_AFTER
 from tools_registry.models import State
 
 WITHIN = timedelta(hours=24)
 """How far back calls are counted, in whole hours."""
+_AHEAD = timedelta(days=2)
 OBSERVED, UNCALLED = "observed", "uncalled"
 
 
@@ -55,11 +57,15 @@ class ListedTool:
     trusted: bool = False
     ephemeral: bool = False
     on_collision: str = "throw"
+    unrun: Unrun | None = None
+    """Its calls of the last day that did not run."""
 
 
 def list_tools(wanted: ToolFilter, now: datetime, *, after: str, size: int) -> list[ListedTool]:
-    """At most `size` tools after a name, in the order of code points. Three statements."""
+    """At most `size` tools after a name, in the order of code points. Four statements."""
     called = called_tools(now)
+    started = {name: one.calls for name, one in called.items()}
+    unrun = unrun_calls(_since(now), now + _AHEAD, started).tools
     parameters = {
         "after": after,
         "text": wanted.text,
@@ -80,13 +86,13 @@ def list_tools(wanted: ToolFilter, now: datetime, *, after: str, size: int) -> l
             for name, last in rows("observed_tools", parameters)
         ]
     in_order = merge(registered, observed, key=lambda tool: tool.name)
-    return list(islice(in_order, size))
+    return [replace(tool, unrun=unrun.get(tool.name)) for tool in islice(in_order, size)]
 
 
 def called_tools(now: datetime) -> dict[str, Called]:
     """The tools that were called in the last 24 whole hours, by name. One statement."""
-    since = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) - WITHIN
-    last_day = (now + timedelta(days=2)).astimezone(UTC).date()
+    since = _since(now)
+    last_day = (now + _AHEAD).astimezone(UTC).date()
     tool_rows = rows(
         "called_tools", {"since": since, "first_day": since.date(), "last_day": last_day}
     )
@@ -96,6 +102,10 @@ def called_tools(now: datetime) -> dict[str, Called]:
 def expired_tools(since: datetime) -> list[UUID]:
     """Ephemeral tools that were neither changed nor called since then. One statement."""
     return [tool_id for (tool_id,) in rows("expired_tools", {"since": since})]
+
+
+def _since(now: datetime) -> datetime:
+    return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) - WITHIN
 
 
 def _registered(row: tuple[Any, ...], called: Called | None) -> ListedTool:

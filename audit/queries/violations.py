@@ -232,6 +232,12 @@ def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
     return result
 
 
+def calls_of_tool(tool: str, start: datetime, end: datetime) -> int:
+    """The calls of a tool that started in a range. One statement."""
+    parameters = slot_parameters((start, end)) | {"tool": tool}
+    return sum(calls for _, _, calls, _ in rows("version_calls", parameters))
+
+
 def new_violations(of: TimeRange, *, limit: int) -> list[NewViolation]:
     """The violations first seen within the range, the newest first. One statement."""
     parameters = {"start": of.start, "end": of.end, "last_day": _day(of.end), "limit": limit}

@@ -16,6 +16,7 @@ from audit.reports.sections import (
     registry,
     reliability,
     repeats,
+    unrun_calls,
     violations,
 )
 from audit.show import figures
@@ -54,6 +55,7 @@ def lay_out(report: Report, tenant_name: str) -> Layout:
         sections=[
             reliability(all_figures),
             violations(all_figures, report),
+            *([unrun_calls(all_figures)] if "unrun" in all_figures else []),  # not in older reports
             latency(all_figures),
             open_executions(all_figures),
             repeats(all_figures, report),

@@ -15,10 +15,17 @@ from audit.exports import violations as violation_export
 from audit.queries.latency import SHARES, Latency, ToolFilter, latency
 from audit.queries.losses import Losses, losses
 from audit.queries.open_list import COUNT_LIMIT
-from audit.queries.over_time import Figures, OverTime, has_figures_before, over_time
+from audit.queries.over_time import (
+    Figures,
+    OverTime,
+    has_figures_before,
+    over_time,
+    started_calls,
+)
 from audit.queries.polling import polling_tools
 from audit.queries.repeats import CALLS, find_repeats
 from audit.queries.time_range import TimeRange
+from audit.queries.unrun import Unrun, unrun_calls
 from audit.queries.violations import ViolationFilter, violations
 from audit.reports.queries import exports_made, registry_changes
 from audit.show.tiles import ToolRow, worst_first
@@ -48,6 +55,7 @@ def gather(of: TimeRange, now: datetime) -> dict[str, Any]:
         "volume": _volume(series, previous),
         "reliability": _reliability(series, previous, spent),
         "violations": _violations(of, series, previous),
+        "unrun": _unrun(series),
         "latency": _latency(spent, previous),
         "tokens": {
             "prompt_tokens": series.total.prompt_tokens,
@@ -136,6 +144,28 @@ def _violations(of: TimeRange, series: OverTime, previous: Figures | None) -> di
             for one in broken.treatments
             if one.side == "results"
         ],
+    }
+
+
+def _unrun(series: OverTime) -> dict[str, Any]:
+    unrun = unrun_calls(series.of.start, series.of.end, started_calls(series))
+    return {
+        **_unrun_counts(unrun.total),
+        "tools": [
+            {"tool_name": name, **_unrun_counts(one)}
+            for name, one in list(unrun.tools.items())[:TOOLS]
+        ],
+        "tool_count": len(unrun.tools),
+    }
+
+
+def _unrun_counts(one: Unrun) -> dict[str, Any]:
+    return {
+        "asked_for": one.asked_for,
+        "refused": one.refused,
+        "refusal_rate": one.refusal_rate,
+        "awaiting": one.awaiting,
+        "approved": one.approved,
     }
 
 

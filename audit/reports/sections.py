@@ -131,6 +131,44 @@ def _first_seen(one: dict[str, Any], report: Report) -> Cell:
     return Cell(f"{local(first, report.of.zone):%Y-%m-%d}", "dim")
 
 
+def unrun_calls(all_figures: dict[str, Any]) -> Section:
+    """Calls that were decided about and did not run."""
+    own = all_figures["unrun"]
+    tools = Table(
+        "By tool, most calls first",
+        [
+            Column("Tool"),
+            *numbers("Asked for", "Refused", "Refusal rate", "Awaiting", "Approved"),
+        ],
+        [
+            [
+                Cell(one["tool_name"]),
+                Cell(count(one["asked_for"])),
+                bad(one["refused"], "violation"),
+                Cell(share(one["refusal_rate"])),
+                bad(one["awaiting"], "open"),
+                Cell(count(one["approved"])),
+            ]
+            for one in own["tools"]
+        ],
+        more(own["tool_count"], own["tools"], "tool"),
+    )
+    return Section(
+        "unrun",
+        "Calls that did not run",
+        [
+            ("Calls asked for", Cell(count(own["asked_for"]))),
+            ("Refused", bad(own["refused"], "violation")),
+            ("Refusal rate", Cell(share(own["refusal_rate"]))),
+            ("Awaiting approval", bad(own["awaiting"], "open")),
+            ("Approved, not started", Cell(count(own["approved"]))),
+        ],
+        with_rows(tools),
+        "Asked for: calls that started, and calls that did not run; rates are of these. No other"
+        " figure has calls that did not run.",
+    )
+
+
 def latency(all_figures: dict[str, Any]) -> Section:
     """How long calls took and the tokens they used."""
     own, tokens = all_figures["latency"], all_figures["tokens"]

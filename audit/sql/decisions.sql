@@ -75,3 +75,17 @@ SELECT {{call_of_timeline}}, tool_call_id, turn_id, ingestion_run_id, workflow_i
        end_pos, pair_conflict
 FROM ({{unrun_call}}) AS unrun
 WHERE invocation_id = %(invocation_id)s
+
+-- unrun_counted --
+-- Calls that were decided about and did not run, by tool and their latest decision: those whose
+-- latest decision was made in a range.
+SELECT d.tool_name, d.decision, count(*)
+FROM decision d
+WHERE d.tenant_id = %(tenant_id)s
+  AND d.started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND d.decided_at >= %(start)s
+  AND d.decided_at < %(end)s
+  AND (%(tool)s::text IS NULL OR d.tool_name = %(tool)s)
+  AND {{decision_is_last}}
+  AND NOT {{decided_call_ran}}
+GROUP BY d.tool_name, d.decision

@@ -13,7 +13,8 @@ from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.call_list import Budget, call_page
 from audit.queries.call_query import parse
 from audit.queries.losses import losses
-from audit.queries.over_time import OverTime, has_figures_before, over_time
+from audit.queries.over_time import OverTime, has_figures_before, over_time, started_calls
+from audit.queries.unrun import unrun_calls
 from audit.queries.violations import new_violations
 from audit.show import tiles
 from audit.show.charts import range_query
@@ -23,6 +24,7 @@ from tenants.models import Membership
 
 FAILURES_SHOWN = 6
 VIOLATIONS_SHOWN = 6
+UNRUN_SHOWN = 8
 _LIST_BUDGET = Budget(rows=20_000, seconds=0.02)
 
 
@@ -36,6 +38,7 @@ def home(request: TenantRequest) -> HttpResponse:
         return invalid_range(request, requested, "overview/overview.html", "Overview")
     range_figures = over_time(requested.range)
     before = range_figures.previous.calls > 0 and has_figures_before(requested.range.previous.start)
+    unrun = unrun_calls(requested.range.start, requested.range.end, started_calls(range_figures))
     context: dict[str, Any] = {
         **range_bar(request, requested),
         "range_figures": range_figures,
@@ -43,12 +46,14 @@ def home(request: TenantRequest) -> HttpResponse:
         "tiles": tiles.tiles(range_figures, is_comparable=before),
         "is_comparable": before,
         "charts": tiles.charts(range_figures),
+        "unrun": unrun.total,
+        "unrun_tools": list(unrun.tools.items())[:UNRUN_SHOWN],
+        "more_unrun_tools": max(0, len(unrun.tools) - UNRUN_SHOWN),
         "tools": tiles.worst_tools(range_figures),
         "failures": _latest_failures(range_figures, now, request.membership),
         "new_violations": new_violations(requested.range, limit=VIOLATIONS_SHOWN),
         "losses": losses(requested.range, now),
-        "is_empty": not (range_figures.total.calls or range_figures.total.open)
-        and not has_figures_before(now + timedelta(days=3)),
+        "is_empty": not unrun.total.asked_for and not has_figures_before(now + timedelta(days=3)),
     }
     return render_page(request, "overview/overview.html", "overview", context)
 

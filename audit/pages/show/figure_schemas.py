@@ -30,8 +30,19 @@ class Summary(Bounds):
     calls: int
     """Completed calls."""
     open: int
+    started: int
+    """Completed and open calls."""
     errors: int
     """Completed calls that failed."""
+    refused: int
+    """Calls that were decided about in the range and did not run: refused, awaiting approval, or
+    approved. They are in none of the other figures."""
+    awaiting: int
+    approved: int
+    asked_for: int
+    """Calls that started, and calls that did not run."""
+    refusal_rate: float | None
+    """Refused calls of those asked for, from 0 to 1; null without any."""
     violations: int
     violating_calls: int
     prompt_tokens: int

@@ -26,6 +26,7 @@ from audit.queries.polling import polling_tools
 from audit.queries.repeats import CALLS, find_repeats
 from audit.queries.summary import summary
 from audit.queries.time_range import TimeRange
+from audit.queries.unrun import unrun_calls
 from audit.queries.violations import (
     SIDES,
     Sample,
@@ -79,16 +80,25 @@ class RepeatListParams(RangeParams):
 def read_summary(request: HttpRequest, params: Query[RangeParams]) -> dict[str, Any]:
     """Get totals of the calls that started in a range.
 
-    `calls` counts completed calls, `open` calls without an end. Durations are in milliseconds,
+    `calls` counts completed calls, `open` calls without an end. Calls that did not run are counted
+    when their latest decision was made. Durations are in milliseconds,
     off by at most 5 %, and null if no call completed.
     """
     of = params.read_range()
     figures = summary(of.start, of.end)
+    started = figures.calls + figures.open
+    unrun = unrun_calls(of.start, of.end, {"": started}).total
     return {
         **bounds(of),
         "calls": figures.calls,
         "open": figures.open,
+        "started": started,
         "errors": figures.errors,
+        "refused": unrun.refused,
+        "awaiting": unrun.awaiting,
+        "approved": unrun.approved,
+        "asked_for": unrun.asked_for,
+        "refusal_rate": unrun.refusal_rate,
         "violations": figures.violations,
         "violating_calls": figures.violating_calls,
         "prompt_tokens": figures.prompt_tokens,

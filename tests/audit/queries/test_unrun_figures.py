@@ -9,13 +9,21 @@ from typing import Any, get_args
 from uuid import uuid4
 
 import pytest
+from django.test import Client
+from django.utils.http import urlencode
 from tooltrail.events import Decision
 
 from audit.log.payload import unpack
 from audit.models import Batch
+from audit.queries.latency import ToolFilter, latency
+from audit.queries.over_time import over_time, started_calls
+from audit.queries.summary import summary
 from audit.queries.time_range import TimeRange
+from audit.queries.unrun import unrun_calls
 from audit.queries.violations import ViolationFilter, samples, violations
-from tenants.models import Tenant
+from audit.reports.figures import gather
+from tenants.keys import create_key
+from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
 from tests.support.factories import make_call, make_decision, make_tenant, send_events
 from tests.support.time_zones import NOW
@@ -36,6 +44,7 @@ class Log:
     tenant: Tenant
     starts: dict[str, dict[str, Any]] = field(default_factory=dict)
     decisions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    ends: set[str] = field(default_factory=set)
 
 
 def _instant(event: dict[str, Any]) -> datetime:
@@ -82,6 +91,8 @@ def log() -> Log:
                 event = json.loads(raw)
                 if event["type"] == "toolExecutionStart":
                     read.starts[event["invocation_id"]] = event
+                elif event["type"] == "toolExecutionEnd":
+                    read.ends.add(event["invocation_id"])
                 elif event["type"] == "toolCallDecision":
                     read.decisions.setdefault(event["invocation_id"], []).append(event)
     return read
@@ -132,3 +143,61 @@ def test_violations_of_arguments_equal_a_recount_of_the_log(log: Log, hours: flo
     assert [one.started_at for one in single] == sorted(
         (at for seen in expected.values() for at, _ in seen), reverse=True
     )
+
+
+def _recounted_unrun(log: Log, of: TimeRange) -> dict[str, dict[str, int]]:
+    """Calls without a start, by tool and latest decision, if that was made in the range."""
+    counts: dict[str, dict[str, int]] = {}
+    for call, decisions in log.decisions.items():
+        last = max(decisions, key=_instant)
+        if call not in log.starts and of.start <= _instant(last) < of.end:
+            of_tool = counts.setdefault(last["tool_name"], {})
+            of_tool[last["decision"]] = of_tool.get(last["decision"], 0) + 1
+    return counts
+
+
+@pytest.mark.parametrize("hours", HOURS)
+def test_calls_that_did_not_run_equal_a_recount_of_the_log(log: Log, hours: float) -> None:
+    of = TimeRange(NOW - timedelta(hours=hours), NOW - timedelta(seconds=1), UTC)
+    expected = _recounted_unrun(log, of)
+    starts = [one for one in log.starts.values() if of.start <= _instant(one) < of.end]
+    ended = sum(one["invocation_id"] in log.ends for one in starts)
+    with tenant_scope(log.tenant.id):
+        series = over_time(of)
+        unrun = unrun_calls(of.start, of.end, started_calls(series))
+        shown = summary(of.start, of.end)
+        spent = latency(of, ToolFilter())
+    assert {name: one.by_decision for name, one in unrun.tools.items()} == expected
+    for name, one in unrun.tools.items():
+        assert one.started == sum(start["tool_name"] == name for start in starts)
+    total = unrun.total
+    not_run = sum(sum(each.values()) for each in expected.values())
+    assert total.refused + total.awaiting + total.approved == total.calls == not_run
+    assert total.asked_for == len(starts) + not_run
+    if total.asked_for:
+        assert total.refusal_rate == total.refused / total.asked_for
+    # No figure of calls has them.
+    assert (shown.calls, shown.open, shown.errors) == (ended, len(starts) - ended, 0)
+    assert sum(shown.latency) == spent.total.calls == ended
+    assert (series.total.calls, series.total.open) == (shown.calls, shown.open)
+
+
+def test_overview_report_and_api_say_the_same(log: Log) -> None:
+    of = TimeRange(NOW - timedelta(days=20), NOW - timedelta(seconds=1), UTC)
+    expected = _recounted_unrun(log, of)
+    key = create_key(log.tenant, "reader", [Scope.READ])[1]
+    at = urlencode({"from": of.start.isoformat(), "to": of.end.isoformat()})
+    answer = (
+        Client().get(f"/api/v1/summary?{at}", headers={"authorization": f"Bearer {key}"}).json()
+    )
+    with tenant_scope(log.tenant.id):
+        report = gather(of, NOW)["unrun"]
+    names = ("asked_for", "refused", "refusal_rate", "awaiting", "approved")
+    assert {name: answer[name] for name in names} == {name: report[name] for name in names}
+    allowed = ("awaiting", "approved")
+    for state in allowed:
+        assert answer[state] == sum(each.get(state, 0) for each in expected.values())
+    refused = [n for each in expected.values() for name, n in each.items() if name not in allowed]
+    assert answer["refused"] == sum(refused)
+    assert answer["asked_for"] == answer["started"] + sum(answer[n] for n in ("refused", *allowed))
+    assert {one["tool_name"] for one in report["tools"]} == expected.keys()

@@ -11,6 +11,7 @@ from tenants.keys import create_key
 from tenants.models import Scope
 from tests.support.factories import Cast, make_call, make_decision, send_events
 from tests.support.pages import signed_in, text
+from tests.support.registered_tools import register_tool
 
 NOW = datetime.now(UTC)
 REFUSED: dict[str, Any] = {
@@ -204,3 +205,31 @@ def test_api_answers_about_calls_that_did_not_run(acme: Cast, state: str) -> Non
         answer = Client().get(f"/api/v1/{path}", headers=headers)
         assert answer.status_code == 200, (path, answer.content)
         assert [call["state"] for call in answer.json()["calls"]] == [state]
+
+
+def test_tool_pages_say_how_many_calls_were_refused_of_those_asked_for(acme: Cast) -> None:
+    tool = register_tool(acme)
+    at = NOW - timedelta(hours=2)
+    send_events(
+        acme.tenant,
+        [
+            *(event for _ in range(3) for event in make_call(started_at=at)),
+            make_decision("denied", decided_at=at),
+            make_decision("awaiting", decided_at=at),
+        ],
+    )
+    client = signed_in(acme.viewer)
+    (row,) = client.get("/tools/").context["tools"]
+    assert (row.called.calls, row.unrun.refused, row.unrun.asked_for) == (3, 1, 5)
+    assert "1 refused" in page(client, "/tools/")
+    shown = page(client, f"/tools/{tool.pk}")
+    assert "5 asked for: 3 started, 1 refused (20.0 %), 1 awaiting approval" in shown
+
+
+def test_report_counts_calls_that_did_not_run(acme: Cast) -> None:
+    send_events(acme.tenant, [*make_call(), make_decision("denied"), make_decision("approved")])
+    client = signed_in(acme.editor)
+    answer = client.post("/reports/create", {"kind": "range", "range": "1h"}, follow=True)
+    shown = text(answer.content.decode())
+    assert "Calls that did not run" in shown
+    assert "Calls asked for 3" in shown and "Refusal rate 33.3" in shown
