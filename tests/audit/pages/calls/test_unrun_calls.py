@@ -223,7 +223,7 @@ def test_tool_pages_say_how_many_calls_were_refused_of_those_asked_for(acme: Cas
     assert (row.called.calls, row.unrun.refused, row.unrun.asked_for) == (3, 1, 5)
     assert "1 refused" in page(client, "/tools/")
     shown = page(client, f"/tools/{tool.pk}")
-    assert "5 asked for: 3 started, 1 refused (20.0 %), 1 awaiting approval" in shown
+    assert "5 asked for · 3 started · 1 refused (20.0 %) · 1 awaiting approval" in shown
 
 
 def test_report_counts_calls_that_did_not_run(acme: Cast) -> None:
