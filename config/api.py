@@ -12,6 +12,7 @@ from audit.intake.api import router as audit_router
 from audit.pages.actions import api as actions
 from audit.pages.approvals import api as approvals
 from audit.pages.calls import api as calls
+from audit.pages.definitions import api as definitions
 from audit.pages.evidence.api import router as evidence_router
 from audit.pages.inbox import api as losses
 from audit.pages.ledger import api as ledger
@@ -33,6 +34,7 @@ OPERATIONS = (
     actions,
     approvals,
     calls,
+    definitions,
     drift_api,
     effect_api,
     figures_api,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tooltrail.events import DEFINITIONS_MAX, NAME_MAX_LENGTH, ToolDefinitions, name_of_definition
+from tooltrail.events import DEFINITIONS_MAX, ToolDefinitions, name_of_definition
 from tooltrail.tools.canonical import canonical_stringify
 from tooltrail.tools.digest import definition_digest
 
@@ -52,24 +52,18 @@ def sighting_of(event: ToolDefinitions) -> Sighting:
     )
 
 
-def readable_definitions(tools: Any) -> tuple[Definition, ...]:
-    """The definitions in a list of which parts may be unusable: those are left out.
-
-    Of two tools with one name, the first counts. Lists beyond the contract's limits are cut.
-    """
-    found: dict[str, Definition] = {}
+def usable_tools(tools: Any) -> list[Any]:
+    """The definitions in a list that the contract takes. Of two with one name, the first counts."""
+    found: dict[str, Any] = {}
     for tool in tools[:DEFINITIONS_MAX] if isinstance(tools, list) else ():
-        if (name := name_of_definition(tool)) is not None and name not in found:
-            try:
-                (found[name],) = _definitions([tool])
-            except ValueError:
-                continue
-    return tuple(found.values())
+        name = name_of_definition(tool)
+        if name is not None and name not in found and _is_small(tool):
+            found[name] = tool
+    return list(found.values())
 
 
-def short_name(text: str | None) -> str | None:
-    """A name, cut to the contract's length; None for an empty one."""
-    return text[:NAME_MAX_LENGTH] if text else None
+def _is_small(tool: Any) -> bool:
+    return len(canonical_stringify(tool).encode()) <= DEFINITION_MAX
 
 
 def _definitions(tools: Iterable[Any]) -> Iterable[Definition]:

@@ -63,7 +63,8 @@ class _Entry(NamedTuple):
 def _see(sighting: Sighting, now: datetime) -> _Entry | None:
     """Store one sighting. Returns what is to be entered."""
     seen_at = instant_of(sighting.seen_us)
-    ((count, is_known),) = rows("definition_servers_known", {"server": sighting.server})
+    ((count, first_at),) = rows("definition_servers_known", {"server": sighting.server})
+    is_known = first_at is not None
     server = sighting.server if is_known or count < SERVERS_MAX else OTHERS
     place = {"server": server, "seen_at": seen_at}
     hour_at = now.replace(minute=0, second=0, microsecond=0)
@@ -76,7 +77,8 @@ def _see(sighting: Sighting, now: datetime) -> _Entry | None:
         kept = [each for each in sighting.definitions if each not in changed]
         _write(place, kept, is_first=False)
         return None
-    _write(place, sighting.definitions, is_first=is_first)
+    # A long list has parts, which were seen at one moment.
+    _write(place, sighting.definitions, is_first=is_first or first_at == seen_at)
     new = _change(sighting, server, [(each.name, each.digest) for each in changed])
     entered = [each for each in changed if each.name in new]
     if not entered:

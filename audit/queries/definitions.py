@@ -11,6 +11,7 @@ from audit.sql.run import rows
 COUNTED_MAX: Final = 10_000
 """Calls under an unapproved definition that are counted; beyond, there are at least as many."""
 HISTORY_MAX: Final = 100
+SERVERS_SHOWN: Final = 20
 UNKNOWN: Final = ""
 """The digest of a definition that changed too often to be recorded."""
 
@@ -88,6 +89,18 @@ class DefinitionChange:
 
 
 @dataclass(frozen=True, slots=True)
+class DefinitionInForce:
+    """The definition of a call's tool that was in force on a server when the call started."""
+
+    server: str
+    digest: str
+    since: datetime
+    id: UUID | None
+    """None if it is unknown."""
+    is_unapproved: bool
+
+
+@dataclass(frozen=True, slots=True)
 class UnapprovedUse:
     """Calls that were made under a definition before it was approved; at most `COUNTED_MAX`."""
 
@@ -155,6 +168,34 @@ def definition_history(server: str, tool_name: str) -> list[DefinitionChange]:
     """The newest changes of a tool of one server, at most `HISTORY_MAX`."""
     parameters = {"server": server, "tool_name": tool_name, "row_limit": HISTORY_MAX}
     return [DefinitionChange(*row) for row in rows("definition_history", parameters)]
+
+
+def definitions_of_call(
+    tool_name: str, started_at: datetime, server: str = ""
+) -> list[DefinitionInForce]:
+    """What was in force when a call started, by server, at most `SERVERS_SHOWN`. One statement.
+
+    `server` is the name of the call's MCP server, if its events state it; the version may follow.
+    Then the definition of that server counts alone, if it is known.
+    """
+    parameters = {
+        "tool_name": tool_name,
+        "started_at": started_at,
+        "row_limit": SERVERS_SHOWN,
+    }
+    found = [
+        DefinitionInForce(
+            name,
+            digest,
+            since,
+            pk,
+            is_unapproved=state in (None, "pending")
+            or (approved_at is not None and approved_at > started_at),
+        )
+        for name, digest, since, pk, state, approved_at in rows("definitions_of_call", parameters)
+    ]
+    own = [one for one in found if f"{server} ".startswith(f"{one.server} ")]
+    return own or found
 
 
 def unapproved_use(one: ServedDefinition) -> UnapprovedUse:

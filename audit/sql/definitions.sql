@@ -1,6 +1,6 @@
 -- definition_servers_known --
--- How many servers were seen, and whether this one was.
-SELECT count(*), coalesce(bool_or(name = %(server)s), FALSE)
+-- How many servers were seen, and when this one was first.
+SELECT count(*), min(first_seen_at) FILTER (WHERE name = %(server)s)
 FROM definition_server
 WHERE tenant_id = %(tenant_id)s
 
@@ -202,3 +202,14 @@ EXISTS (
                   AND (n.seen_at, n.digest) > (c.seen_at, c.digest)
             )
       )
+
+-- definitions_of_call --
+-- The definition of a tool that was in force on each server when a call started.
+SELECT DISTINCT ON (c.server) c.server, c.digest, c.seen_at, s.id, s.state, s.approved_at
+FROM definition_change c
+LEFT JOIN served_definition s
+    ON s.tenant_id = %(tenant_id)s AND s.server = c.server AND s.tool_name = c.tool_name
+    AND s.digest = c.digest
+WHERE c.tenant_id = %(tenant_id)s AND c.tool_name = %(tool_name)s AND c.seen_at <= %(started_at)s
+ORDER BY c.server, c.seen_at DESC, c.digest DESC
+LIMIT %(row_limit)s

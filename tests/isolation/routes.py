@@ -564,6 +564,16 @@ ROUTES: dict[str, Visit] = {
         data=lambda world: make_trace(world),
         answers=SENT,
     ),
+    "api/v1/definitions": Listing("/api/v1/definitions", Scope.READ),
+    "api/v1/definitions/<uuidstr:definition_id>": Object(
+        lambda world: f"/api/v1/definitions/{world.definition_id}", Scope.READ
+    ),
+    "api/v1/definitions/<uuidstr:definition_id>/approve": Object(
+        lambda world: f"/api/v1/definitions/{world.definition_id}/approve",
+        Scope.REGISTRY,
+        is_read=False,
+        answers={"POST": 400},  # without a reason
+    ),
     "api/v1/summary": Listing("/api/v1/summary", Scope.READ, shows_canary=False),
     "api/v1/registry": Listing(
         "/api/v1/registry",

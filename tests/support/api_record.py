@@ -9,12 +9,13 @@ from uuid import UUID
 from django.test import Client
 
 from audit.models import RejectedEvent
+from audit.queries.definitions import ToolFilter, served_tools
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tests.support.contracts import make_contract
 from tests.support.event_requests import post
-from tests.support.factories import Cast, make_call, send_events
+from tests.support.factories import Cast, make_call, make_definition, make_definitions, send_events
 from tests.support.ledger_log import sign
 from tests.support.pages import signed_in
 from tools_registry.exchange.job import run_at_once, start_import
@@ -48,6 +49,7 @@ class Record:
     tool: UUID
     report: UUID
     imported: UUID
+    definition: UUID
     at: datetime
 
     def get(self, path: str, key: str = "", **query: str | int) -> Any:
@@ -61,6 +63,7 @@ class Record:
             "read_call": {"invocation_id": str(self.failed)},
             "read_trace": {"trace_id": "a/trace"},
             "read_inbox_line": {"line_id": str(self.refused)},
+            "read_definition": {"definition_id": str(self.definition)},
             "read_tool": {"tool_id": str(self.tool)},
             "diff_tool": {"tool_id": str(self.tool), "from_": 1, "to": 1},
             "read_drift": {"tool_id": str(self.tool)},
@@ -127,12 +130,19 @@ def make_record(cast: Cast) -> Record:
     )
     assert registered.status_code == 200
     sign(cast.tenant)
+    for age, description in ((90, "Before."), (80, "After.")):  # two entries that are not signed
+        sighting = make_definitions(
+            make_definition(description=description), seen_at=at - timedelta(seconds=age)
+        )
+        send_events(cast.tenant, [sighting], key=key)
     with tenant_scope(cast.tenant.id):
         refused = RejectedEvent.objects.for_tenant(cast.tenant.id).get()
         tool = Tool.objects.get(tenant=cast.tenant)
         document = open_document(json.dumps([{"name": "other", "inputSchema": {}}]))
         imported = start_import(cast.tenant, document, cast.editor.username)
         run_at_once(imported)
+        served = served_tools(ToolFilter(), size=1).tools[0].definition
+        assert served is not None
     answer = signed_in(cast.editor).post(
         f"/tools/{tool.pk}/drift/look", {"limit": "1000", "range": "24h"}
     )
@@ -155,5 +165,6 @@ def make_record(cast: Cast) -> Record:
         tool=tool.id,
         report=UUID(reported.json()["id"]),
         imported=imported.pk,
+        definition=served.id,
         at=at,
     )

@@ -118,6 +118,7 @@ _SLOTS = """
 """
 _KINDS = {"toolExecutionStart": Kind.START, "toolExecutionEnd": Kind.END, "gap": Kind.GAP}
 _KINDS |= {"finding": Kind.FINDING, "toolCallDecision": Kind.DECISION}
+_KINDS["definition"] = Kind.DEFINITION
 
 type _Place = tuple[uuid.UUID, int]
 

@@ -9,16 +9,20 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from audit.events.batch_ids import BatchId
 from audit.events.body import Line
+from audit.events.definitions import Sighting
 from audit.events.limits import MAX_INFLATED_BYTES
 from audit.events.spans import Received
 from audit.index.window import INDEX_DAYS
 from audit.index.writer import IndexWriter
 from audit.intake.arrival import Budget
+from audit.intake.definitions import see_definitions
 from audit.intake.ingest import record_in_scope
+from audit.intake.otlp.definitions import ServedLists
 from audit.intake.otlp.joining import join, store_spans
 from audit.intake.otlp.mapping import Mapped, ToolCall, to_events
 from audit.intake.retries import with_retries
@@ -64,7 +68,7 @@ class Recorded:
 def record_spans(
     tenant_id: UUID, body: bytes, received: Received, mapped: Mapped, now: datetime
 ) -> Recorded:
-    """Store the tool calls among a request's spans, all or none.
+    """Store the tool calls among a request's spans, all or none, and the definitions in them.
 
     Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
     spans again is then safe.
@@ -72,7 +76,17 @@ def record_spans(
     if not received.spans:
         return Recorded(refused=dict(received.refused))
     digest = hashlib.sha256(body).digest()
-    return with_retries(lambda: _record(tenant_id, digest, received, mapped, now))
+    recorded = with_retries(lambda: _record(tenant_id, digest, received, mapped, now))
+    lists = ServedLists(tenant_id, received.spans)
+    if sightings := lists.sightings(now):
+        with_retries(partial(_see, tenant_id, sightings, now))
+        lists.remember()
+    return recorded
+
+
+def _see(tenant_id: UUID, sightings: Sequence[Sighting], now: datetime) -> None:
+    with tenant_scope(tenant_id):
+        see_definitions(tenant_id, sightings, now)
 
 
 def _record(

@@ -28,6 +28,7 @@ from audit.queries.calls import (
     failures_beside,
 )
 from audit.queries.decisions import DecisionStep, decisions_of_call
+from audit.queries.definitions import DefinitionInForce, definitions_of_call
 from audit.queries.withheld import without_message
 from audit.retention.holds import holds_in_force, holds_of_call
 from audit.show import reasons
@@ -101,7 +102,13 @@ class CallPanel:
     clock_note: str  # what is wrong with its times, which the producer set and nobody changes
     holds: list[LegalHold]  # active holds that cover the call
     erased: list[ErasedBy]  # when and why its payloads were erased
+    definitions: list[DefinitionInForce]  # of its tool, in force when it started, by server
     decisions: list[DecisionStep]  # the earliest first; without reasons if payloads are withheld
+
+    @property
+    def is_unapproved(self) -> bool:
+        """Whether a definition of its tool was unapproved or unknown when it started."""
+        return any(one.is_unapproved for one in self.definitions)
 
 
 def gather(
@@ -110,7 +117,7 @@ def gather(
     """Return the panel of a call. Pass `beside` if it is known. Needs the tenant's scope.
 
     Without payloads, arguments and output are reduced to shapes, and the panel has no error message
-    and no received values. It still has the place of the events in the log. It runs at most nine
+    and no received values. It still has the place of the events in the log. It runs at most ten
     SQL statements, and two or more for each erased event.
     """
     violations = call_violations(call) if call.violation_count else []
@@ -171,6 +178,7 @@ def gather(
         erased=list(
             {event.erased.entry_index: event.erased for event in events if event.erased}.values()
         ),
+        definitions=definitions_of_call(call.tool_name, call.started_at, payloads.mcp_server),
         decisions=[
             one if with_payloads else replace(one, decision=replace(one.decision, reason=None))
             for one in decisions_of_call(call)

@@ -41,6 +41,7 @@ class Payloads:
     error_more: Any  # cause and details of the error
     reported: list[Any]  # the violations as the guard reported them
     context: list[ContextValue]
+    mcp_server: str = ""
 
     def as_shapes(self) -> "Payloads":
         """Return the shapes of the values, without texts that quote them."""
@@ -55,6 +56,7 @@ class Payloads:
             error_more=_shape(self.error_more),
             reported=[],
             context=[],
+            mcp_server=self.mcp_server,
         )
 
 
@@ -84,6 +86,7 @@ def read_payloads(stored: dict[Kind, StoredEvent]) -> Payloads:
         or ABSENT,
         reported=reported if isinstance(reported, list) else [],
         context=[*_reported_context(start), *peers],
+        mcp_server=next((one.value for one in peers if one.name == "MCP server"), ""),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tooltrail.events import CONTRACT_VERSION
 from tooltrail.spool import Batch, DamagedError, Spool
-from tooltrail.spool.lines import DECISION_PREFIX
+from tooltrail.spool.lines import SINCE_VERSION_2
 from tooltrail.spool.slim import slim_line
 from tooltrail.transport import Answer, Transport, UnreachableError
 
@@ -23,7 +23,7 @@ LINGER_SECONDS = 0.2  # a first event waits this long for others
 PACE_SECONDS = 1.0  # between batches that are not full, until the server asks for longer
 PACE_MAX_SECONDS = 30.0
 BACKOFF_MAX_SECONDS = 60.0
-ASK_AGAIN_SECONDS = 600.0  # a server that does not know decisions may be upgraded
+ASK_AGAIN_SECONDS = 600.0  # a server of version 1 may be upgraded
 REFUSED_SECONDS = 60.0  # after 401, 403 or 404: someone may correct the key or address
 KEEP_HOUSE_SECONDS = 10.0
 DAY_SECONDS = 86_400.0
@@ -74,7 +74,7 @@ class Shipper:
         self._warned: set[str] = set()
         self._contract: int | None = None  # the server's version; None until it has answered
         self._ask_again_at = 0.0
-        self._has_held = False  # since the last answer of a server that knows decisions
+        self._has_held = False  # since the last answer of a server of this version
 
     def wake(self) -> None:
         """Signal that there is something to send. Starts the thread if needed. Never waits."""
@@ -225,7 +225,7 @@ class Shipper:
             self._spool.discard(batch)
             return True
         if self._contract != CONTRACT_VERSION:
-            succeeded = self._set_decisions_aside(batch, lines)
+            succeeded = self._set_newer_aside(batch, lines)
             if succeeded is not None:
                 return succeeded
         self._last_batch_at = time.monotonic()
@@ -237,19 +237,20 @@ class Shipper:
             self._note_contract(answer.contract)
         return self._heed(batch, lines, answer)
 
-    def _set_decisions_aside(self, batch: Batch, lines: list[bytes]) -> bool | None:
-        """Split a batch with decisions, or hold it. None if it may be sent, False after a failure.
+    def _set_newer_aside(self, batch: Batch, lines: list[bytes]) -> bool | None:
+        """Split a batch with decisions or definitions, or hold it.
 
-        A server of version 1 would put decisions into its inbox, from where somebody would have to
-        send them again. So they wait here until it is upgraded.
+        None if it may be sent, False after a failure. A server of version 1 would put these into
+        its inbox, from where somebody would have to send them again. So they wait here until it is
+        upgraded.
         """
-        decisions = [line for line in lines if line.startswith(DECISION_PREFIX)]
-        if not decisions:
+        newer = [line for line in lines if line.startswith(SINCE_VERSION_2)]
+        if not newer:
             return None
-        if len(decisions) < len(lines):
-            others = [line for line in lines if not line.startswith(DECISION_PREFIX)]
+        if len(newer) < len(lines):
+            others = [line for line in lines if not line.startswith(SINCE_VERSION_2)]
             try:
-                self._spool.replace(batch, [others, decisions], is_slim=batch.is_slim)
+                self._spool.replace(batch, [others, newer], is_slim=batch.is_slim)
             except OSError as error:
                 return self._failed(f"cannot split a batch: {type(error).__name__}")
             return True
@@ -269,7 +270,7 @@ class Shipper:
             self._has_held = True
             logger.warning(
                 "tooltrail: the server is older than this SDK and does not know decisions about"
-                " calls; they are kept until it is upgraded"
+                " calls or definitions of tools; they are kept until it is upgraded"
             )
         return True
 

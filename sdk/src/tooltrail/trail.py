@@ -16,12 +16,13 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, overload
 
 from uuid_utils import uuid7
 
-from tooltrail import decisions
+from tooltrail import decisions, sightings
 from tooltrail.announcement import Announcement, Announcer
 from tooltrail.call_ids import call_id_of
 from tooltrail.capture import Capture, encode_json
@@ -100,6 +101,7 @@ class Trail:
         self._clock = clock
         self._ids = ids or _new_id
         self._announcer = Announcer(self._complain)
+        self._sightings = sightings.Sightings()
         self._producer: Producer | None = None
         self._making = threading.RLock()  # a signal handler may call a tool meanwhile
         self._complained: set[str] = set()
@@ -300,6 +302,32 @@ class Trail:
         )
         self._emit(event, self._capture)
         return str(event["invocation_id"])
+
+    def definitions(
+        self, server: sightings.Peer, tools: Any, *, client: sightings.Peer | None = None
+    ) -> bool:
+        """Report what a server says of its tools, as a client got it. Never raises.
+
+        `server` and `client` are names, or objects with `name` and `version`, as MCP's
+        `serverInfo`. `tools` are the definitions of a `tools/list` as they were served: its result,
+        plain JSON or pydantic models. Name the tools as their calls do. Only what changed in this
+        process is sent, so call it after every `tools/list`. The text is not redacted here: a
+        definition is what a server publishes; the server applies its tenant's patterns.
+
+        Returns whether something was sent.
+        """
+        if not self.is_enabled:
+            return False
+        try:
+            now = datetime.now(UTC) if self._clock is None else self._clock()
+            texts = self._sightings.changed(server, client, tools, now)
+            producer = self._producer or self._make_producer()
+            if all(map(producer.spool.append_unnumbered, texts)):
+                return bool(texts)
+            self._sightings.forget()
+        except Exception as error:
+            self._complain(error)
+        return False
 
     @contextmanager
     def record(

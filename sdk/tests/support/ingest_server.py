@@ -88,6 +88,10 @@ class Server:
             if event["type"] == "gap":
                 self.gaps[event["event_id"]] = event
                 continue
+            if event["type"] == "toolDefinitions":
+                assert self.contract > 1, "definitions at a server of version 1"
+                accepted += 1
+                continue
             is_decision = event["type"] == "toolCallDecision"
             assert not is_decision or self.contract > 1, "a decision at a server of version 1"
             slot = event["event_id" if is_decision else "invocation_id"], event["type"]

@@ -15,6 +15,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pydantic_core import to_json
@@ -123,6 +124,26 @@ class Spool(ABC):
             self._lose_new(seq, "interrupted")
             raise
         return True
+
+    def append_unnumbered(self, text: bytes) -> bool:
+        """Keep one event without a number, given as whole JSON text.
+
+        Returns False if it could not be kept. Its loss is not declared, as it has no number: only
+        for events that are sent again when they matter.
+        """
+        kept = False
+
+        def add() -> None:
+            nonlocal kept
+            line = seal_line(text)
+            if self._sealed_bytes + self._open_bytes + len(line) > self.allowance * _HARD_LIMIT:
+                return
+            with suppress(OSError):
+                self._add(line, self._next_seq)
+                kept = True
+
+        self._alone(add)
+        return kept
 
     def _put_off(self, head: bytes) -> bool:
         """Queue an event that this thread emits in the middle of writing another.

@@ -13,8 +13,8 @@ _SEALED = re.compile(rb"\t[0-9a-f]{8}$")
 _NUMBER = re.compile(rb'"producer_seq":(\d+)\}$')
 _PRODUCER = re.compile(rb'"producer_id":"([^"\\]*)","producer_seq":(\d+)\}$')
 
-DECISION_PREFIX = b'{"type":"toolCallDecision"'
-"""How the line of every decision begins, and no other line."""
+SINCE_VERSION_2 = (b'{"type":"toolCallDecision"', b'{"type":"toolDefinitions"')
+"""How the lines begin that a server of version 1 does not know, and no other lines."""
 LINE_OVERHEAD = 10  # bytes of a line beyond its JSON text
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tooltrail.tools.digest import definition_digest
 
 from audit.events.judgement import PASSED, Judge
 from audit.intake import arrival
 from audit.models import Violation
+from audit.queries.definitions import ServedTool, ToolFilter, find_definition, served_tools
 from tenants.scope import tenant_scope
 from tests.support.arrival_checks import register_checked_tool
 from tests.support.factories import Cast, make_call, make_ingest_key, send_events
@@ -81,6 +83,20 @@ def recorded(
     return shown
 
 
+def served_by(acme: Cast) -> list[ServedTool]:
+    with tenant_scope(acme.tenant.id):
+        return served_tools(ToolFilter(), size=100).tools
+
+
+def definition_of(acme: Cast, served: ServedTool) -> dict[str, Any]:
+    assert served.definition is not None
+    with tenant_scope(acme.tenant.id):
+        found = find_definition(served.definition.id)
+    assert found is not None
+    document: dict[str, Any] = found.value
+    return document
+
+
 def judged(call: Stored, schema: dict[str, Any]) -> Any:
     return Judge("output", schema, schema).judge(json.dumps(call.end).encode())
 
@@ -110,6 +126,11 @@ def test_structured_content_through_sdk_and_as_event(
     assert call.end["output_type"] == "CallToolResult"
     assert call.output["structuredContent"] == expected
     assert judged(call, {"type": "object", "required": list(expected)}) == PASSED
+    (served,) = [each for each in served_by(acme) if each.tool_name == tool]
+    definition = definition_of(acme, served)
+    assert definition["outputSchema"]["type"] == "object"
+    assert served.definition and served.definition.digest == definition_digest(definition)
+    assert (served.server != "", served.is_unapproved) == (True, False)
 
     register_checked_tool(acme.tenant, name=tool, output_schema={"required": ["never"]})
     start, end = make_call(tool_name=tool, output=result)

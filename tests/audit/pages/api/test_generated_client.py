@@ -141,7 +141,10 @@ def test_every_operation_answers_as_documented(
         "key",
     )
     assert bodies["read_report"]["figures"]["volume"]["calls"] == 11
-    assert (bodies["read_ledger"]["entries"], bodies["read_ledger"]["signed"]) == (24, 24)
+    assert (bodies["read_ledger"]["entries"], bodies["read_ledger"]["signed"]) == (26, 24)
+    (tool,) = bodies["list_definitions"]["definitions"]
+    assert (tool["tool"], tool["state"]) == ("get_weather", "pending")
+    assert bodies["read_definition"]["classes"] == ["wording"]
     assert bodies["read_ledger"]["witnesses"] == []
     assert len(bodies["prove_inclusion"]["hashes"]) == 5
     assert bodies["prove_consistency"]["hashes"] == []

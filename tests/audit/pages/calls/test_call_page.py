@@ -330,6 +330,7 @@ def test_panel_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     where = send(acme, guard=VIOLATED_GUARD)
     client = signed_in(acme.editor)
     # Call, parent span, violations, identical calls, neighbours, log, holds, registered tool,
-    # decisions, and the recorded view. Two more, because two of the queries are planned once.
-    with statements(FRAME + 10 + 2):
+    # decisions, definitions in force, and the recorded view. Two more, because two of the queries
+    # are planned once.
+    with statements(FRAME + 11 + 2):
         client.get(where)

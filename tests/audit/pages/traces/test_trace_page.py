@@ -29,7 +29,8 @@ from tests.support.traces import (
     send_family,
 )
 
-PANEL = 7  # call, identical calls, tool, neighbours, holds, log, decisions, and any violations
+PANEL = 8
+"""Call, identical calls, tool, neighbours, holds, log, definitions, decisions; any violations."""
 
 
 def page_of(cast: Cast, query: str = "", trace_id: str = "trace-123") -> str:

@@ -1,4 +1,4 @@
-"""A client of a real MCP server, over stdio, whose calls our SDK records.
+"""A client of a real MCP server, over stdio, whose calls and definitions our SDK records.
 
     mcp_recorded.py <site-packages of the SDK> <tool> <arguments as JSON> <command of the server …>
 
@@ -24,7 +24,12 @@ async def main() -> None:
     quiet = dict(os.environ) | {"OTEL_SDK_DISABLED": "true"}  # the server's spans are not the point
     server = StdioServerParameters(command=command, args=options, env=quiet)
     async with Client(server) as client:
-        tools = {each.name: each for each in (await client.list_tools()).tools}
+        listed = await client.list_tools()
+        assert trail.definitions(client.server_info, listed, client="mcp_recorded")
+        assert not trail.definitions(
+            client.server_info, await client.list_tools(), client="mcp_recorded"
+        )
+        tools = {each.name: each for each in listed.tools}
 
         @trail.tool(name=tool, output_schema=tools[tool].output_schema)
         async def call(**arguments):
