@@ -3,7 +3,7 @@
 Owns the event `toolDefinitions` of a list, and what this process has reported of each server.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -73,8 +73,12 @@ def _parts(tools: list[Any]) -> Iterator[list[Any]]:
     yield part
 
 
-def _listed(tools: Any) -> Iterable[Any]:
-    found = tools.get("tools") if isinstance(tools, Mapping) else getattr(tools, "tools", tools)
+def _listed(tools: Any) -> list[Any]:
+    found: Any = tools
+    if isinstance(tools, Mapping):
+        found = tools.get("tools")
+    elif hasattr(tools, "tools"):
+        found = tools.tools
     return list(found)
 
 
