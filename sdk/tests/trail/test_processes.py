@@ -16,11 +16,11 @@ from sdk.tests.support.ingest_key import KEY
 from sdk.tests.support.ingest_server import Server
 from sdk.tests.support.spools import adopt_segments
 
+pytestmark = pytest.mark.slow
+
 PROLOGUE = """
 import os, sys, time, logging
 from tooltrail import Trail
-
-pytestmark = pytest.mark.slow
 trail = Trail()
 @trail.tool(version="1")
 def echo(n):

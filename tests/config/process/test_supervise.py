@@ -3,8 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 from config.instance import BASE_DIR
 from tests.support.installation import clean_environment
+
+pytestmark = pytest.mark.slow
 
 
 def supervise(code: str) -> "subprocess.CompletedProcess[str]":
@@ -53,8 +57,6 @@ print(list(filter(is_left, everything)))
 def test_failing_child_is_restarted_with_growing_delay() -> None:
     completed = supervise("""
 import config.process.supervise as here
-
-pytestmark = pytest.mark.slow
 child = Child("worker", ["true"])
 for lived_s in (60, 60, 60, 0, 0):
     here._LIVED_S = lived_s

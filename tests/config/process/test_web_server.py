@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 _FORK = """
 import sys
 from config.process import web_server
@@ -11,8 +15,6 @@ loaded = set(sys.modules)
 from config import health
 health.why_unfit = lambda: None  # it needs a database, so it runs in each web process
 import config.wsgi
-
-pytestmark = pytest.mark.slow
 print(*sorted(sys.modules.keys() - loaded))
 """
 
