@@ -10,4 +10,4 @@ from config.postgresql.migrations import RunSQLFile
 
 class Migration(migrations.Migration):
     dependencies = [("audit", "0001_schema")]
-    operations = [RunSQLFile("span_findings")]
+    operations = [RunSQLFile("schema/span_findings")]
