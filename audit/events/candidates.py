@@ -11,6 +11,7 @@ from datetime import datetime
 from uuid import UUID, uuid5
 
 import msgspec
+from tooltrail.events import INTERIM_STATES
 from tooltrail.ledger import NO_INVOCATION, Kind
 from tooltrail.mcp_results import TOOL_ERROR
 
@@ -59,6 +60,14 @@ class Candidate(msgspec.Struct, eq=False, gc=False):
     day: int = 0
     position: int = -1
     finding: Finding | None = None
+
+    @property
+    def interim_state(self) -> str | None:
+        """What an end event that does not end its call says of it: waiting or working."""
+        event = self.event
+        if not isinstance(event, wire.EndEvent) or event.call_state not in INTERIM_STATES:
+            return None
+        return event.call_state
 
 
 @dataclass(frozen=True, slots=True)

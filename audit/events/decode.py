@@ -162,6 +162,8 @@ def _check(event: wire.WireEvent, instants: Instants) -> None:
     instants.read(event.started_at)
     if isinstance(event, wire.EndEvent):
         instants.read(event.ended_at)
+        if event.call_state in events.INTERIM_STATES and event.invocation_id is None:
+            raise ValueError
 
 
 def _thorough(line: bytes, raw: bytes) -> wire.WireEvent | Sighting:
@@ -211,6 +213,7 @@ def _as_wire(
         ended_at=event.ended_at.isoformat(),
         duration_ms=event.duration_ms,
         is_error=event.is_error,
+        call_state=event.call_state,
         output_type=event.output_type,
         output=lenient_envelope(event.output),
         guard=guard,

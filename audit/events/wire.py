@@ -21,6 +21,7 @@ from tooltrail.events import (
     Decision,
 )
 from tooltrail.guard.violations import McpViolationCode, ViolationCode, ViolationSeverity
+from tooltrail.mcp_results import CallState
 
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX_LENGTH)]
 FreeId = Annotated[str, Meta(min_length=1, max_length=ID_MAX_LENGTH)]
@@ -127,6 +128,7 @@ class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True, gc=False):
     ended_at: str
     duration_ms: Annotated[float, Meta(ge=0, le=DURATION_MS_MAX)]
     is_error: bool
+    call_state: CallState | None = None
     output_type: Literal["CallToolResult"] | None = None
     output: Envelope | None = None
     guard: GuardReport | None = None

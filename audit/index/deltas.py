@@ -1,8 +1,9 @@
 """Derive what a request adds to traces and rollups from the rows it changed.
 
 Pure. Only written rows count, and of each row only what this request added. A call is new if no
-event of it was stored before. It is completed now if its end event is this batch's. Counting the
-events of requests instead would count an event twice if several writers send it.
+event of it was stored before. It is completed now if its end event is this batch's and it was not
+cancelled. Counting the events of requests instead would count an event twice if several writers
+send it.
 """
 
 from collections.abc import Iterable
@@ -43,6 +44,11 @@ class Changed(msgspec.Struct, frozen=True, gc=False):
     took_end: bool
     is_new: bool
 
+    @property
+    def is_completed(self) -> bool:
+        """Whether it succeeded or failed now."""
+        return self.took_end and self.state != "cancelled"
+
 
 @dataclass(slots=True)
 class TraceDelta:
@@ -59,6 +65,7 @@ class TraceDelta:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     decisions: int = 0
+    cancelled: int = 0
 
     def add_run(self, run_id: str | None) -> None:
         """Take the smallest of the run ids, as the order of events must not matter."""
@@ -152,7 +159,7 @@ def derive(
 
 def _add(deltas: Deltas, row: Changed, sign: int) -> None:
     _add_to_trace(deltas, row, sign)
-    if not (row.is_new or row.took_end):
+    if not (row.is_new or row.is_completed):
         return
     started_us = row.started_us
     key = (row.day, started_us - started_us % QUARTER_US, row.tool_name, row.tool_version)
@@ -161,7 +168,7 @@ def _add(deltas: Deltas, row: Changed, sign: int) -> None:
         rollup = deltas.quarters[key] = RollupDelta()
     if row.is_new:
         rollup.started += sign
-    if row.took_end:
+    if row.is_completed:
         _add_completion(rollup, row, sign)
         if row.state == "failed":
             hour_us = started_us - started_us % HOUR_US
@@ -186,7 +193,9 @@ def _add_to_trace(deltas: Deltas, row: Changed, sign: int) -> None:
     trace.last_us = max(trace.last_us, last_us)
     trace.add_run(row.run_id)
     trace.started += sign * row.is_new
-    if row.took_end:
+    if row.took_end and not row.is_completed:
+        trace.cancelled += sign
+    if row.is_completed:
         trace.completed += sign
         trace.failed += sign * (row.state == "failed")
         trace.violations += sign * row.violation_count

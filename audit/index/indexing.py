@@ -32,6 +32,7 @@ from audit.index.decisions import (
     without_repeats,
 )
 from audit.index.deltas import Changed, derive
+from audit.index.interims import note_interims
 from audit.index.merge import (
     Call,
     Key,
@@ -67,6 +68,7 @@ class _Effects:
     withdrawn: list[Changed] = field(default_factory=list)
     superseding: list[Changed] = field(default_factory=list)
     absorbed: list[Changed] = field(default_factory=list)
+    reopened: list[Changed] = field(default_factory=list)
     completed: list[tuple[Changed, Candidate]] = field(default_factory=list)
     in_spans: list[Candidate] = field(default_factory=list)
     decided: list[Decided] = field(default_factory=list)
@@ -111,6 +113,10 @@ class Indexing:
                     candidate.position = position
         changed = self._write_calls(calls)
         new_decisions = self._write_decisions(logged)
+        fuller = self._settle(calls, repeats, changed)
+        withdrawn, superseding = self._writer.supersede_calls(fuller)
+        self._note_interims(calls)
+        again = {call.key for call in fuller}
         completed = [
             (row, call.end)
             for call in calls
@@ -118,9 +124,8 @@ class Indexing:
             and (row := changed.get(call.key)) is not None
             and row.took_end
             and row.violation_count
+            and call.key not in again
         ]
-        fuller = self._settle(calls, repeats, changed)
-        withdrawn, superseding = self._writer.supersede_calls(fuller)
         fuller_ends = {call.key: call.end for call in fuller if call.end is not None}
         completed += [
             (row, fuller_ends[row.day, row.invocation_id.int])
@@ -143,6 +148,7 @@ class Indexing:
             withdrawn=withdrawn,
             superseding=superseding,
             absorbed=[],
+            reopened=[row for row in superseding if not row.took_end],
             completed=completed,
             in_spans=in_spans,
             decided=new_decisions,
@@ -172,7 +178,7 @@ class Indexing:
             counted = [*effects.changed.values(), *effects.superseding]
             withdrawn = [*effects.withdrawn, *effects.absorbed]
             self._writer.write_deltas(derive(counted, withdrawn=withdrawn, decided=effects.decided))
-            self._writer.settle_traces(effects.absorbed)
+            self._writer.settle_traces([*effects.absorbed, *effects.reopened])
         self._settle_gaps(self._effects.gaps)
         self._writer.write_producers(self._producers)
 
@@ -187,6 +193,13 @@ class Indexing:
         if not self._expects_new or not all(call.is_stored for call in ending):
             return self._writer.upsert_calls(calls)
         return self._writer.upsert_calls(ending) | self._writer.insert_calls(starting)
+
+    def _note_interims(self, calls: Sequence[Call]) -> None:
+        going_on = [call for call in calls if call.interims]
+        fresh = note_interims(self._writer, going_on)
+        for call in going_on:
+            for each in call.interims:
+                self._take(each, is_new=each in fresh)
 
     def _write_decisions(self, logged: Sequence[Candidate]) -> list[Decided]:
         """Write the decisions among the events. Returns what the new ones add to traces."""
@@ -227,7 +240,7 @@ class Indexing:
         placed = []
         for call in calls:
             if call.day in missing and not call.is_stored:
-                homeless.update(filter(None, (call.start, call.end)))
+                homeless.update(call.events)
             else:
                 placed.append(call)
         repeated = [repeat for repeat in repeats if repeat.first in homeless]
@@ -265,17 +278,27 @@ class Indexing:
                 self._compare(candidate, raw)
         for repeat in repeats:
             self._compare(repeat.candidate, repeat.first.raw)
-        return self._fuller(calls, fuller)
+        return self._fuller(calls, fuller, changed)
 
-    def _fuller(self, calls: Sequence[Call], candidates: set[Candidate]) -> list[Call]:
-        """The calls with both events in `candidates`. A single event is a conflict."""
+    def _fuller(
+        self, calls: Sequence[Call], candidates: set[Candidate], changed: dict[Key, Changed]
+    ) -> list[Call]:
+        """The calls of which `candidates` has a whole account. A single event is a conflict.
+
+        The end of a whole account may have been free until now, or it may be an interim event.
+        """
         complete = []
         for call in calls:
             events = [each for each in (call.start, call.end) if each in candidates]
-            if len(events) == 2:
+            row = changed.get(call.key)
+            has_end = call.end in candidates or (
+                bool(call.interims) if call.end is None else row is not None and row.took_end
+            )
+            is_whole = call.start in candidates and has_end
+            if is_whole:
                 complete.append(call)
             for candidate in events:
-                if len(events) == 2:
+                if is_whole:
                     self._take(candidate, is_new=True)
                 else:
                     self._refuse(candidate, *_CONFLICT)

@@ -1,6 +1,7 @@
 """Merge the events of one request into one row per call before anything is written.
 
-Pure. Start and end of a call become one row. If an earlier line of the same request already has
+Pure. Start and end of a call become one row, and so do interim events: ends that say what a call
+does that has not ended. If an earlier line of the same request already has
 the slot of an event, the event is returned separately, as a repeat.
 """
 
@@ -30,6 +31,7 @@ class Call(msgspec.Struct, gc=False):
     start: Candidate | None = None
     end: Candidate | None = None
     is_stored: bool = False
+    interims: tuple[Candidate, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -39,6 +41,18 @@ class Call(msgspec.Struct, gc=False):
     def slot(self, kind: Kind) -> Candidate | None:
         """The event in this call's slot of this kind: its start or end."""
         return self.start if kind is Kind.START else self.end
+
+    @property
+    def interim(self) -> Candidate | None:
+        """Its latest interim event. Of two at the same time, working counts."""
+        if not self.interims:
+            return None
+        return max(self.interims, key=lambda each: (each.ended_us, each.interim_state))
+
+    @property
+    def events(self) -> list[Candidate]:
+        """All its events."""
+        return [*filter(None, (self.start, self.end)), *self.interims]
 
     def _take(self, candidate: Candidate) -> None:
         if candidate.kind is Kind.START:
@@ -74,6 +88,9 @@ def merge(candidates: Iterable[Candidate]) -> tuple[list[Call], list[Repeat]]:
         else:
             call = Call(candidate.invocation_id, candidate.day, candidate.started_us)
             known.append(call)
+        if candidate.interim_state is not None:
+            call.interims += (candidate,)
+            continue
         first = call.slot(candidate.kind)
         if first is None:
             call._take(candidate)
@@ -102,6 +119,7 @@ def settle_on_stored_days(
         other = settled.setdefault(call.key, call)
         if other is call:
             continue
+        other.interims += call.interims
         for candidate in filter(None, (call.start, call.end)):
             first = other.slot(candidate.kind)
             if first is None:

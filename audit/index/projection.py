@@ -84,7 +84,7 @@ def project(call: Call) -> Row:
     """The row of a call."""
     start, end = call.start, call.end
     if start is None or end is None:
-        only = start or end
+        only = start or end or call.interim
         assert only is not None, "a call has an event"
         shared = _shared_of(only.event)
         differs = only.started_us != call.started_us
@@ -105,14 +105,10 @@ def violations(end: Candidate) -> Iterator[tuple[str, ...]]:
     """
     event = end.event
     assert isinstance(event, wire.EndEvent)
-    listed: Sequence[wire.Violation] = ()
     how: tuple[str, str, str] = (STRATEGY, OUTCOME, "server")
     if event.guard is not None:
-        listed = event.guard.violations
         how = (event.guard.strategy, event.guard.outcome, "executor")
-    elif end.finding is not None:
-        listed = end.finding.violations
-    for violation in listed:
+    for violation in _violations_of(end):
         path = violation.path[:TEXT_MAX]
         yield (
             path,
@@ -125,13 +121,22 @@ def violations(end: Candidate) -> Iterator[tuple[str, ...]]:
         )
 
 
+def _violations_of(end: Candidate) -> Sequence[wire.Violation]:
+    """Those that the guard reported; without a guard, those that the server found."""
+    event = end.event
+    assert isinstance(event, wire.EndEvent)
+    if event.guard is not None:
+        return event.guard.violations
+    return () if end.finding is None else end.finding.violations
+
+
 def _ending(end: Candidate) -> Ending:
     event = end.event
     assert isinstance(event, wire.EndEvent)
-    server_violations = () if end.finding is None else end.finding.violations
     guard, output = event.guard, event.output
     failure = output.error if output is not None and output.status == "error" else None
     guard_failed = guard is not None and guard.outcome in ("failed", "error-result")
+    is_cancelled = event.call_state == "cancelled"
     failed = event.is_error or (output is not None and output.status == "error") or guard_failed
     meta = output.meta if output is not None else None
     usage = meta.token_usage if meta is not None else None
@@ -140,8 +145,8 @@ def _ending(end: Candidate) -> Ending:
     return Ending(
         end.ended_us,
         round(event.duration_ms * 1000),
-        "failed" if failed else "ok",
-        _error_type(failure.type, guard_failed) if failed else "",
+        "cancelled" if is_cancelled else "failed" if failed else "ok",
+        _error_type(failure.type, guard_failed) if failed and not is_cancelled else "",
         _cut(failure.code),
         _cut(failure.message),
         failure.upstream_status,
@@ -150,7 +155,7 @@ def _ending(end: Candidate) -> Ending:
         meta.attempt if failure.attempt is None and meta is not None else failure.attempt,
         guard.strategy if guard is not None else None,
         guard.outcome if guard is not None else None,
-        len(guard.violations) if guard is not None else len(server_violations),
+        0 if is_cancelled else len(_violations_of(end)),
         (usage.prompt or 0) if usage is not None else 0,
         (usage.completion or 0) if usage is not None else 0,
         meta.cache_hit if meta is not None else None,

@@ -217,6 +217,7 @@ class IndexWriter(Statements):
                         min(each.prompt_tokens, BIGINT_MAX),
                         min(each.completion_tokens, BIGINT_MAX),
                         each.decisions,
+                        each.cancelled,
                     )
                     for key, each in traces
                 ],
@@ -361,6 +362,7 @@ _TRACE_COLUMNS = (
     ("prompt_tokens", arrays.bigints),
     ("completion_tokens", arrays.bigints),
     ("decision_count", arrays.bigints),
+    ("cancelled_count", arrays.bigints),
 )
 _ROLLUP_COLUMNS: tuple[tuple[str, Any], ...] = (
     ("started_on", arrays.days),

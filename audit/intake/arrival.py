@@ -82,6 +82,8 @@ def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate], budget: Bud
         event: Any = candidate.event
         if candidate.kind is not Kind.END or event.guard is not None:
             continue
+        if event.call_state is not None:  # the tool has returned nothing
+            continue
         check, raw = checks.get(event.tool_name), candidate.raw
         if check is None or len(raw) > EVENT_MAX_BYTES:
             continue

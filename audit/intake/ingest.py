@@ -170,7 +170,8 @@ def answer_of(result: Result) -> Answer:
 
 def _count_lags(request: IntakeRequest) -> None:
     candidates = request.reading.candidates
-    ended_us = [each.ended_us for each in candidates if each.kind is Kind.END]
+    ended = [each for each in candidates if each.kind is Kind.END]
+    ended_us = [each.ended_us for each in ended if each.interim_state is None]
     metrics.count_lags(ended_us, microseconds(request.now))
 
 

@@ -18,6 +18,9 @@ class State(models.TextChoices):
     OPEN = "open", "Open"
     OK = "ok", "OK"
     FAILED = "failed", "Failed"
+    WAITING = "waiting", "Waiting for input"
+    WORKING = "working", "Working"
+    CANCELLED = "cancelled", "Cancelled"
 
 
 class Batch(models.Model):
@@ -243,6 +246,7 @@ class Trace(models.Model):
     prompt_tokens = models.BigIntegerField()
     completion_tokens = models.BigIntegerField()
     decision_count = models.BigIntegerField(default=0)
+    cancelled_count = models.BigIntegerField(default=0)
 
     objects = TenantQuerySet["Trace"].as_manager()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from audit import sql
 from audit.queries.call_filter import (
+    OPEN,
     AllOf,
     AnyOf,
     Bounds,
@@ -116,6 +117,8 @@ class Conditions:
 
     def _has(self, member: str, value: Any) -> str:
         match member:
+            case "state" if value == "open":
+                return f"state = ANY({self._parameter(list(OPEN))}::text[])"
             case "state":
                 return f"state = {self._parameter(value)}"
             case "condition" if value in HINTS:

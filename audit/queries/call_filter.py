@@ -228,8 +228,10 @@ class FilterName:
 
 UNRUN = ("refused", "awaiting", "approved")
 """States of calls that were decided about and have not run."""
-_STATES = {"ok": "ok", "failed": "failed", "error": "failed", "open": "open"} | {
-    name: name for name in UNRUN
+OPEN = ("open", "waiting", "working")
+"""States of calls without an end. A query for the first finds all of them."""
+_STATES = {"ok": "ok", "failed": "failed", "error": "failed", "cancelled": "cancelled"} | {
+    name: name for name in (*OPEN, *UNRUN)
 }
 _DECISIONS = {
     "rejected-arguments": "rejectedArguments",
@@ -258,8 +260,8 @@ FILTER_NAMES: dict[str, FilterName] = {
             "state",
             Kind.CHOICE,
             "State",
-            "state of the call: ok, failed (or error), open; of a call that did not run: refused,"
-            " awaiting, approved",
+            "state of the call: ok, failed (or error), cancelled, open; of open ones also waiting"
+            " (for input), working; of a call that did not run: refused, awaiting, approved",
             "state:error",
             choices=_STATES,
         ),

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from audit.events.outputs import Side
 from audit.queries.call_conditions import Conditions
-from audit.queries.call_filter import CallFilter, Text
+from audit.queries.call_filter import OPEN, CallFilter, Text
 from audit.queries.calls import FirstViolation, State, Tone, tone_of
 from audit.queries.cursor import BEGINNING, NEWEST, Cursor
 from audit.queries.payload_terms import Place, holding
@@ -402,8 +402,7 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
         "silent_since": now - SILENCE,
         "since": since,
         "until": until,
-        "only_open": wanted.state == "open"
-        or wanted.condition in {"running", "overdue", "crashed"},
+        "only_open": wanted.state in OPEN or wanted.condition in {"running", "overdue", "crashed"},
         "only_orphans": wanted.condition == "orphan",
         # Only failed calls have error fields: see `audit.index.projection`.
         "only_failed": wanted.state == "failed"

@@ -15,9 +15,12 @@ TIMELINE_LIMIT = 5_000
 """Maximum calls of one trace that are drawn."""
 
 
-State = Literal["open", "ok", "failed", "refused", "awaiting", "approved"]
-"""The last three are of calls that were decided about and have not run."""
-Tone = Literal["failed", "violation", "open", "ok", "refused", "awaiting", "approved"]
+State = Literal[
+    "open", "waiting", "working", "ok", "failed", "cancelled", "refused", "awaiting", "approved"
+]
+"""The first three are of calls without an end, the last three of calls that were decided about and
+have not run."""
+Tone = Literal[State, "violation"]
 
 
 def tone_of(state: State, violation_count: int) -> Tone:
@@ -85,6 +88,10 @@ class CallDetail(Call):
     end_batch_id: UUID | None
     end_pos: int | None
     pair_conflict: bool
+    interim_state: str | None
+    interim_at: datetime | None
+    interim_batch_id: UUID | None
+    interim_pos: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from audit.queries.call_list import SILENCE, ListedCall
 
-Condition = Literal["running", "overdue", "crashed"]
+Condition = Literal["running", "waiting", "working", "overdue", "crashed"]
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -25,8 +25,11 @@ def condition_of(call: ListedCall, heard_at: datetime | None, now: datetime) -> 
     """The condition of an open call. `heard_at` is when its producer was last heard.
 
     A producer that has been silent for `SILENCE` will hardly end its calls. But while a call is
-    within its timeout, its executor may be waiting for it and have nothing else to send.
+    within its timeout, its executor may be waiting for it and have nothing else to send. One that
+    waits for input or works on as a task is neither overdue nor crashed.
     """
+    if call.state in ("waiting", "working"):
+        return call.state
     is_overdue = overdue_ms(call, now) is not None
     silent_since = now - SILENCE
     if (

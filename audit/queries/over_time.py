@@ -26,7 +26,10 @@ FORMULA = {
 
 @dataclass(slots=True)
 class Counts:
-    """Sums of calls. `calls` are completed ones; `open` ones have started and not ended."""
+    """Sums of calls. `calls` are completed ones: they succeeded or failed.
+
+    `open` ones have started and not ended. `cancelled` ones have ended and are in no other sum.
+    """
 
     ok: int = 0
     failed: int = 0
@@ -36,6 +39,7 @@ class Counts:
     violations: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cancelled: int = 0
 
     @property
     def calls(self) -> int:
@@ -59,7 +63,7 @@ class Counts:
 
     def add(self, sums: Sequence[int], times: int) -> None:
         """Add a row of `figures_over_time`, in the order of the fields, multiplied by `times`."""
-        ok, failed, is_open, violating, violations, prompt, completion = sums
+        ok, failed, is_open, violating, violations, prompt, completion, cancelled = sums
         self.ok += times * ok
         self.failed += times * failed
         self.open += times * is_open
@@ -67,6 +71,7 @@ class Counts:
         self.violations += times * violations
         self.prompt_tokens += times * prompt
         self.completion_tokens += times * completion
+        self.cancelled += times * cancelled
 
 
 @dataclass(slots=True)
@@ -145,7 +150,8 @@ def over_time(of: TimeRange) -> OverTime:
 
 def started_calls(series: OverTime) -> dict[str, int]:
     """The calls of a range that started, by tool. Pure."""
-    return {name: tool.total.calls + tool.total.open for name, tool in series.tools.items()}
+    totals = {name: tool.total for name, tool in series.tools.items()}
+    return {name: one.calls + one.open + one.cancelled for name, one in totals.items()}
 
 
 def has_figures_before(instant: datetime) -> bool:

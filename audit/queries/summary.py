@@ -11,12 +11,16 @@ from audit.sql.run import rows
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`calls` are completed ones, by when they started; `open` ones have started and not ended."""
+    """`calls` are completed ones, by when they started: they succeeded or failed.
+
+    `open` ones have started and not ended; `cancelled` ones have ended and are in no other sum.
+    """
 
     start: datetime
     end: datetime
     calls: int
     open: int
+    cancelled: int
     errors: int
     violations: int
     violating_calls: int
@@ -32,21 +36,23 @@ class Summary:
 
 
 def summary(start: datetime, end: datetime) -> Summary:
-    """Sum up the calls that started from `start` on and before `end`. Three queries."""
+    """Sum up the calls that started from `start` on and before `end`. Four queries."""
     first_hour, last_hour = whole_hours(start, end)
     span = {"start": start, "end": end, "first_hour": first_hour, "last_hour": last_hour}
     ((number, *hours),) = rows("summary_hours", span)
-    started, completed, failed, violating, violations, prompt, completion = map(int, hours)
+    completed, failed, violating, violations, prompt, completion = map(int, hours)
     (edges,) = rows("summary_edges", span)
-    edge_all, edge_open, edge_failed, *edge_sums = map(int, edges)
+    edge_completed, edge_failed, *edge_sums = map(int, edges)
+    ((is_open, cancelled),) = rows("summary_uncounted", span)
     buckets = histogram.from_number(number)
     for bucket, count in rows("latency_edges", span | FORMULA):
         buckets[bucket] += int(count)
     return Summary(
         start=start,
         end=end,
-        calls=completed + edge_all - edge_open,
-        open=started - completed + edge_open,
+        calls=completed + edge_completed,
+        open=int(is_open),
+        cancelled=int(cancelled),
         errors=failed + edge_failed,
         violating_calls=violating + edge_sums[0],
         violations=violations + edge_sums[1],

@@ -40,9 +40,11 @@ class TraceDay:
     decision_count: int = 0
     """Decisions about calls, whether the calls ran or not."""
 
+    cancelled_count: int = 0
+
     @property
     def open_count(self) -> int:
-        return self.started_count - self.completed_count
+        return self.started_count - self.completed_count - self.cancelled_count
 
     @property
     def duration_us(self) -> int | None:
@@ -50,7 +52,7 @@ class TraceDay:
 
         None until one of its calls has ended: starts alone give no duration.
         """
-        if not self.completed_count:
+        if not self.completed_count + self.cancelled_count:
             return None
         return (self.last_at - self.first_started_at) // timedelta(microseconds=1)
 
@@ -201,6 +203,7 @@ def merge_days(days: Sequence[TraceDay]) -> TraceDay:
         prompt_tokens=sum(day.prompt_tokens for day in days),
         completion_tokens=sum(day.completion_tokens for day in days),
         decision_count=sum(day.decision_count for day in days),
+        cancelled_count=sum(day.cancelled_count for day in days),
     )
 
 

@@ -6,6 +6,7 @@ Pure. Also has the notes on calls that succeeded.
 from datetime import datetime, timedelta
 from typing import Final
 
+from audit.queries.call_filter import OPEN
 from audit.queries.call_list import ListedCall
 from audit.queries.calls import Call, FirstViolation
 from audit.queries.decisions import Decision
@@ -61,8 +62,8 @@ def _status(code: str | None, upstream_status: int | None) -> str:
 
 def of_trace(reason: Reason, now: datetime) -> str:
     """Why a trace is listed as failed, violating or open, without the tool's name."""
-    if reason.state == "open":
-        return _open_for(reason.started_at, now)
+    if reason.state in OPEN:
+        return _open_for(reason.state, reason.started_at, now)
     violation = (
         f"{reason.violation_path} {reason.violation_code}"
         if reason.violation_path is not None
@@ -75,8 +76,9 @@ def of_trace(reason: Reason, now: datetime) -> str:
     return " · ".join(filter(None, (head, violation)))
 
 
-def _open_for(started_at: datetime, now: datetime) -> str:
-    return f"open {duration((now - started_at) // timedelta(microseconds=1))}"
+def _open_for(state: str, started_at: datetime, now: datetime) -> str:
+    words = "waiting for input" if state == "waiting" else state
+    return f"{words} {duration((now - started_at) // timedelta(microseconds=1))}"
 
 
 def of_decision(decision: Decision) -> str:
@@ -107,8 +109,8 @@ def of_call(
     if decision is not None:
         return of_decision(decision)
     parts: list[str] = []
-    if call.state == "open":
-        parts.append(_open_for(call.started_at, now))
+    if call.state in OPEN:
+        parts.append(_open_for(call.state, call.started_at, now))
         if is_overdue(call, now):
             parts.append("overdue")
     parts += problems(call, violation)
@@ -153,9 +155,11 @@ def changed_by_guard(call: Call | ListedCall) -> str:
 def over_limit(call: Call | ListedCall) -> str:
     """`exceeded 200 ms timeout` for a call that took longer than its timeout; '' for others.
 
-    Also '' for failed calls: the reason of the failure says more, and there is little room.
+    Also '' for failed and cancelled calls: the reason says more, and there is little room.
     """
-    if call.duration_us is None or call.timeouts_ms is None or call.state == "failed":
+    if call.state in ("failed", "cancelled"):
+        return ""
+    if call.duration_us is None or call.timeouts_ms is None:
         return ""
     limit_us = call.timeouts_ms * 1000
     return f"exceeded {duration(limit_us)} timeout" if call.duration_us > limit_us else ""

@@ -154,6 +154,8 @@ def charts(range_figures: OverTime) -> dict[str, Chart]:
         Series("Open", "open", [part.open for part in parts], "state:open"),
         Series("OK", "ok", [part.ok for part in parts], "state:ok"),
     ]
+    if any(cancelled := [part.cancelled for part in parts]):
+        of_calls.insert(2, Series("Cancelled", "dim", cancelled, "state:cancelled"))
     rates = [part.error_rate for part in parts]
     broken = [part.violating for part in parts]
     return {

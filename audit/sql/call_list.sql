@@ -292,19 +292,20 @@ ORDER BY count(*) DESC, error_code
 LIMIT 100
 
 -- open_tally --
--- How many calls are open, and how many of them are overdue and presumed crashed. Only the newest
--- calls up to a limit are counted.
+-- How many calls are open, and how many of them are overdue and presumed crashed. Those that wait or
+-- work on are neither. Only the newest calls up to a limit are counted.
 SELECT count(*),
        count(*) FILTER (WHERE is_overdue),
        count(*) FILTER (WHERE is_crashed),
-       count(*) FILTER (WHERE NOT is_overdue AND NOT is_crashed)
+       count(*) FILTER (WHERE NOT is_overdue AND NOT is_crashed AND NOT is_interim)
 FROM (
-    SELECT {{call_is_overdue}} AS is_overdue,
-           started_at < %(silent_since)s
+    SELECT state <> 'open' AS is_interim,
+           state = 'open' AND {{call_is_overdue}} AS is_overdue,
+           state = 'open' AND started_at < %(silent_since)s
                AND (timeouts_ms IS NULL OR {{call_is_overdue}})
                AND coalesce(p.last_heard_at < %(silent_since)s, FALSE) AS is_crashed
     FROM (
-        SELECT started_at, timeouts_ms, producer_id
+        SELECT started_at, timeouts_ms, producer_id, state
         FROM invocation
         WHERE tenant_id = %(tenant_id)s
           AND started_on <= %(last_day)s

@@ -40,7 +40,7 @@ FROM (
         SELECT {{effect_side}} AS side, state, violation_count, {{latency_bucket}} AS bucket
         FROM invocation
         WHERE {{piece_calls}}
-          AND state <> 'open'
+          AND state IN ('ok', 'failed')
           AND tool_name = %(tool)s
         LIMIT ALL
     ) AS i

@@ -94,6 +94,11 @@ FROM (SELECT
 -- Calls without any stored event.
 {{insert_invocations}}
 
+-- {{is_stored_call}} --
+-- Whether a row that an upsert returns was stored before. An interim event proves it, as
+-- note_interims runs later than the upsert.
+start_batch_id <> end_batch_id OR interim_batch_id IS NOT NULL
+
 -- upsert_invocations --
 -- A slot (start or end) that is taken stays unchanged. A row is returned only if one of its slots
 -- was filled. The first event of a call, start or end, fixes the keys of the rollups: start, tool,
@@ -102,7 +107,9 @@ FROM (SELECT
 ON CONFLICT (tenant_id, started_on, invocation_id) DO UPDATE SET
     ended_at = CASE WHEN i.end_batch_id IS NULL THEN excluded.ended_at ELSE i.ended_at END,
     duration_us = CASE WHEN i.end_batch_id IS NULL THEN excluded.duration_us ELSE i.duration_us END,
-    state = CASE WHEN i.end_batch_id IS NULL THEN excluded.state ELSE i.state END,
+    -- An open call that waits or works goes on doing so when its start arrives.
+    state = CASE WHEN i.end_batch_id IS NULL AND excluded.end_batch_id IS NOT NULL
+                 THEN excluded.state ELSE i.state END,
     error_type = CASE WHEN i.end_batch_id IS NULL THEN excluded.error_type ELSE i.error_type END,
     error_code = CASE WHEN i.end_batch_id IS NULL THEN excluded.error_code ELSE i.error_code END,
     error_message =
@@ -175,24 +182,55 @@ RETURNING
     (start_batch_id = ANY(%(batch_ids)b::uuid[])) IS TRUE AS took_start,
     (end_batch_id = ANY(%(batch_ids)b::uuid[])) IS TRUE AS took_end,
     -- For a new row, the writer already knows the remaining columns.
-    CASE WHEN start_batch_id <> end_batch_id THEN started_at END,
-    CASE WHEN start_batch_id <> end_batch_id THEN ended_at END,
-    CASE WHEN start_batch_id <> end_batch_id THEN duration_us END,
-    CASE WHEN start_batch_id <> end_batch_id THEN state END,
-    CASE WHEN start_batch_id <> end_batch_id THEN tool_name END,
-    CASE WHEN start_batch_id <> end_batch_id THEN tool_version END,
-    CASE WHEN start_batch_id <> end_batch_id THEN trace_id END,
-    CASE WHEN start_batch_id <> end_batch_id THEN run_id END,
-    CASE WHEN start_batch_id <> end_batch_id THEN error_type END,
-    CASE WHEN start_batch_id <> end_batch_id THEN violation_count END,
-    CASE WHEN start_batch_id <> end_batch_id THEN prompt_tokens END,
-    CASE WHEN start_batch_id <> end_batch_id THEN completion_tokens END,
-    CASE WHEN start_batch_id <> end_batch_id THEN cache_hit END
+    CASE WHEN {{is_stored_call}} THEN started_at END,
+    CASE WHEN {{is_stored_call}} THEN ended_at END,
+    CASE WHEN {{is_stored_call}} THEN duration_us END,
+    CASE WHEN {{is_stored_call}} THEN state END,
+    CASE WHEN {{is_stored_call}} THEN tool_name END,
+    CASE WHEN {{is_stored_call}} THEN tool_version END,
+    CASE WHEN {{is_stored_call}} THEN trace_id END,
+    CASE WHEN {{is_stored_call}} THEN run_id END,
+    CASE WHEN {{is_stored_call}} THEN error_type END,
+    CASE WHEN {{is_stored_call}} THEN violation_count END,
+    CASE WHEN {{is_stored_call}} THEN prompt_tokens END,
+    CASE WHEN {{is_stored_call}} THEN completion_tokens END,
+    CASE WHEN {{is_stored_call}} THEN cache_hit END
+
+-- interims_of_calls --
+-- Lock these calls. Returns the latest interim event of each, and the times of those known.
+SELECT i.started_on - date '1970-01-01', i.invocation_id, i.interim_at, i.interim_state,
+       i.interim_us
+FROM unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS wanted (invocation_id, day)
+JOIN invocation i
+  ON i.tenant_id = %(tenant_id)s
+ AND i.started_on = wanted.day
+ AND i.invocation_id = wanted.invocation_id
+FOR UPDATE OF i
+
+-- note_interims --
+-- When the interim events of these calls were and, if the new one is later than the stored one
+-- (is_later), what the call does.
+UPDATE invocation AS i SET
+    interim_us = u.times::bigint[],
+    interim_state = CASE WHEN u.is_later THEN u.state ELSE i.interim_state END,
+    interim_at = CASE WHEN u.is_later THEN u.at ELSE i.interim_at END,
+    interim_batch_id = CASE WHEN u.is_later THEN u.batch_id ELSE i.interim_batch_id END,
+    interim_pos = CASE WHEN u.is_later THEN u.position ELSE i.interim_pos END,
+    state = CASE WHEN u.is_later AND i.end_batch_id IS NULL THEN u.state ELSE i.state END
+FROM unnest(
+    %(days)b::date[], %(invocation_ids)b::uuid[], %(is_later)b::boolean[], %(states)b::text[],
+    %(at)b::timestamptz[], %(batch_ids)b::uuid[], %(positions)b::integer[], %(times)b::text[]
+) AS u (day, invocation_id, is_later, state, at, batch_id, position, times)
+WHERE i.tenant_id = %(tenant_id)s
+  AND i.started_on = u.day
+  AND i.invocation_id = u.invocation_id
 
 -- taken_slots --
--- Where in the log the events are that fill the slots of these calls.
+-- Where in the log the events are that fill the slots of these calls. The latest interim event
+-- stands in for an end that is missing.
 SELECT i.started_on - date '1970-01-01', i.invocation_id, i.start_batch_id, i.start_pos,
-       i.end_batch_id, i.end_pos
+       coalesce(i.end_batch_id, i.interim_batch_id),
+       CASE WHEN i.end_batch_id IS NULL THEN i.interim_pos ELSE i.end_pos END
 FROM unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS wanted (invocation_id, day)
 JOIN invocation i
   ON i.tenant_id = %(tenant_id)s
@@ -203,7 +241,7 @@ JOIN invocation i
 -- Lock the calls for which a more complete report arrived. Returns their current rows.
 SELECT i.started_on - date '1970-01-01', i.invocation_id, i.started_at, i.ended_at, i.duration_us, i.state,
        i.tool_name, i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count,
-       i.prompt_tokens, i.completion_tokens, i.cache_hit, true, true, true
+       i.prompt_tokens, i.completion_tokens, i.cache_hit, true, i.end_batch_id IS NOT NULL, true
 FROM unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS wanted (invocation_id, day)
 JOIN invocation i
   ON i.tenant_id = %(tenant_id)s
@@ -213,9 +251,13 @@ FOR UPDATE OF i
 
 -- supersede_calls --
 -- Store the more complete report of these calls. A call's start, tool and trace stay. Its end never
--- moves back, nor does that of the trace, as clocks differ.
+-- moves back, nor does that of the trace, as clocks differ. A report that has only interim events
+-- takes the end away.
 UPDATE invocation AS i SET
-    ended_at = greatest(i.ended_at, u.ended_at), duration_us = u.duration_us, state = u.state,
+    ended_at = CASE WHEN u.end_batch_id IS NOT NULL THEN greatest(i.ended_at, u.ended_at) END,
+    duration_us = u.duration_us,
+    state = CASE WHEN u.end_batch_id IS NULL THEN coalesce(i.interim_state, u.state)
+                 ELSE u.state END,
     error_type = u.error_type, error_code = u.error_code, error_message = u.error_message,
     violation_count = u.violation_count, prompt_tokens = u.prompt_tokens, completion_tokens = u.completion_tokens,
     parent_invocation_id = u.parent_invocation_id, call_id = u.call_id,
@@ -242,7 +284,7 @@ WHERE i.tenant_id = %(tenant_id)s
 RETURNING
     i.started_on - date '1970-01-01', i.invocation_id, i.started_at, i.ended_at, i.duration_us, i.state, i.tool_name,
     i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count, i.prompt_tokens,
-    i.completion_tokens, i.cache_hit, true, true, true
+    i.completion_tokens, i.cache_hit, true, i.end_batch_id IS NOT NULL, true
 
 -- withdraw_calls --
 -- Delete calls that turned out to be parts of another call. The log keeps their events. A call with
@@ -262,7 +304,7 @@ WHERE i.tenant_id = %(tenant_id)s
 RETURNING
     i.started_on - date '1970-01-01', i.invocation_id, i.started_at, i.ended_at, i.duration_us, i.state, i.tool_name,
     i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count, i.prompt_tokens,
-    i.completion_tokens, i.cache_hit, true, true, true
+    i.completion_tokens, i.cache_hit, true, i.end_batch_id IS NOT NULL, true
 
 -- insert_decisions --
 -- Decisions about calls, in order of key. A decision that is stored already is not returned.
@@ -451,7 +493,7 @@ ON CONFLICT (tenant_id, started_on, kind) DO UPDATE SET
 INSERT INTO trace AS t (
     tenant_id, started_on, trace_id, first_started_at, last_at, first_tool_name, run_id,
     started_count, completed_count, failed_count, violation_count, prompt_tokens,
-    completion_tokens, decision_count
+    completion_tokens, decision_count, cancelled_count
 )
 SELECT %(tenant_id)s, u.*
 FROM unnest(
@@ -459,7 +501,7 @@ FROM unnest(
     %(last_at)b::timestamptz[], %(first_tool_name)b::text[], %(run_id)b::text[],
     %(started_count)b::bigint[], %(completed_count)b::bigint[], %(failed_count)b::bigint[],
     %(violation_count)b::bigint[], %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[],
-    %(decision_count)b::bigint[]
+    %(decision_count)b::bigint[], %(cancelled_count)b::bigint[]
 ) AS u
 ON CONFLICT (tenant_id, started_on, trace_id) DO UPDATE SET
     first_started_at = least(t.first_started_at, excluded.first_started_at),
@@ -476,7 +518,8 @@ ON CONFLICT (tenant_id, started_on, trace_id) DO UPDATE SET
     violation_count = t.violation_count + excluded.violation_count,
     prompt_tokens = add_capped(t.prompt_tokens, excluded.prompt_tokens),
     completion_tokens = add_capped(t.completion_tokens, excluded.completion_tokens),
-    decision_count = t.decision_count + excluded.decision_count
+    decision_count = t.decision_count + excluded.decision_count,
+    cancelled_count = t.cancelled_count + excluded.cancelled_count
 
 -- recount_traces --
 -- Recompute the columns of a trace that are not sums, after calls of it were withdrawn. Concurrent

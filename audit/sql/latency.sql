@@ -80,7 +80,7 @@ FROM (
                    {{latency_bucket}} AS bucket
             FROM invocation
             WHERE {{piece_calls}}
-              AND state <> 'open'
+              AND state IN ('ok', 'failed')
               AND {{of_tool}}
             LIMIT ALL
         ) AS i
@@ -117,7 +117,7 @@ WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
   AND started_at >= %(start)s
   AND started_at < %(end)s
-  AND state <> 'open'
+  AND state IN ('ok', 'failed')
   AND {{of_tool}}
 ORDER BY started_at DESC
 LIMIT %(call_limit)s

@@ -52,6 +52,13 @@ CASE WHEN duration_us < %(lowest_us)s THEN 0
                 %(last_bucket)s)
 END::integer
 
+-- {{uncounted_calls}} --
+-- Open and cancelled calls of a range: no sum of completed calls has them, and they are few.
+tenant_id = %(tenant_id)s
+          AND started_on BETWEEN %(first_day)s AND %(last_day)s
+          AND started_at >= %(start)s
+          AND started_at < %(end)s
+
 -- {{figure_sums}} --
 -- The sums that the overview shows, over such rows.
 sum(completed_count - failed_count)::bigint AS ok, sum(failed_count)::bigint AS failed,
@@ -70,7 +77,7 @@ SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, sum(histogram)::
        NULL::integer[] AS buckets, NULL::bigint[] AS bucket_calls, sum(ok)::bigint AS ok,
        sum(failed)::bigint AS failed, 0::bigint AS open, sum(violating)::bigint AS violating,
        sum(violations)::bigint AS violations, sum(prompt)::bigint AS prompt,
-       sum(completion)::bigint AS completion, array_agg(slot) AS slots,
+       sum(completion)::bigint AS completion, 0::bigint AS cancelled, array_agg(slot) AS slots,
        array_agg(ok + failed) AS slot_calls
 FROM (
     SELECT {{hour_slot}} AS slot, {{hour_slot}} > 0 AS is_current, tool_name, {{figure_sums}}
@@ -90,7 +97,7 @@ SELECT slot, taken_from, sign, tool_name, NULL,
        array_agg(bucket) FILTER (WHERE bucket IS NOT NULL),
        array_agg(ok + failed) FILTER (WHERE bucket IS NOT NULL), sum(ok)::bigint,
        sum(failed)::bigint, 0, sum(violating)::bigint, sum(violations)::bigint,
-       sum(prompt)::bigint, sum(completion)::bigint, NULL, NULL
+       sum(prompt)::bigint, sum(completion)::bigint, 0, NULL, NULL
 FROM (
     SELECT slot, taken_from, sign, tool_name, bucket, count(*) FILTER (WHERE state = 'ok') AS ok,
            count(*) FILTER (WHERE state = 'failed') AS failed,
@@ -105,7 +112,7 @@ FROM (
                    {{latency_bucket}} AS bucket
             FROM invocation
             WHERE {{piece_calls}}
-              AND state <> 'open'
+              AND state IN ('ok', 'failed')
             LIMIT ALL
         ) AS i
     ) AS single
@@ -115,16 +122,22 @@ FROM (
 ) AS summed
 GROUP BY slot, taken_from, sign, tool_name
 UNION ALL
-SELECT slot, NULL, 1, tool_name, NULL, NULL, NULL, 0, 0, count(*), 0, 0, 0, 0, NULL, NULL
+SELECT slot, NULL, 1, tool_name, NULL, NULL, NULL, 0, 0, count(*) FILTER (WHERE NOT is_cancelled),
+       0, 0, 0, 0, count(*) FILTER (WHERE is_cancelled), NULL, NULL
 FROM (
     SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1 AS slot, tool_name,
-           started_at >= (%(bounds)s::timestamptz[])[2] AS is_current
-    FROM invocation
-    WHERE tenant_id = %(tenant_id)s
-      AND started_on BETWEEN %(first_day)s AND %(last_day)s
-      AND started_at >= %(start)s
-      AND started_at < %(end)s
-      AND end_batch_id IS NULL
+           started_at >= (%(bounds)s::timestamptz[])[2] AS is_current, is_cancelled
+    FROM (
+        SELECT started_at, tool_name, FALSE AS is_cancelled
+        FROM invocation
+        WHERE {{uncounted_calls}}
+          AND end_batch_id IS NULL
+        UNION ALL
+        SELECT started_at, tool_name, TRUE
+        FROM invocation
+        WHERE {{uncounted_calls}}
+          AND state = 'cancelled'
+    ) AS uncounted
 ) AS begun
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
 HAVING GROUPING(slot) = 0 OR is_current

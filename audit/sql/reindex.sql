@@ -29,6 +29,11 @@ WITH kept AS (
     FROM public.invocation i
     JOIN lost_place p ON p.batch_id = i.end_batch_id AND p.position = i.end_pos
     WHERE i.tenant_id = %(tenant_id)s
+    UNION
+    SELECT i.started_on, i.invocation_id
+    FROM public.invocation i
+    JOIN lost_place p ON p.batch_id = i.interim_batch_id AND p.position = i.interim_pos
+    WHERE i.tenant_id = %(tenant_id)s
     RETURNING 1
 )
 SELECT count(*) FROM kept

@@ -4,7 +4,7 @@
 -- a whole month.
 SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
        completed_count, failed_count, violation_count, prompt_tokens, completion_tokens,
-       decision_count
+       decision_count, cancelled_count
 FROM (
     SELECT *
     FROM trace
@@ -20,8 +20,9 @@ FROM (
 WHERE %(state)s = ''
    OR %(state)s = 'failed' AND failed_count > 0
    OR %(state)s = 'violation' AND violation_count > 0
-   OR %(state)s = 'open' AND started_count > completed_count
-   OR %(state)s = 'ok' AND failed_count + violation_count = 0 AND started_count = completed_count
+   OR %(state)s = 'open' AND started_count > completed_count + cancelled_count
+   OR %(state)s = 'ok' AND failed_count + violation_count = 0
+      AND started_count = completed_count + cancelled_count
 ORDER BY first_started_at DESC, trace_id DESC
 LIMIT %(page_limit)s
 
@@ -29,7 +30,7 @@ LIMIT %(page_limit)s
 -- As trace_days_before, but after a cursor and oldest first: for going back to newer pages.
 SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
        completed_count, failed_count, violation_count, prompt_tokens, completion_tokens,
-       decision_count
+       decision_count, cancelled_count
 FROM (
     SELECT *
     FROM trace
@@ -45,8 +46,9 @@ FROM (
 WHERE %(state)s = ''
    OR %(state)s = 'failed' AND failed_count > 0
    OR %(state)s = 'violation' AND violation_count > 0
-   OR %(state)s = 'open' AND started_count > completed_count
-   OR %(state)s = 'ok' AND failed_count + violation_count = 0 AND started_count = completed_count
+   OR %(state)s = 'open' AND started_count > completed_count + cancelled_count
+   OR %(state)s = 'ok' AND failed_count + violation_count = 0
+      AND started_count = completed_count + cancelled_count
 ORDER BY first_started_at, trace_id
 LIMIT %(page_limit)s
 
@@ -75,7 +77,7 @@ LIMIT 1
 -- every partition answers from its primary key.
 SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
        completed_count, failed_count, violation_count, prompt_tokens, completion_tokens,
-       decision_count
+       decision_count, cancelled_count
 FROM trace
 WHERE tenant_id = %(tenant_id)s
   AND started_on = ANY(%(days)s)
@@ -102,7 +104,7 @@ CROSS JOIN LATERAL (
           AND CASE wanted.kind
                   WHEN 'failed' THEN state = 'failed'
                   WHEN 'violation' THEN violation_count > 0
-                  ELSE state = 'open'
+                  ELSE end_batch_id IS NULL
               END
         ORDER BY started_at
         LIMIT %(search_limit)s

@@ -56,6 +56,31 @@ def some_call(rng: random.Random, number: int) -> list[Event]:
     ]
 
 
+def some_long_call(rng: random.Random, number: int) -> list[Event]:
+    """A call that waits for input or works on, and then ends, is cancelled, or goes on."""
+    start, end = make_call(
+        invocation_id=str(uuid.UUID(int=rng.getrandbits(128), version=4)),
+        started_at=MIDNIGHT - timedelta(minutes=rng.randrange(60)),
+        duration_ms=rng.uniform(50_000, 90_000),
+        tool_name=rng.choice(("a", "b")),
+        trace_id=f"trace-{rng.randrange(4)}",
+        output={"status": "ok", "data": {}, "meta": {"token_usage": {"prompt": 3}}},
+    )
+    began = datetime.fromisoformat(start["started_at"])
+    interims = []
+    for second in sorted(rng.sample(range(1, 50), rng.randrange(1, 4))):
+        interim = {name: value for name, value in end.items() if name != "output"}
+        interim["event_id"] = str(uuid.UUID(int=rng.getrandbits(128), version=4))
+        interim["call_state"] = rng.choice(("waiting", "working"))
+        interim["ended_at"] = (began + timedelta(seconds=second)).isoformat()
+        interims.append(interim | {"duration_ms": second * 1000.0})
+    ends = [[], [end], [end | {"call_state": "cancelled", "is_error": True}]][number % 3]
+    return [
+        event | {"producer_id": f"p{number % 2}", "producer_seq": 10_000 + 10 * number + place}
+        for place, event in enumerate([start, *interims, *ends])
+    ]
+
+
 def some_decision(rng: random.Random) -> Event:
     """A decision about a call of its own, in the same traces as the calls."""
     return make_decision(

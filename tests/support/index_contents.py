@@ -5,7 +5,9 @@ from django.db import connection
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
-_PLACES = {"tenant_id", "start_batch_id", "start_pos", "end_batch_id", "end_pos"}
+_PLACES = {"tenant_id", "start_batch_id", "start_pos", "end_batch_id", "end_pos"} | {
+    *("interim_batch_id", "interim_pos"),
+}
 _HEARD = {"tenant_id", "last_heard_at"}
 _TABLES = {
     "invocation": _PLACES,

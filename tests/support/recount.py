@@ -20,15 +20,25 @@ from tenants.scope import tenant_scope
 
 _HOUR = "date_trunc('hour', started_at)"
 _QUARTER = "date_bin('15 minutes', started_at, timestamptz '2000-01-01 00:00+00')"
+_COMPLETED = "count(*) FILTER (WHERE state IN ('ok', 'failed'))"
+_COMPLETED_HITS = "count(*) FILTER (WHERE cache_hit AND state <> 'cancelled')"
+
+
+def _sum(column: str) -> str:
+    return f"coalesce(sum({column}) FILTER (WHERE state <> 'cancelled'), 0)::bigint"
+
+
 _RECOUNTS = {
     "trace": """
         SELECT started_on, trace_id, min(started_at),
                max(greatest(started_at, coalesce(ended_at, started_at))),
                (array_agg(tool_name ORDER BY started_at, tool_name COLLATE "C"))[1],
-               min(run_id COLLATE "C"), count(state), count(end_batch_id),
+               min(run_id COLLATE "C"), count(state),
+               count(*) FILTER (WHERE state IN ('ok', 'failed')),
                count(*) FILTER (WHERE state = 'failed'), sum(violation_count)::bigint,
-               sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint,
-               count(*) FILTER (WHERE state IS NULL)
+               coalesce(sum(prompt_tokens) FILTER (WHERE state <> 'cancelled'), 0)::bigint,
+               coalesce(sum(completion_tokens) FILTER (WHERE state <> 'cancelled'), 0)::bigint,
+               count(*) FILTER (WHERE state IS NULL), count(*) FILTER (WHERE state = 'cancelled')
         FROM (
             SELECT started_on, trace_id, started_at, ended_at, tool_name, run_id, end_batch_id,
                    state, violation_count, prompt_tokens, completion_tokens
@@ -39,19 +49,18 @@ _RECOUNTS = {
         ) AS both_kinds GROUP BY 1, 2
     """,
     "rollup": f"""
-        SELECT started_on, {_HOUR}, tool_name, tool_version, count(*), count(end_batch_id),
+        SELECT started_on, {_HOUR}, tool_name, tool_version, count(*), {_COMPLETED},
                count(*) FILTER (WHERE state = 'failed'),
                count(*) FILTER (WHERE violation_count > 0), sum(violation_count)::bigint,
-               coalesce(sum(duration_us), 0)::bigint, sum(prompt_tokens)::bigint,
-               sum(completion_tokens)::bigint, count(*) FILTER (WHERE cache_hit)
+               {_sum("duration_us")}, {_sum("prompt_tokens")},
+               {_sum("completion_tokens")}, {_COMPLETED_HITS}
         FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2, 3, 4
     """,
     "quarter_rollup": f"""
-        SELECT started_on, {_QUARTER}, tool_name, tool_version, count(*), count(end_batch_id),
+        SELECT started_on, {_QUARTER}, tool_name, tool_version, count(*), {_COMPLETED},
                count(*) FILTER (WHERE state = 'failed'),
                count(*) FILTER (WHERE violation_count > 0), sum(violation_count)::bigint,
-               sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint,
-               count(*) FILTER (WHERE cache_hit)
+               {_sum("prompt_tokens")}, {_sum("completion_tokens")}, {_COMPLETED_HITS}
         FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2, 3, 4
     """,
     "error_rollup": f"""
@@ -69,7 +78,7 @@ _KEPT = {
     "trace": """
         SELECT started_on, trace_id, first_started_at, last_at, first_tool_name, run_id,
                started_count, completed_count, failed_count, violation_count, prompt_tokens,
-               completion_tokens, decision_count
+               completion_tokens, decision_count, cancelled_count
         FROM trace WHERE tenant_id = %(tenant_id)s
     """,
     "rollup": """
@@ -116,6 +125,7 @@ _SLOTS = """
     SELECT invocation_id, 'toolCallDecision', batch_id, pos FROM decision
     WHERE tenant_id = %(tenant_id)s
 """
+_GO_ON = ("waiting", "working")
 _KINDS = {"toolExecutionStart": Kind.START, "toolExecutionEnd": Kind.END, "gap": Kind.GAP}
 _KINDS |= {"finding": Kind.FINDING, "toolCallDecision": Kind.DECISION}
 _KINDS["definition"] = Kind.DEFINITION
@@ -169,7 +179,8 @@ def _recounted_latencies(tenant: Tenant, start: str) -> list[tuple[Any, ...]]:
     calls = _rows(
         tenant,
         f"SELECT started_on, {start}, tool_name, tool_version, array_agg(duration_us)"
-        " FROM invocation WHERE tenant_id = %(tenant_id)s AND state <> 'open' GROUP BY 1, 2, 3, 4",
+        " FROM invocation WHERE tenant_id = %(tenant_id)s AND state IN ('ok', 'failed')"
+        " GROUP BY 1, 2, 3, 4",
     )
     counted = [(*key, histogram.histogram(durations)) for *key, durations in calls]
     return sorted(counted, key=repr)
@@ -225,8 +236,10 @@ def _recounted_producers(
     """Each producer's numbering, from the events that hold a slot and the gaps it owned up to."""
     numbers: dict[str, list[int]] = {}
     counts: dict[str, int] = {}
-    for _, _, batch_id, position in _rows(tenant, _SLOTS):
-        event = log[batch_id, position]
+    slots = [log[batch_id, position] for _, _, batch_id, position in _rows(tenant, _SLOTS)]
+    # A call has one place for interim events; all of them are its.
+    interims = {each["event_id"]: each for each in log.values() if each.get("call_state") in _GO_ON}
+    for event in (*slots, *interims.values()):
         if (producer := event.get("producer_id")) is None:
             continue
         seq = event.get("producer_seq")

@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 from tooltrail.events import BIGINT_MAX
-from tooltrail.mcp_results import TOOL_ERROR, McpResult
+from tooltrail.mcp_results import TOOL_ERROR, CallState, McpResult
 
 from audit.events.any_json import ANY_JSON
 from audit.events.decode import is_too_deep
 from audit.events.outputs import mcp_result
 from audit.events.spans import STATUS_ERROR, STATUS_OK, Span
 
-MAPPING_VERSION = 2
+MAPPING_VERSION = 3
 
 MAX_VALUE_DEPTH = 40
 """Arguments and results nested deeper stay JSON text, because events have a limit on nesting."""
@@ -138,6 +138,8 @@ class Facts(msgspec.Struct, gc=False):
     failure: Failure | None
     is_mcp: bool
     """Whether `result` is a `CallToolResult`."""
+    call_state: CallState | None
+    """Cancelled, by the error; waiting or working, by an MCP result."""
 
 
 def convention_of(span: Span) -> Convention | None:
@@ -173,6 +175,7 @@ def read_facts(span: Span, convention: Convention) -> Facts:
         has_failed=has_failed,
         failure=_failure(span, error) if has_failed else None,
         is_mcp=is_of_mcp and read is not None,
+        call_state=_call_state(span, read if is_of_mcp else None, has_failed is True),
     )
 
 
@@ -282,6 +285,23 @@ def _failure(span: Span, mcp_error: str | None) -> Failure:
         or first_text(span.attributes, ("error.message",)),
         code=first_text(span.attributes, ("rpc.response.status_code",)),
     )
+
+
+_CANCELLED = {"cancelled", "canceled", "cancellederror", "operationcanceledexception"}
+"""Last parts of the types of errors that say that a call was cancelled, in lower case."""
+
+
+def _call_state(span: Span, result: McpResult | None, has_failed: bool) -> CallState | None:
+    if not has_failed:
+        return None if result is None else result.call_state
+    raised = [event.attributes for event in span.events if event.name == "exception"]
+    types = [
+        first_text(span.attributes, ("error.type",)),
+        first_text(span.attributes, ("rpc.response.status_code",)),
+        *(first_text(each, ("exception.type",)) for each in raised[:1]),
+    ]
+    words = {each.rpartition(".")[2].lower() for each in types if each is not None}
+    return "cancelled" if words & _CANCELLED else None
 
 
 def _mcp_result(result: Any, *, is_of_mcp: bool) -> McpResult | None:

@@ -278,12 +278,19 @@ def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:
         if result is not ABSENT:
             error["details"] = {"result": result}
         failed = {"status": "error", "error": error, "meta": meta}
-        return {"is_error": True, **output_type, "output": failed}
+        return {"is_error": True, **_state(decisive), **output_type, "output": failed}
     if result is ABSENT and not usage:
         return {"is_error": False}
     data = None if result is ABSENT else result
     output: dict[str, Any] = {"status": "ok", "data": data, "meta": meta}
-    return {"is_error": False, **output_type, "output": output}
+    return {"is_error": False, **_state(source), **output_type, "output": output}
+
+
+def _state(facts: Facts | None) -> dict[str, str]:
+    """The member `call_state` by the span that decides."""
+    if facts is None or facts.call_state is None:
+        return {}
+    return {"call_state": facts.call_state}
 
 
 def _source(call: ToolCall, spans: Sequence[Any]) -> dict[str, Any]:

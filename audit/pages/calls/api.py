@@ -16,7 +16,7 @@ from audit.log.payload import LogPayloadError, StoredEvent
 from audit.pages.show import schemas
 from audit.pages.show.router import router
 from audit.queries.call_events import read_call_events
-from audit.queries.call_filter import CallFilter
+from audit.queries.call_filter import OPEN, CallFilter
 from audit.queries.call_list import (
     CallPage,
     ListedCall,
@@ -122,7 +122,7 @@ def list_open(request: HttpRequest, params: Query[OpenCallParams]) -> dict[str, 
 def read_call(
     request: HttpRequest, invocation_id: Path[UUID], params: Query[CallParams]
 ) -> dict[str, Any]:
-    """Get a call with its violations and its payload: both events as the executor sent them.
+    """Get a call with its violations and its payload: its events as the executor sent them.
 
     Payloads also need the scope `payloads`; without it, only time, size and ledger index of the
     events are returned. With `day`, the id of a span that was merged into another call returns
@@ -163,7 +163,7 @@ def read_call(
         "decisions": [_decision(step, with_payloads) for step in decisions_of_call(call)],
         **{
             kind: recorded(stored[kind], with_payloads=with_payloads) if kind in stored else None
-            for kind in ("start", "end")
+            for kind in ("start", "interim", "end")
         },
         "log_error": log_error,
         "withheld": not with_payloads,
@@ -228,7 +228,7 @@ def _read_cursor(place: list[str]) -> Cursor[UUID]:
 
 
 def _open_state(call: ListedCall, heard_at: datetime | None, now: datetime) -> dict[str, Any]:
-    is_orphan = call.state != "open"
+    is_orphan = call.state not in OPEN
     return {
         "condition": "orphan" if is_orphan else condition_of(call, heard_at, now),
         "overdue_ms": None if is_orphan else overdue_ms(call, now),

@@ -78,7 +78,7 @@ def call_reveal(request: TenantRequest, started_on: date, invocation_id: UUID) -
 def call_event(
     request: TenantRequest, started_on: date, invocation_id: UUID, kind: str
 ) -> HttpResponse:
-    """Return the exact bytes of the call's start or end, as plain text."""
+    """Return the exact bytes of the call's start, interim event or end, as plain text."""
     call = find_call(started_on, invocation_id)
     if call is None:
         raise Http404("no such call")

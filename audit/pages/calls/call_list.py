@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from audit.exports.calls import FORMS
 from audit.pages.calls.completion import complete, last_name
 from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
-from audit.queries.call_filter import FILTER_NAMES, FilterName
+from audit.queries.call_filter import FILTER_NAMES, OPEN, FilterName
 from audit.queries.call_list import (
     NO_CALLS,
     CallPage,
@@ -56,6 +56,9 @@ _STATES = (
     ("ok", "OK"),
     ("refused", "Refused"),
     ("awaiting", "Awaiting"),
+    ("waiting", "Waiting"),
+    ("working", "Working"),
+    ("cancelled", "Cancelled"),
 )
 _RANGES = (("", "Any time"), ("15m", "15 min"), ("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"))
 
@@ -278,10 +281,10 @@ def _cursor(request: TenantRequest, name: str) -> Cursor[UUID] | None:
 def _reason(call: ListedCall, violation: FirstViolation | None, now: datetime) -> str:
     """Return what is notable about a call, the worst first; '' if nothing is."""
     parts: list[str] = []
-    if call.state == "open":
+    if call.state in OPEN:
         parts.append(f"for {duration((now - call.started_at) // timedelta(microseconds=1))}")
     parts += reasons.problems(call, violation)
-    if call.state != "open" and call.start_batch_id is None:
+    if call.start_batch_id is None:
         parts.append("start missing")
     if outcome := reasons.changed_by_guard(call):
         parts.append(outcome)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
+from audit.queries.call_filter import OPEN
 from audit.queries.call_list import NO_CALLS, ListedCall, call_page
 from audit.queries.cursor import read_cursor
 from audit.queries.open_calls import Condition, condition_of, overdue_ms
@@ -87,7 +88,7 @@ def _rows(calls: Sequence[ListedCall], now: datetime) -> list[OpenRow]:
     rows = []
     for call in calls:
         heard_at = heard.get(call.producer_id or "")
-        over = overdue_ms(call, now)
+        over = None if call.state in OPEN[1:] else overdue_ms(call, now)
         age = (call.ended_at or now) - call.started_at
         rows.append(
             OpenRow(

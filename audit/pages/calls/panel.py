@@ -17,6 +17,7 @@ from audit.log.payload import LogPayloadError, StoredEvent
 from audit.models import LegalHold
 from audit.pages.calls.payloads import ContextValue, member, read_payloads
 from audit.queries.call_events import Kind, read_call_events
+from audit.queries.call_filter import OPEN
 from audit.queries.call_query import quoted
 from audit.queries.calls import (
     AlikeCall,
@@ -76,6 +77,7 @@ class CallPanel:
     is_withheld: bool  # payloads are reduced to shapes, and texts that quote them are left out
     reason: str
     guard_outcome: str  # in words
+    is_open: bool  # it has no end yet
     is_overdue: bool
     running_us: int
     is_registered: bool  # whether the registry knows the tool
@@ -141,6 +143,7 @@ def gather(
         is_withheld=not with_payloads,
         reason=reasons.of_call(call, None, now) if call.state == "failed" else "",
         guard_outcome=reasons.GUARD_OUTCOMES.get(call.guard_outcome or "", ""),
+        is_open=call.state in OPEN,
         is_overdue=reasons.is_overdue(call, now),
         running_us=(now - call.started_at) // timedelta(microseconds=1),
         is_registered=hints is not None,

@@ -62,7 +62,8 @@ class Payloads:
 
 def read_payloads(stored: dict[Kind, StoredEvent]) -> Payloads:
     """Return what the events of a call contain."""
-    start, end = (_document(stored.get(kind)) for kind in ("start", "end"))
+    start = _document(stored.get("start"))
+    end = _document(stored.get("end") or stored.get("interim"))
     data, error, meta = _parts(end.get("output", ABSENT))
     guard = end.get("guard")
     guard = guard if isinstance(guard, dict) else {}

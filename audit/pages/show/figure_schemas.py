@@ -31,7 +31,9 @@ class Summary(Bounds):
     """Completed calls."""
     open: int
     started: int
-    """Completed and open calls."""
+    """Completed, cancelled and open calls."""
+    cancelled: int
+    """In none of the other figures but `started`."""
     errors: int
     """Completed calls that failed."""
     refused: int

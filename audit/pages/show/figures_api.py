@@ -80,18 +80,20 @@ class RepeatListParams(RangeParams):
 def read_summary(request: HttpRequest, params: Query[RangeParams]) -> dict[str, Any]:
     """Get totals of the calls that started in a range.
 
-    `calls` counts completed calls, `open` calls without an end. Calls that did not run are counted
-    when their latest decision was made. Durations are in milliseconds,
+    `calls` counts completed calls, which succeeded or failed, `open` calls without an end.
+    `cancelled` calls are in none of the other figures but `started`. Calls that did not run are
+    counted when their latest decision was made. Durations are in milliseconds,
     off by at most 5 %, and null if no call completed.
     """
     of = params.read_range()
     figures = summary(of.start, of.end)
-    started = figures.calls + figures.open
+    started = figures.calls + figures.open + figures.cancelled
     unrun = unrun_calls(of.start, of.end, {"": started}).total
     return {
         **bounds(of),
         "calls": figures.calls,
         "open": figures.open,
+        "cancelled": figures.cancelled,
         "started": started,
         "errors": figures.errors,
         "refused": unrun.refused,

@@ -12,7 +12,9 @@ from tooltrail.events import DeciderKind, Decision
 
 from tenants.api_reads import Answer, Page
 
-State = Literal["open", "ok", "failed", "refused", "awaiting", "approved"]
+State = Literal[
+    "open", "waiting", "working", "ok", "failed", "cancelled", "refused", "awaiting", "approved"
+]
 
 
 class CallInTrace(Answer):
@@ -34,8 +36,9 @@ class CallInTrace(Answer):
     ended_at: datetime | None
     duration_ms: float | None
     state: State
-    """`failed`: the end event reports an error. A call that is `ok` can violate its schema. The
-    last three are of calls that did not run; they started when they were last decided about."""
+    """`failed`: the end event reports an error. A call that is `ok` can violate its schema.
+    `waiting` for input and `working` calls have no end yet. The last three are of calls that did
+    not run; they started when they were last decided about."""
     tool_name: str
     tool_version: str | None
     """Version number or contract digest, as the executor reported it."""
@@ -152,6 +155,8 @@ class CallDetail(Call):
     """The earliest first."""
     start: RecordedEvent | None
     """Null until it arrives. Of a call that did not run: the event of its latest decision."""
+    interim: RecordedEvent | None
+    """The latest event that said that the call waits for input or works on. Null without one."""
     end: RecordedEvent | None
     log_error: str | None
     """Why the log could not be read; null if it could."""
@@ -214,8 +219,10 @@ class Trace(Answer):
     run_id: str | None
     calls_started: int
     calls_completed: int
+    """Succeeded or failed."""
     calls_failed: int
     calls_open: int
+    calls_cancelled: int
     violations: int
     prompt_tokens: int
     completion_tokens: int

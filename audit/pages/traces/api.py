@@ -116,6 +116,7 @@ def _document(trace: TraceDay) -> dict[str, Any]:
         "calls_completed": trace.completed_count,
         "calls_failed": trace.failed_count,
         "calls_open": trace.open_count,
+        "calls_cancelled": trace.cancelled_count,
         "violations": trace.violation_count,
         "prompt_tokens": trace.prompt_tokens,
         "completion_tokens": trace.completion_tokens,

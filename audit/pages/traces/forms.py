@@ -42,6 +42,7 @@ class TimelineForm(forms.Form):
         "failed": "Failed",
         "violation": "Violations",
         "open": "Open",
+        "cancelled": "Cancelled",
         "path": "Path",
     }
 

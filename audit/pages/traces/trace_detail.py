@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from audit.pages.calls.call_detail import panel_context
 from audit.pages.traces import trace_text, waterfall
 from audit.pages.traces.forms import TimelineForm
-from audit.queries.call_filter import UNRUN
+from audit.queries.call_filter import OPEN, UNRUN
 from audit.queries.calls import TraceDetail, call_detail, failures_beside_in
 from audit.queries.calls import trace_detail as find_trace
 from audit.queries.withheld import without_messages, without_reasons
@@ -64,11 +64,12 @@ def _around(
         "trace": detail.summary,
         "is_cut": detail.is_cut,
         "shown_count": len(detail.calls),
-        "unrun": [
+        "other_states": [
             (state, count)
-            for state in UNRUN
+            for state in ("waiting", "working", "cancelled", *UNRUN)
             if (count := sum(call.state == state for call in detail.calls))
         ],
+        "open_states": OPEN,
         "tool_count": len({call.tool_name for call in detail.calls}),
         "cache_hits": sum(call.cache_hit is True for call in detail.calls),
         "tokens": reasons.tokens(detail.summary.prompt_tokens, detail.summary.completion_tokens),

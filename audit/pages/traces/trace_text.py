@@ -23,6 +23,8 @@ MAX_ROWS = 200
 _MICROSECOND = timedelta(microseconds=1)
 _INDENT_MAX = 12
 
+_OTHER = ("waiting", "working", "cancelled", *UNRUN)
+
 
 def write(detail: TraceDetail, address: str, now: datetime, mark: str) -> str:
     """Return the trace as text that ends in a line feed. `mark` must be unguessable.
@@ -35,7 +37,7 @@ def write(detail: TraceDetail, address: str, now: datetime, mark: str) -> str:
         f"{trace.started_count} call{'' if trace.started_count == 1 else 's'}",
         *(f"{n} {word}" for n, word in _problems(trace.failed_count, trace.violation_count) if n),
         *([f"{trace.open_count} open"] if trace.open_count else []),
-        *(f"{n} {state}" for state in UNRUN if (n := states[state])),
+        *(f"{n} {state}" for state in _OTHER if (n := states[state])),
     ]
     nodes = nodes_of(detail.calls)
     calls = detail.calls

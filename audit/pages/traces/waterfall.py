@@ -33,6 +33,7 @@ from audit.pages.traces.trace_shape import (
     repeats,
     sizes,
 )
+from audit.queries.call_filter import OPEN
 from audit.queries.calls import Call, Tone, TraceDetail
 from audit.show import reasons
 from audit.show.figures import milliseconds
@@ -45,13 +46,26 @@ MINIMAP_WIDTH = 1_000  # units of its view box
 ZOOM_STEPS = 8  # parts of the minimap that can be zoomed into
 
 _WORST_LAST: tuple[Tone, ...] = (
-    *("ok", "approved", "awaiting", "open", "refused", "violation", "failed"),
+    *("ok", "approved", "cancelled", "awaiting", "waiting", "working", "open", "refused"),
+    *("violation", "failed"),
 )
+_BY_STATE = {"failed", "waiting", "working", "cancelled", "refused", "awaiting"}
 _ELSEWHERE = -1  # the place of a call that is not in the trace
 _DEEP = 4  # nesting depth from which names have less than half of their column
 _GAP_SHARE = 0.3  # percent of the lane: two pixels
 
-Only = Literal["", "failed", "violation", "open", "refused", "awaiting", "path"]
+Only = Literal[
+    "",
+    "failed",
+    "violation",
+    "open",
+    "waiting",
+    "working",
+    "cancelled",
+    "refused",
+    "awaiting",
+    "path",
+]
 """Which calls are shown. `path`: those on the critical path."""
 
 
@@ -259,7 +273,7 @@ def _highlight(calls: Sequence[Call], tones: Sequence[Tone]) -> int:
     for tone in ("failed", "violation"):
         if alike := [place for place, each in enumerate(tones) if each == tone]:
             return min(alike, key=lambda place: calls[place].ended_at or calls[place].started_at)
-    return next((place for place, call in enumerate(calls) if call.state == "open"), 0)
+    return next((place for place, call in enumerate(calls) if call.state in OPEN), 0)
 
 
 def _spans(calls: Iterable[Call], place_of: Mapping[UUID, int]) -> list[Span]:
@@ -267,7 +281,7 @@ def _spans(calls: Iterable[Call], place_of: Mapping[UUID, int]) -> list[Span]:
     for call in calls:
         start, parent = microseconds(call.started_at), call.parent_invocation_id
         # The duration the producer measured is more exact than the difference of two timestamps.
-        end = None if call.state in ("open", "awaiting") else start + (call.duration_us or 0)
+        end = None if call.state in (*OPEN, "awaiting") else start + (call.duration_us or 0)
         above = None if parent is None else place_of.get(parent, _ELSEWHERE)
         spans.append(Span(place_of[call.invocation_id], above, start, end))
     return spans
@@ -317,7 +331,9 @@ def _matcher(
             return False
         if view.only == "violation" and not call.violation_count:
             return False
-        if view.only in {"failed", "open", "refused", "awaiting"} and call.state != view.only:
+        if view.only == "open" and call.state not in OPEN:
+            return False
+        if view.only in _BY_STATE and call.state != view.only:
             return False
         if view.tool and call.tool_name != view.tool:
             return False

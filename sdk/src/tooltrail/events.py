@@ -11,7 +11,7 @@ Members that every event of a kind must have are required. Members that the serv
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 from uuid import UUID
 
 from pydantic import (
@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from tooltrail.guard.violations import Violation
-from tooltrail.mcp_results import CALL_TOOL_RESULT
+from tooltrail.mcp_results import CALL_TOOL_RESULT, CallState
 
 CONTRACT_VERSION = 2
 CONTRACT_HEADER = "Tooltrail-Contract"
@@ -82,11 +82,18 @@ def _text_or_none(value: object) -> object:
     return value if isinstance(value, str) and 0 < len(value) <= ID_MAX_LENGTH else None
 
 
+def _call_state_or_none(value: object) -> object:
+    """A known state, else None: later versions of the contract may add others."""
+    return value if value in ("waiting", "working", "cancelled") else None
+
+
 def _output_type_or_none(value: object) -> object:
     """A known output type, else None: later versions of the contract may add others."""
     return value if value == CALL_TOOL_RESULT else None
 
 
+INTERIM_STATES: Final = ("waiting", "working")
+"""The states of `call_state` that do not end the call."""
 Instant = Annotated[
     datetime, BeforeValidator(parse_instant), PlainSerializer(datetime.isoformat, when_used="json")
 ]
@@ -187,17 +194,30 @@ class ToolExecutionEnd(InvocationEvent):
     the server indexes it. With `output_type`, the output, or its `data`, is the result of an MCP
     tool: the call fails if that says so, and its structured content is validated. `duration_ms`
     is in milliseconds, fractions allowed.
+
+    `call_state` names a state that `is_error` cannot tell. `waiting` and `working` do not end the
+    call: its latest such event says what it does until an end event without them comes. `ended_at`
+    is then the time of the event. A `cancelled` call has ended, and neither succeeded nor failed.
     """
 
     type: Literal["toolExecutionEnd"] = "toolExecutionEnd"
     ended_at: Instant
     duration_ms: Annotated[float, Field(ge=0, le=DURATION_MS_MAX)]
     is_error: bool
+    call_state: Annotated[CallState | None, BeforeValidator(_call_state_or_none)] = None
     output_type: Annotated[
         Literal["CallToolResult"] | None, BeforeValidator(_output_type_or_none)
     ] = None
     output: Any = None
     guard: GuardReport | None = None
+
+    @model_validator(mode="after")
+    def _names_its_call(self) -> Self:
+        if self.call_state in INTERIM_STATES and self.invocation_id is None:
+            raise ValueError(
+                "invocation_id is missing; it is required with call_state waiting and working"
+            )
+        return self
 
 
 Decision = Literal[

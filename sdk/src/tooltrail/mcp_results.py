@@ -15,9 +15,15 @@ from tooltrail.guard.violations import Violation
 CALL_TOOL_RESULT: Final = "CallToolResult"
 """The `output_type` of an event whose output is one."""
 
+CallState = Literal["waiting", "working", "cancelled"]
+"""The states that an end event may name. `waiting` (for input) and `working` (as a task) do not end
+the call."""
+
 TOOL_ERROR: Final = "tool_error"
 """The type of the error if `isError` is true, as in OpenTelemetry's MCP conventions."""
 
+_INTERIM_RESULTS: Final = ("InputRequiredResult", "CreateTaskResult")
+"""The classes of what a server may answer before the result."""
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 MISSING: Final = Violation(
     path="$",
@@ -48,6 +54,8 @@ class McpResult(NamedTuple):
     """The first text of the content. If the result is an error, it says why."""
     is_complete: bool
     """False if the server asks for input or returned a task. Then nothing was returned yet."""
+    call_state: CallState | None = None
+    """What the call does then: it waits for input, works as a task, or the task was cancelled."""
 
 
 def read_result(document: Any, parse: Callable[[str], Any] = json.loads) -> McpResult | None:
@@ -60,7 +68,8 @@ def read_result(document: Any, parse: Callable[[str], Any] = json.loads) -> McpR
     content = document.get("content")
     structured = document.get("structuredContent", document.get("structured_content"))
     is_error = document.get("isError", document.get("is_error")) is True
-    is_complete = not _is_interim(document)
+    call_state = _call_state(document)
+    is_complete = call_state is None
     if not isinstance(content, list):
         if structured is None and not is_error and is_complete:
             return None
@@ -72,25 +81,38 @@ def read_result(document: Any, parse: Callable[[str], Any] = json.loads) -> McpR
     ]
     message = texts[0] if texts else ""
     if structured is not None:
-        return McpResult(structured, "structured", content, is_error, message, is_complete)
+        return McpResult(
+            structured, "structured", content, is_error, message, is_complete, call_state
+        )
     # Objects and lists only: "42" alone may as well be prose.
     if len(content) == len(texts) == 1 and texts[0].lstrip()[:1] in ("{", "["):
         try:
             value = parse(texts[0])
-            return McpResult(value, "text", content, is_error, message, is_complete)
+            return McpResult(value, "text", content, is_error, message, is_complete, call_state)
         except (ValueError, RecursionError):
             pass
-    return McpResult(None, "", content, is_error, message, is_complete)
+    return McpResult(None, "", content, is_error, message, is_complete, call_state)
 
 
-def _is_interim(document: Mapping[str, Any]) -> bool:
-    """Whether the call goes on after this result (`resultType`, MCP 2026-07-28)."""
-    match document.get("resultType", document.get("result_type")):
-        case "input_required":
-            return any(name in document for name in ("inputRequests", "requestState"))
-        case "task":
-            return True
-    return False
+def _call_state(document: Mapping[str, Any]) -> CallState | None:
+    """What the call does after this result (`resultType`, MCP 2026-07-28); None if it has ended.
+
+    A task of MCP 2025-11-25 is the member `task`; its `status` means the same.
+    """
+    result_type = document.get("resultType", document.get("result_type"))
+    if result_type == "input_required":
+        is_asking = any(name in document for name in ("inputRequests", "requestState"))
+        return "waiting" if is_asking else None
+    task = document.get("task")
+    if result_type != "task":
+        if not isinstance(task, Mapping) or not isinstance(task.get("taskId"), str):
+            return None
+        if "content" in document:
+            return None
+    status = (task if isinstance(task, Mapping) else document).get("status")
+    if status == "cancelled":
+        return "cancelled"
+    return "waiting" if status == "input_required" else "working"
 
 
 class McpPeers(NamedTuple):
@@ -125,11 +147,15 @@ def _peer(stated: Any) -> str:
 
 
 def document_of(result: Any) -> Any:
-    """The JSON of a `CallToolResult` of a Python SDK; None for any other object.
+    """The JSON of a `CallToolResult` of a Python SDK, or of what may stand in its place.
 
-    The class decides, not the shape: a tool of another kind may return the same members.
+    None for any other object. The class decides, not the shape: a tool of another kind may return
+    the same members.
     """
-    if type(result).__name__ != CALL_TOOL_RESULT:
+    name = type(result).__name__
+    if name in _INTERIM_RESULTS and hasattr(result, "model_dump"):
+        return _dumped(result)
+    if name != CALL_TOOL_RESULT:
         return None
     content = getattr(result, "content", None)
     if not isinstance(content, list):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import Token
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from pydantic_core import to_json
 
@@ -19,7 +19,7 @@ from tooltrail.contracts import describe_failure
 from tooltrail.current_span import current_span
 from tooltrail.guard import GuardOutcome
 from tooltrail.guard_report import OUTPUT_DATA, PASSED, guard_text
-from tooltrail.mcp_results import CALL_TOOL_RESULT, TOOL_ERROR, document_of, read_result
+from tooltrail.mcp_results import CALL_TOOL_RESULT, TOOL_ERROR, CallState, document_of, read_result
 from tooltrail.redact import Note
 from tooltrail.scope import (
     Scope,
@@ -180,7 +180,10 @@ class Call:
             self._complain(error)
 
     def _finish_mcp(self, append: Append, document: Any, took_ns: int, notes: list[Note]) -> None:
-        """Record a `CallToolResult`. One that reports an error is a failed call."""
+        """Record a `CallToolResult`. One that reports an error is a failed call.
+
+        After one that asks for input or returns a task, the call is open: `finish` or `fail` again.
+        """
         self._is_mcp = True
         result = read_result(document)
         envelope: dict[str, Any] = {"status": "ok", "data": document}
@@ -188,7 +191,21 @@ class Call:
         if result is not None and is_error:
             detail = {"type": TOOL_ERROR, "message": result.message}
             envelope = {"status": "error", "error": detail | {"details": {"result": document}}}
-        self._end(append, took_ns, is_error, self._envelope_text(envelope, took_ns, notes), notes)
+        state = None if result is None else result.call_state
+        output = self._envelope_text(envelope, took_ns, notes)
+        self._end(append, took_ns, is_error, output, notes, state)
+
+    def report(self, state: Literal["waiting", "working"]) -> None:
+        """Record that the tool waits for input or works on, such as after each poll of a task.
+
+        The call stays open. Never raises.
+        """
+        if self._append is None or not self._is_open:
+            return
+        try:
+            self._end(self._append, self._took_ns(), False, b"null", [], state)
+        except Exception as error:
+            self._complain(error)
 
     def fail(self, error: BaseException) -> None:
         """Record that the tool raised `error`. Never raises."""
@@ -205,7 +222,8 @@ class Call:
                 detail["message"] = f"The output breaks its schema at {', '.join(places)}"
             envelope = {"status": "error", "error": detail, "meta": {}}
             output = self._envelope_text(envelope, took_ns, notes)
-            self._end(self._append, took_ns, True, output, notes)
+            state: CallState | None = "cancelled" if detail["code"] == "CANCELLED" else None
+            self._end(self._append, took_ns, True, output, notes, state)
         except Exception as mistake:
             self._complain(mistake)
 
@@ -269,7 +287,13 @@ class Call:
         return max(_to_ns(self._clock()) - self._started_at, 0)
 
     def _end(
-        self, append: Append, took_ns: int, is_error: bool, output: bytes, notes: list[Note]
+        self,
+        append: Append,
+        took_ns: int,
+        is_error: bool,
+        output: bytes,
+        notes: list[Note],
+        state: CallState | None = None,
     ) -> None:
         # Not the wall clock: if it was set back meanwhile, the call would end before its start.
         ended_at = self._started_at + took_ns
@@ -280,9 +304,11 @@ class Call:
                 self._is_mcp, received = True, document
             guard = b',"guard":' + guard_text(self._guard, self._spec.capture, notes, received)
         append(
-            b'{"type":"toolExecutionEnd","event_id":"%b",%b,"ended_at":"%b","duration_ms":%d.%06d,'
-            b'"is_error":%b,%b"output":%b%b%b'
+            b'{"type":"toolExecutionEnd",%b"event_id":"%b",%b,"ended_at":"%b",'
+            b'"duration_ms":%d.%06d,"is_error":%b,%b"output":%b%b%b'
             % (
+                # First, so that the shipper knows the line: an older server takes it for the end.
+                b"" if state is None else b'"call_state":"%b",' % state.encode(),
                 self._ids().encode(),
                 self._shared,
                 _instant(ended_at),

@@ -238,11 +238,11 @@ class Shipper:
         return self._heed(batch, lines, answer)
 
     def _set_newer_aside(self, batch: Batch, lines: list[bytes]) -> bool | None:
-        """Split a batch with decisions or definitions, or hold it.
+        """Split a batch with newer events, or hold it.
 
-        None if it may be sent, False after a failure. A server of version 1 would put these into
-        its inbox, from where somebody would have to send them again. So they wait here until it is
-        upgraded.
+        None if it may be sent, False after a failure. A server of version 1 would put decisions and
+        definitions into its inbox, from where somebody would have to send them again, and would
+        take interim events for ends. So they wait here until it is upgraded.
         """
         newer = [line for line in lines if line.startswith(SINCE_VERSION_2)]
         if not newer:
@@ -270,7 +270,8 @@ class Shipper:
             self._has_held = True
             logger.warning(
                 "tooltrail: the server is older than this SDK and does not know decisions about"
-                " calls or definitions of tools; they are kept until it is upgraded"
+                " calls, definitions of tools, or calls that wait; they are kept until it is"
+                " upgraded"
             )
         return True
 

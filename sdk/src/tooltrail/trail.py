@@ -475,6 +475,8 @@ class Trail:
             head.setdefault("event_id", self._ids())
             if is_decision:  # its line begins with its type, by which the shipper knows it
                 head = {"type": decisions.TYPE, **head}
+            elif head.get("call_state") is not None:  # likewise
+                head = {"type": head.get("type"), "call_state": head["call_state"], **head}
             text = encode_json(head)[:-1]
             for name in ("args", "output"):
                 if name in event:

@@ -8,13 +8,14 @@ import random
 
 import pytest
 
-from tests.support.call_histories import some_call
+from tests.support.call_histories import some_call, some_long_call
 from tests.support.factories import make_tenant
 from tests.support.index_contents import index_contents
 from tests.support.random_requests import random_requests, record_request
 from tests.support.recount import assert_consistent
 
 CALLS = 6
+LONG_CALLS = 3  # one goes on, one ends, one is cancelled
 PARTS = 10  # each with calls of its own
 SHORT, FULL = 30, 1_000  # orders of a part
 RECOUNT_EVERY = 10
@@ -31,6 +32,7 @@ def test_any_order_of_the_same_events_produces_the_same_index(
     calls = [some_call(rng, number) for number in range(CALLS)]
     while {len(call) for call in calls} != {1, 2}:  # one at least never ends, and one does
         calls = [some_call(rng, number) for number in range(CALLS)]
+    calls += [some_long_call(rng, number) for number in range(LONG_CALLS)]
     events = [event for call in calls for event in call]
     expected: dict[str, list[str]] | None = None
     for number in range(FULL if pytestconfig.getoption("full") else SHORT):

@@ -13,8 +13,13 @@ _SEALED = re.compile(rb"\t[0-9a-f]{8}$")
 _NUMBER = re.compile(rb'"producer_seq":(\d+)\}$')
 _PRODUCER = re.compile(rb'"producer_id":"([^"\\]*)","producer_seq":(\d+)\}$')
 
-SINCE_VERSION_2 = (b'{"type":"toolCallDecision"', b'{"type":"toolDefinitions"')
-"""How the lines begin that a server of version 1 does not know, and no other lines."""
+SINCE_VERSION_2 = (
+    b'{"type":"toolCallDecision"',
+    b'{"type":"toolDefinitions"',
+    b'{"type":"toolExecutionEnd","call_state":"waiting"',
+    b'{"type":"toolExecutionEnd","call_state":"working"',
+)
+"""How the lines begin that a server of version 1 does not understand, and no other lines."""
 LINE_OVERHEAD = 10  # bytes of a line beyond its JSON text
 
 

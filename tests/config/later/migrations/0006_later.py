@@ -9,8 +9,8 @@ _INDEX_ANEW = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0003_decision")]
+    dependencies = [("audit", "0005_call_states")]
     operations = [
         migrations.RunSQL(_INDEX_ANEW, _INDEX_ANEW),
-        OlderCodeMayGoOn("audit", "0004_later"),
+        OlderCodeMayGoOn("audit", "0006_later"),
     ]
