@@ -225,6 +225,11 @@ class ToolImport(models.Model):
         """Whether the import was confirmed."""
         return bool(self.user_name or self.key_id)
 
+    @property
+    def is_previewed(self) -> bool:
+        """Whether the preview has ended and waits for confirmation."""
+        return self.state == ImportState.PREVIEWED
+
 
 class ImportedTool(models.Model):
     """A tool of an import: its content in the file, its previews and its outcome."""

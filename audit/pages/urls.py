@@ -166,9 +166,11 @@ urlpatterns = [
     path("tools/<uuid:pk>/replays/<uuid:replay_id>", replay_detail, name="replay_detail"),
     path("tools/<uuid:pk>/replays/<uuid:replay_id>/cancel", replay_cancel, name="replay_cancel"),
     path("tools/<uuid:pk>/drift", drift_page, name="tool_drift"),
-    path("tools/<uuid:pk>/drift/look", drift_start, name="drift_start"),
+    path("tools/<uuid:pk>/drift/analyze", drift_start, name="drift_start"),
     path(
-        "tools/<uuid:pk>/drift/looks/<uuid:analysis_id>/cancel", drift_cancel, name="drift_cancel"
+        "tools/<uuid:pk>/drift/analyses/<uuid:analysis_id>/cancel",
+        drift_cancel,
+        name="drift_cancel",
     ),
     path("tools/<uuid:pk>/drift/draft", drift_draft, name="drift_draft"),
     path("tools/<uuid:pk>/effect", effect_page, name="tool_effect"),

@@ -271,11 +271,14 @@ ROUTES: dict[str, Visit] = {
         answers=ACTION,
     ),
     "tools/<uuid:pk>/drift": Object(lambda world: _tool(world) + "/drift"),
-    "tools/<uuid:pk>/drift/look": Object(
-        lambda world: _tool(world) + "/drift/look", is_read=False, role=Role.EDITOR, answers=ACTION
+    "tools/<uuid:pk>/drift/analyze": Object(
+        lambda world: _tool(world) + "/drift/analyze",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
     ),
-    "tools/<uuid:pk>/drift/looks/<uuid:analysis_id>/cancel": Object(
-        lambda world: f"{_tool(world)}/drift/looks/{world.analysis_id}/cancel",
+    "tools/<uuid:pk>/drift/analyses/<uuid:analysis_id>/cancel": Object(
+        lambda world: f"{_tool(world)}/drift/analyses/{world.analysis_id}/cancel",
         is_read=False,
         role=Role.EDITOR,
         answers=ACTION,
@@ -305,8 +308,8 @@ ROUTES: dict[str, Visit] = {
         role=Role.EDITOR,
         answers={"POST": 409},
     ),
-    "tools/import/<uuid:pk>/look": Object(
-        lambda world: f"/tools/import/{world.import_id}/look",
+    "tools/import/<uuid:pk>/preview": Object(
+        lambda world: f"/tools/import/{world.import_id}/preview",
         is_read=False,
         role=Role.EDITOR,
         answers=ACTION,

@@ -144,7 +144,7 @@ def make_record(cast: Cast) -> Record:
         served = served_tools(ToolFilter(), size=1).tools[0].definition
         assert served is not None
     answer = signed_in(cast.editor).post(
-        f"/tools/{tool.pk}/drift/look", {"limit": "1000", "range": "24h"}
+        f"/tools/{tool.pk}/drift/analyze", {"limit": "1000", "range": "24h"}
     )
     assert answer.status_code == 302
     auditor = create_key(cast.tenant, "auditor", [Scope.READ, Scope.PAYLOADS, Scope.REGISTRY])[1]

@@ -193,6 +193,15 @@ def test_check_stores_nothing(acme: Cast, drafted: Tool) -> None:
     assert (draft.revision, draft.description) == (1, "Tells the weather.")
 
 
+def test_check_shortens_messages_that_quote_a_large_schema(acme: Cast, drafted: Tool) -> None:
+    schema = {"items": {"enum": [f"option {number}" for number in range(3_000)]}}
+    typed = TYPED | {"output_schema": json.dumps(schema), "output_examples": '["a", "b"]'}
+    fragment = client(acme.editor).post(f"/tools/{drafted.pk}/draft/check", typed).content.decode()
+    assert fragment.count("ENUM_MISMATCH") == 2
+    assert "option 5," in fragment
+    assert len(fragment) < 4_000
+
+
 def test_draft_is_discarded_only_in_the_displayed_revision(acme: Cast, drafted: Tool) -> None:
     editor = client(acme.editor)
     address = f"/tools/{drafted.pk}/draft/discard"

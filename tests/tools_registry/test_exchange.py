@@ -286,7 +286,7 @@ def test_tool_changed_meanwhile_is_rejected_and_previewed_again(acme: Cast) -> N
         '>Added</dt><dd class="num">1<',
     ):
         assert shown in page, shown
-    client(acme.editor).post(f"{address}/look")
+    client(acme.editor).post(f"{address}/preview")
     assert confirm_import(acme.editor, address, **{"as": "drafts"}).status_code == 302
     page = client(acme.editor).get(address).content.decode()
     assert "draft created" in page

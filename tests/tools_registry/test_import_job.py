@@ -71,7 +71,7 @@ def test_large_file_is_imported_by_the_worker_with_progress(acme: Cast, globex: 
     assert "Being previewed" in page(globex, address)
     shown = client(globex.editor).get(address).content.decode()
     assert 'hx-trigger="click, every 1s"' in shown
-    assert client(globex.editor).post(f"{address}/look")["Location"] == address
+    assert client(globex.editor).post(f"{address}/preview")["Location"] == address
     import_tools.func(**task.args)
     assert "Preview of 3 tools" in page(globex, address)
     assert exported_registry(globex.tenant)["count"] == 0
@@ -185,7 +185,7 @@ def test_cancelled_import_reports_the_completed_tools(acme: Cast) -> None:
     assert "Not imported 3 tools" in text
     assert "Added 2" in text
     assert [one["name"] for one in exported_registry(acme.tenant)["tools"]] == ["tool 0", "tool 1"]
-    client(acme.editor).post(f"{address}/look")
+    client(acme.editor).post(f"{address}/preview")
     run(acme, address)
     assert "Import 3 tools" in page(acme, address)
     confirm(acme, address)
@@ -228,7 +228,7 @@ def test_outdated_preview_cannot_be_confirmed(acme: Cast) -> None:
     run(acme, address)
     seen = client(acme.editor).get(f"{address}?as=drafts").content.decode()
     plan = seen.split('name="plan" value="')[1].split('"')[0]
-    client(acme.admin).post(f"{address}/look")
+    client(acme.admin).post(f"{address}/preview")
     run(acme, address)
     answer = client(acme.editor).post(f"{address}/confirm", {"plan": plan, "as": "drafts"})
     assert answer.status_code == 409
@@ -241,13 +241,13 @@ def test_api_answers_a_large_import_with_a_status_url(acme: Cast, globex: Cast) 
     api = client_with_key(globex)
     document, json_type = exported_registry(acme.tenant), "application/json"
     answer = api.post("/api/v1/registry?as=published&dry_run=true", document, json_type)
-    assert (answer.status_code, answer.json()["state"]) == (202, "looking")
+    assert (answer.status_code, answer.json()["state"]) == (202, "previewing")
     address = answer["Location"]
     assert address == f"/api/v1/registry/imports/{answer.json()['id']}"
     run(globex, address)
     preview = api.get(address).json()
     assert (preview["state"], preview["added"], preview["is_dry_run"]) == (
-        "looked_at",
+        "previewed",
         3,
         True,
     )

@@ -26,7 +26,7 @@ from tools_registry.exchange.export import current_contracts, export_registry
 from tools_registry.exchange.providers import PROVIDERS, define
 from tools_registry.exchange.reading import DOCUMENT_MAX_BYTES, UnreadableError, open_document
 from tools_registry.exchange.summary import count
-from tools_registry.models import ToolImport
+from tools_registry.models import ImportState, ToolImport
 from tools_registry.schemas import check_text
 from tools_registry.tasks import import_tools
 
@@ -76,8 +76,8 @@ class Imported(Answer):
 
     id: UUID | None
     """Id of the import, kept for a day; null if it finished immediately."""
-    state: Literal["looking", "looked_at", "importing", "done", "cancelled"]
-    """`looking` and `importing` run in the background. A dry run ends with `looked_at`."""
+    state: Literal["previewing", "previewed", "importing", "done", "cancelled"]
+    """`previewing` and `importing` run in the background. A dry run ends with `previewed`."""
     progress: int
     """Number of tools previewed or imported so far."""
     of: int
@@ -291,7 +291,7 @@ def _imported(kept: ToolImport) -> dict[str, Any]:
     tools = [one for one, _ in rows if one is not None]
     return {
         "id": kept.pk,
-        "state": kept.state,
+        "state": ImportState(kept.state).name.lower(),
         "progress": kept.done_count,
         "of": kept.tool_count,
         "is_dry_run": not kept.is_confirmed,

@@ -72,7 +72,7 @@ class RepeatListParams(RangeParams):
     """Only calls of this tool, by its exact name."""
     kind: Literal["all", "loop", "repeat"] = "all"
     """Which kind is listed."""
-    look_at: Annotated[int, Field(ge=1, le=CALLS)] = 60_000
+    max_calls: Annotated[int, Field(ge=1, le=CALLS)] = 60_000
     """Maximum number of calls read, in whole hours from the newest; at least one hour is read."""
 
 
@@ -217,13 +217,13 @@ def list_repeats(request: HttpRequest, params: Query[RepeatListParams]) -> dict[
     """List identical calls (same tool and call id): loops in one trace, and repeats in any trace.
 
     `from` is the start of the calls that were read. It is later than requested if the range has
-    more calls than `look_at`; the default answers within 0.1 s. All calls but the first count as
+    more calls than `max_calls`; the default answers within 0.1 s. All calls but the first count as
     wasted. Polling tools are excluded. The most frequent are listed; the totals count all.
     """
     of = params.read_range()
     polling = polling_tools()
     tool = ToolFilter.read(given(tool=params.tool)).tool
-    analysis = find_repeats(of, tool, polling, at_most=params.look_at)
+    analysis = find_repeats(of, tool, polling, at_most=params.max_calls)
     return {
         "from": analysis.since.astimezone(UTC),
         "to": of.end.astimezone(UTC),

@@ -65,7 +65,7 @@ class DifferingFlag(Answer):
 
     flag: str
     registered: str
-    found: str
+    reported: str
     version: int | None
     """Number of the called version; null if it comes from a rejected contract."""
 
@@ -77,7 +77,7 @@ class ToolDrift(Answer):
     against_version: int | None
     from_: datetime = Field(alias="from")
     to: datetime
-    looked_at: datetime
+    analyzed_at: datetime
     calls: int
     """Number of calls read: the newest in the range."""
     differences: list[Difference]
@@ -104,7 +104,7 @@ def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
         "against_version": analysis.base_number,
         "from": analysis.since.astimezone(UTC),
         "to": analysis.until.astimezone(UTC),
-        "looked_at": analysis.created_at.astimezone(UTC),
+        "analyzed_at": analysis.created_at.astimezone(UTC),
         "calls": analysis.read_count,
         "differences": [
             {"side": side, **_difference(finding)}
@@ -117,7 +117,7 @@ def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
             {
                 "flag": one.flag,
                 "registered": one.registered,
-                "found": one.observed,
+                "reported": one.observed,
                 "version": one.number,
             }
             for one in usage.flags

@@ -60,7 +60,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "code": {"help": "only this code"},
     "path": {"help": "only this path, with [*] for indexes"},
     "outcome": {"help": "only this guard outcome"},
-    "look_at": {"help": "maximum number of calls read, up to 400000 (60000)", "type": int},
+    "max_calls": {"help": "maximum number of calls read, up to 400000 (60000)", "type": int},
     "rows": {"help": "single violations instead of kinds", "action": "store_true"},
     "state": {"help": "only this state"},
     "actor": {"help": "only actions of this actor, by name"},
@@ -190,7 +190,7 @@ VIEWS: dict[str, View] = {
             _TRACE,
             _column("CALL ID", "call_id", is_elastic=True, goes=1),
         ),
-        options=(*_RANGE, "tool", "look_at"),
+        options=(*_RANGE, "tool", "max_calls"),
         facts=facts.repeats,
     ),
     "open": View(

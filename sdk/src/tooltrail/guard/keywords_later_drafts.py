@@ -81,7 +81,7 @@ def _multiple_of(node: Node, divisor: float) -> Check:
     step = _exactly(divisor)
 
     def check(walk: "Walk", value: float, path: str) -> None:
-        walk.spend(4)
+        walk.spend(8)
         number = double(value)
         if number - number != 0 or _QUOTIENTS.remainder(_exactly(value), step) != 0:
             text = js_text(divisor)

@@ -207,11 +207,11 @@ def test_repeats_examine_the_requested_number_of_calls(acme: Cast) -> None:
         return document["repeated_calls"], datetime.fromisoformat(document["from"])
 
     assert counted()[0] == 6
-    assert counted(look_at=5) == (5, hour - timedelta(hours=1))
+    assert counted(max_calls=5) == (5, hour - timedelta(hours=1))
     assert (
-        counted(look_at=4) == counted(look_at=1) == (2, hour)
+        counted(max_calls=4) == counted(max_calls=1) == (2, hour)
     )  # the newest hour is counted as a whole
-    assert client.get("/api/v1/repeats", {"look_at": 0}).status_code == 422
+    assert client.get("/api/v1/repeats", {"max_calls": 0}).status_code == 422
 
 
 def test_misspelled_filter_is_rejected(record: Record) -> None:

@@ -27,6 +27,14 @@ def test_observed_fields_become_a_draft(page: Page, acme: Cast) -> None:
     wind = outputs.get_by_role("row").filter(has_text="$.wind")
     expect(wind).to_contain_text("Undeclared")
     expect(outputs.get_by_role("row").filter(has_text="$.sky")).to_contain_text('"rain"')
+    page.set_viewport_size({"width": 390, "height": 844})
+    arguments = page.get_by_role("region", name="Arguments")
+    matches = arguments.get_by_text("Matches the schema")
+    text, card = matches.bounding_box(), arguments.bounding_box()
+    assert text is not None
+    assert card is not None
+    assert text["x"] + text["width"] <= card["x"] + card["width"], "cut off"
+    page.set_viewport_size({"width": 1280, "height": 844})
     wind.get_by_text("2 calls").click()
     expect(wind.locator("a[href^='/calls/']").first).to_be_visible()
     page.get_by_role("button", name="Create draft from observations").click()

@@ -41,7 +41,7 @@ def tool(acme: Cast) -> Tool:
 
 
 def analyze(cast: Cast, tool: Tool, **params: str) -> DriftAnalysis:
-    answer = signed_in(cast.editor).post(f"/tools/{tool.pk}/drift/look", PARAMS | params)
+    answer = signed_in(cast.editor).post(f"/tools/{tool.pk}/drift/analyze", PARAMS | params)
     assert answer.status_code == 302
     with tenant_scope(cast.tenant.id):
         analysis = job.last_analysis(tool)
@@ -155,7 +155,7 @@ def test_analysis_can_be_cancelled_and_is_replaced_by_a_new_one(
     send_outputs(acme, [{}] * 10)
     first = analyze(acme, tool)
     assert job.run_slice(acme.tenant.id, first.id, seconds=0)
-    signed_in(acme.editor).post(f"/tools/{tool.pk}/drift/looks/{first.id}/cancel")
+    signed_in(acme.editor).post(f"/tools/{tool.pk}/drift/analyses/{first.id}/cancel")
     with tenant_scope(acme.tenant.id):
         stopped = job.last_analysis(tool)
         assert stopped is not None
@@ -221,7 +221,7 @@ def test_executors_with_an_old_version_are_listed(acme: Cast, tool: Tool) -> Non
     assert "not registered" in seen
     assert "old-2" in seen
     assert api(acme, tool)["flags"] == [
-        {"flag": "trusted", "registered": "yes", "found": "no", "version": 1}
+        {"flag": "trusted", "registered": "yes", "reported": "no", "version": 1}
     ]
 
 
@@ -233,7 +233,7 @@ def test_flags_of_rejected_contracts_are_reported(acme: Cast, tool: Tool) -> Non
             Publisher(key_id="key-7"),
         )
     analyze(acme, tool)
-    flags = {one["flag"]: (one["registered"], one["found"]) for one in api(acme, tool)["flags"]}
+    flags = {one["flag"]: (one["registered"], one["reported"]) for one in api(acme, tool)["flags"]}
     assert flags == {"ephemeral": ("no", "yes"), "on_collision": ("throw", "keep")}
     assert "key-7" in page(acme.viewer, tool)
 
@@ -300,7 +300,7 @@ def test_page_without_an_analysis_is_explained(acme: Cast, tool: Tool) -> None:
     assert "Not analyzed yet" in page(acme.viewer, tool)
     assert api(acme, tool) == 404
     answer = signed_in(acme.editor).post(
-        f"/tools/{tool.pk}/drift/look", {"limit": "0", "range": "24h"}, follow=True
+        f"/tools/{tool.pk}/drift/analyze", {"limit": "0", "range": "24h"}, follow=True
     )
     assert "Nothing was analyzed" in answer.content.decode()
 
@@ -323,9 +323,14 @@ def test_list_filters_tools_that_were_never_called(acme: Cast, tool: Tool) -> No
 
 def test_analysis_is_not_found_for_another_tenant(acme: Cast, globex: Cast, tool: Tool) -> None:
     analysis = analyze(acme, tool)
-    for path in ("/drift", f"/drift/looks/{analysis.id}/cancel", "/drift/look", "/drift/draft"):
+    for path in (
+        "/drift",
+        f"/drift/analyses/{analysis.id}/cancel",
+        "/drift/analyze",
+        "/drift/draft",
+    ):
         client = signed_in(globex.admin)
         address = f"/tools/{tool.pk}{path}"
         answer = client.get(address) if path == "/drift" else client.post(address, PARAMS)
         assert answer.status_code == 404
-    assert signed_in(acme.viewer).post(f"/tools/{tool.pk}/drift/look", PARAMS).status_code == 403
+    assert signed_in(acme.viewer).post(f"/tools/{tool.pk}/drift/analyze", PARAMS).status_code == 403
