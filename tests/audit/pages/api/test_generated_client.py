@@ -34,8 +34,6 @@ from tooltrail_client.api.events import receive_events, receive_traces
 from tooltrail_client.api.tools import import_registry
 from tooltrail_client.models import ImportRegistryBodyType0, ImportRegistryAs
 from tooltrail_client.types import File
-
-pytestmark = pytest.mark.slow
 client = AuthenticatedClient(base_url=sys.argv[2], token=os.environ["TOOLTRAIL_API_KEY"])
 events = File(payload=io.BytesIO(sys.stdin.buffer.read()))
 told = receive_events.sync(client=client, body=events, idempotency_key=sys.argv[3])
@@ -45,7 +43,10 @@ spans = receive_traces.sync_detailed(client=client, body=File(payload=io.BytesIO
 print(json.dumps([told.to_dict(), taken.to_dict(), spans.status_code]))
 """
 
-pytestmark = pytest.mark.skipif(_UV is None, reason="the generator is fetched with uv: not here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(_UV is None, reason="the generator is fetched with uv: not here"),
+]
 
 
 def _run(*command: str, stdin: str = "", **environment: str) -> str:
