@@ -1,18 +1,13 @@
 """`Trail`, the main object of the SDK for an executor's author.
 
-Owns the decorator's options, the trace scope and the lifetime of spool and shipper: they are
-made with the first event, made again in a forked child, and closed when the process ends.
-`recording` builds events, the spool keeps them, the shipper sends them.
+Owns the decorator's options and the trace scope. `recording` builds events, the spool keeps them,
+the shipper sends them; `lifetime` opens and closes these.
 
 Nothing here raises into the host, with three exceptions that the host asks for: an output guard
 that throws, `when_full="raise"`, and `register="strict"`.
 """
 
-import atexit
-import logging
 import os
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
@@ -23,7 +18,7 @@ from typing import Any, overload
 from uuid_utils import uuid7
 
 from tooltrail import decisions, sightings
-from tooltrail.announcement import Announcement, Announcer
+from tooltrail.announcement import Announcement
 from tooltrail.call_ids import call_id_of
 from tooltrail.capture import Capture, encode_json
 from tooltrail.decorator import Arguments, make_output_guard, wrap
@@ -36,8 +31,9 @@ from tooltrail.errors import (
 from tooltrail.events import NAME_MAX_LENGTH, Decider, Decision
 from tooltrail.guard import unwrap
 from tooltrail.guard_report import report_text
-from tooltrail.producer import USER_AGENT, Producer, Stats
-from tooltrail.recording import Append, Call, Clock, ToolSpec
+from tooltrail.lifetime import Lifetime
+from tooltrail.producer import USER_AGENT
+from tooltrail.recording import Call, Clock, ToolSpec
 from tooltrail.redact import Note, Redactor
 from tooltrail.scope import CONTEXT_MEMBERS, current_scope, enter_scope, leave_scope, make_scope
 from tooltrail.settings import CaptureMode, RegisterMode, Settings, SpoolMode, WhenFull
@@ -49,10 +45,8 @@ from tooltrail.tools.tool import Tool
 from tooltrail.transport import Transport, UnreachableError
 from tooltrail.turns import Turn
 
-logger = logging.getLogger("tooltrail")
 
-
-class Trail:
+class Trail(Lifetime):
     """Records the calls of tools and sends them to a Tooltrail server.
 
     Options that are not given are read from the environment (`tooltrail.settings` lists them,
@@ -83,7 +77,7 @@ class Trail:
         clock: Clock | None = None,
         ids: Callable[[], str] | None = None,
     ) -> None:
-        self.settings = Settings.resolve(
+        settings = Settings.resolve(
             url=url,
             api_key=api_key,
             spool=spool,
@@ -96,18 +90,12 @@ class Trail:
             max_payload_bytes=max_payload_bytes,
             exit_timeout=exit_timeout,
         )
+        super().__init__(settings)
         self._redactor = Redactor() if redact is True else redact or None
         self._capture = self._make_capture(None, None)
         self._clock = clock
         self._ids = ids or _new_id
-        self._announcer = Announcer(self._complain)
         self._sightings = sightings.Sightings()
-        self._producer: Producer | None = None
-        self._making = threading.RLock()  # a signal handler may call a tool meanwhile
-        self._complained: set[str] = set()
-        self._raises_when_full = self.settings.when_full == "raise"
-        self.is_enabled = self._has_destination()
-        _trails.add(self)
 
     # Recording
 
@@ -523,85 +511,6 @@ class Trail:
             redactor = redact or None
         return Capture(mode or self.settings.capture, redactor, self.settings.max_payload_bytes)
 
-    # Life
-
-    def stats(self) -> Stats:
-        """The counters of this process's events so far."""
-        producer = self._producer
-        return Stats() if producer is None else producer.stats()
-
-    def flush(self, timeout: float = 10.0) -> bool:
-        """Send what is waiting now, and wait up to `timeout` seconds.
-
-        Returns whether the server has everything that was emitted before. Never raises.
-        """
-        producer = self._producer
-        return producer is None or producer.flush(timeout)
-
-    def close(self, timeout: float | None = None) -> bool:
-        """Flush, end the thread and release the spool. A later event opens them again.
-
-        `timeout` is in seconds; default: the option `exit_timeout`. If the server does not
-        answer, unsent events stay in the spool for the next process. Returns whether the server
-        has everything. Never raises.
-        """
-        with self._making:
-            producer, self._producer = self._producer, None
-            _open_trails.discard(self)
-        if producer is None:
-            return True
-        try:
-            return producer.close(self.settings.exit_timeout if timeout is None else timeout)
-        except OSError as error:
-            self._complain(error)
-            return False
-
-    def _append_to(self) -> Append | None:
-        """The function that keeps an event; None when the trail is off."""
-        if not self.is_enabled:
-            return None
-        producer = self._producer or self._make_producer()
-        if self._raises_when_full and producer.spool.is_full:
-            return _refuse
-        return producer.spool.append
-
-    def _make_producer(self) -> Producer:
-        with self._making:
-            if self._producer is None:
-                producer = self._open_producer()
-                self._producer = self._producer or producer
-                _open_trails.add(self)
-            return self._producer
-
-    def _open_producer(self) -> Producer:
-        return Producer.open(self.settings, self._announcer, self._warn_once)
-
-    def _has_destination(self) -> bool:
-        if self.settings.url and self.settings.api_key:
-            return True
-        missing = "TOOLTRAIL_API_KEY" if self.settings.url else "TOOLTRAIL_URL"
-        if self._raises_when_full:
-            raise ValueError(f"{missing} is not set, but tools must not run unrecorded")
-        logger.warning("tooltrail: %s is not set, so no calls are recorded", missing)
-        return False
-
-    def _after_fork(self) -> None:
-        producer, self._producer = self._producer, None
-        self._making = threading.RLock()
-        self._announcer = self._announcer.for_child()
-        if producer is not None:
-            producer.spool.abandon()
-
-    def _complain(self, error: Exception) -> None:
-        """Report an internal error: warn once, never raise into the host."""
-        self._warn_once(f"an event was lost because of an error in the SDK: {type(error).__name__}")
-        logger.debug("tooltrail: the error was", exc_info=error)
-
-    def _warn_once(self, message: str) -> None:
-        if message not in self._complained:
-            self._complained.add(message)
-            logger.warning("tooltrail: %s", message)
-
 
 class Recorded:
     """The call of a `Trail.record` block: `call` is its handle, `output` its result."""
@@ -617,29 +526,7 @@ _NOT_PLAIN = frozenset(
     {"args", "output", "guard", "removed", "auth", "producer_id", "producer_seq"}
 )
 _PRIVATE = frozenset({"violations", "reason", "by"})
-_trails: weakref.WeakSet[Trail] = weakref.WeakSet()
-_open_trails: set[Trail] = set()  # referenced here because they have events to send
 
 
 def _new_id() -> str:
     return str(uuid7())
-
-
-def _refuse(head: bytes) -> bool:
-    return False
-
-
-def _close_all() -> None:
-    for trail in list(_open_trails):
-        trail.close()
-
-
-def _after_fork_in_child() -> None:
-    _open_trails.clear()
-    for trail in list(_trails):
-        trail._after_fork()
-
-
-atexit.register(_close_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -499,7 +499,7 @@ def established(server: Server) -> list[str]:
 def test_unreferenced_trail_still_delivers_at_exit(server: Server, tmp_path: Path) -> None:
     import gc
 
-    from tooltrail.trail import _close_all
+    from tooltrail.lifetime import _close_all
 
     calls(Trail(server.url, KEY, spool_dir=tmp_path), 2)
     gc.collect()
