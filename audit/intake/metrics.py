@@ -25,7 +25,7 @@ STAGES = ("read", "wait", "inflate", "store")
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0)
 LAGS_S = (0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)
 _OUTCOMES = ("accepted", "duplicates", "rejected")  # as in the answer
-_SPAN_OUTCOMES = ("call", "merged", "skipped", "refused")
+_SPAN_OUTCOMES = ("call", "merged", "decision", "skipped", "refused")
 _STATUSES = (200, 400, 411, 413, 415, 422, 429, 500, 503)
 
 FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {

@@ -3,14 +3,14 @@
 Pure. Sources: OpenTelemetry's GenAI and MCP conventions (semantic-conventions-genai, status
 Development), OpenInference's span kinds, pydantic-ai's instrumentation up to version 2. They
 change over time. So every event contains `MAPPING_VERSION`. Increase it with each change here or in
-`audit.intake.otlp.mapping` that makes a different event of the same span.
+`audit.intake.otlp.mapping` or `audit.intake.otlp.decisions` that makes a different event of the same span.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from tooltrail.events import BIGINT_MAX
+from tooltrail.events import BIGINT_MAX, ID_MAX_LENGTH
 from tooltrail.mcp_results import TOOL_ERROR, CallState, McpResult
 
 from audit.events.any_json import ANY_JSON
@@ -198,6 +198,18 @@ def first_text(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None
         if value and isinstance(value, str):
             return value
     return None
+
+
+def read_value(value: Any) -> Any:
+    """An attribute's value; a text that is JSON as `msgspec.Raw`. `ABSENT` stays."""
+    if value is ABSENT:
+        return value
+    return _json(value) if isinstance(value, str) else _shallow(value)
+
+
+def short_id(text: Any) -> str | None:
+    """The text if it fits into an id of the contract. Longer ones stay only in the span."""
+    return text if isinstance(text, str) and 0 < len(text) <= ID_MAX_LENGTH else None
 
 
 def _tool_name(span: Span, convention: Convention) -> str:

@@ -90,6 +90,7 @@ def join(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> Mapped:
         mapped = Mapped(
             [call for call in calls if any(each.span.key in ours for each in call.facts)],
             mapped.others,
+            mapped.decisions,
         )
     _name_as_stored(mapped.calls, known, executors)
     _move_spans(writer, mapped.calls, known)

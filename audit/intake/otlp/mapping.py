@@ -8,13 +8,13 @@ conversation and model.
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 import msgspec
-from tooltrail.events import ID_MAX_LENGTH, NAME_MAX_LENGTH
+from tooltrail.events import NAME_MAX_LENGTH
 from tooltrail.mcp_results import CALL_TOOL_RESULT
 from tooltrail.tools.canonical import compute_call_id
 
@@ -36,6 +36,13 @@ from audit.intake.otlp.conventions import (
     first_text,
     read_context,
     read_facts,
+    short_id,
+)
+from audit.intake.otlp.decisions import (
+    Decided,
+    approval_decisions,
+    guardrail_decision,
+    has_run,
 )
 
 
@@ -51,7 +58,7 @@ class Identity:
 
 def identity_of(facts: Facts) -> Identity:
     """A tool span's identity, in texts that the index can store."""
-    tool_call_id = _short(facts.tool_call_id)
+    tool_call_id = short_id(facts.tool_call_id)
     return Identity(
         _indexable(facts.tool_name[:NAME_MAX_LENGTH]),
         _indexable(facts.span.scope.name[:NAME_MAX_LENGTH]),
@@ -104,10 +111,18 @@ class ToolCall(msgspec.Struct, gc=False):
 
 @dataclass(slots=True)
 class Mapped:
-    """A request's spans as calls, and the spans that are no tool calls."""
+    """A request's spans as calls and decisions, and the spans that are neither."""
 
     calls: list[ToolCall]
     others: list[Span]
+    decisions: list[Decided] = field(default_factory=list)
+    """Of guardrails, and of tools' spans: of calls that ran and of calls that did not."""
+
+    @property
+    def decided_spans(self) -> int:
+        """The spans of decisions that are no calls."""
+        calls = {facts.span.key for call in self.calls for facts in call.facts}
+        return len({one.span.key for one in self.decisions} - calls)
 
 
 def map_spans(spans: Iterable[Span]) -> Mapped:
@@ -132,13 +147,7 @@ class _Mapping:
         self._places: dict[tuple[str, str], tuple[UUID | None, dict[str, str]]] = {}
 
     def run(self) -> Mapped:
-        others = []
-        for key, span in self._spans.items():
-            convention = convention_of(span)
-            if convention is None:
-                others.append(span)
-            else:
-                self._facts[key] = read_facts(span, convention)
+        others, decisions = self._read()
         calls: dict[tuple[str, str], ToolCall] = {}
         depths: dict[tuple[str, str], int] = {}
         for key, facts in self._facts.items():
@@ -155,7 +164,40 @@ class _Mapping:
                     key=lambda each: (depths[each.span.key], -each.span.end_time_unix_nano)
                 )
             self._place(call)
-        return Mapped(list(calls.values()), others)
+        return Mapped(list(calls.values()), others, decisions)
+
+    def _read(self) -> tuple[list[Span], list[Decided]]:
+        """Read the facts of tools' spans whose calls ran. Returns other spans and decisions."""
+        beside: list[Span] = []
+        others: list[Span] = []
+        decisions: list[Decided] = []
+        tools: dict[tuple[str, str], Facts] = {}
+        for key, span in self._spans.items():
+            convention = convention_of(span)
+            if convention is None:
+                beside.append(span)
+                continue
+            facts = tools[key] = read_facts(span, convention)
+            approvals = approval_decisions(facts)
+            decisions += approvals
+            if has_run(facts, approvals):
+                self._facts[key] = facts
+        names: dict[tuple[str, str], str] | None = None
+        for span in beside:
+            one = guardrail_decision(span, tools.get((span.trace_id, span.parent_span_id)))
+            if one is None:
+                others.append(span)
+                continue
+            if one.tool_name is None and one.tool_call_id is not None:
+                if names is None:
+                    names = {
+                        (each.span.trace_id, each.tool_call_id): each.tool_name
+                        for each in tools.values()
+                        if each.tool_call_id is not None
+                    }
+                one = one._replace(tool_name=names.get((span.trace_id, one.tool_call_id)))
+            decisions.append(one)
+        return others, decisions
 
     def _parent(self, span: Span) -> Span | None:
         return self._spans.get((span.trace_id, span.parent_span_id))
@@ -223,9 +265,9 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
         "tool_name": call.facts[0].tool_name[:NAME_MAX_LENGTH],
         # Without arguments, equal calls cannot be recognized.
         "call_id": outermost.span_id if args is ABSENT else _call_id(call.facts[0].tool_name, args),
-        "tool_call_id": _short(_first(call.facts, "tool_call_id")),
-        "run_id": _short(call.context.get("conversation")),
-        "workflow_id": _short(call.context.get("workflow")),
+        "tool_call_id": short_id(_first(call.facts, "tool_call_id")),
+        "run_id": short_id(call.context.get("conversation")),
+        "workflow_id": short_id(call.context.get("workflow")),
         "started_at": _instant(call.started_us),
     }
     shared = {name: value for name, value in shared.items() if value is not None}
@@ -356,11 +398,6 @@ def _call_id(tool_name: str, args: Any) -> str:
         return compute_call_id(tool_name, value)
     except (msgspec.MsgspecError, RecursionError, TypeError):
         return hashlib.sha256(f"{tool_name}\x00".encode() + bytes(args)).hexdigest()
-
-
-def _short(text: Any) -> str | None:
-    """The text if it fits into an id of the contract. Longer ones stay only in the span."""
-    return text if isinstance(text, str) and 0 < len(text) <= ID_MAX_LENGTH else None
 
 
 def _indexable(text: str) -> str:

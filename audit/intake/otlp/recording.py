@@ -6,7 +6,7 @@ one by one.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -22,6 +22,7 @@ from audit.index.writer import IndexWriter
 from audit.intake.arrival import Budget
 from audit.intake.definitions import see_definitions
 from audit.intake.ingest import record_in_scope
+from audit.intake.otlp.decisions import Decided, to_event
 from audit.intake.otlp.definitions import ServedLists
 from audit.intake.otlp.joining import join, store_spans
 from audit.intake.otlp.mapping import Mapped, ToolCall, to_events
@@ -44,8 +45,10 @@ class Recorded:
     calls: int = 0
     merged: int = 0
     """Spans of a call beyond its first one."""
+    decisions: int = 0
+    """Spans of guardrails and of refused or waiting tools: decisions, and no calls."""
     others: int = 0
-    """Spans that are no tool calls."""
+    """Spans that are neither."""
     refused: dict[str, int] = field(default_factory=dict)
     """Rejected spans by reason."""
 
@@ -60,6 +63,7 @@ class Recorded:
         return {
             "call": self.calls,
             "merged": self.merged,
+            "decision": self.decisions,
             "skipped": self.others,
             "refused": self.refused_count,
         }
@@ -68,7 +72,8 @@ class Recorded:
 def record_spans(
     tenant_id: UUID, body: bytes, received: Received, mapped: Mapped, now: datetime
 ) -> Recorded:
-    """Store the tool calls among a request's spans, all or none, and the definitions in them.
+    """Store the tool calls and decisions among a request's spans, all or none, and the definitions
+    in them.
 
     Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
     spans again is then safe.
@@ -95,10 +100,14 @@ def _record(
     with tenant_scope(tenant_id):
         writer = IndexWriter(now)
         mapped = join(writer, received.spans, mapped)
-        recorded = Recorded(others=len(mapped.others), refused=dict(received.refused))
+        recorded = Recorded(
+            decisions=mapped.decided_spans,
+            others=len(mapped.others),
+            refused=dict(received.refused),
+        )
         stored: set[UUID] = set()
         budget = Budget()
-        for calls, lines in _batches(mapped.calls):
+        for items, lines in _batches(mapped):
             batch_id = BatchId(new_id())
             answer = record_in_scope(
                 tenant_id, body_sha256, lines, batch_id, now, is_otlp=True, budget=budget
@@ -106,31 +115,47 @@ def _record(
             recorded.events["accepted"] += answer["accepted"]
             recorded.events["duplicates"] += answer["duplicates"]
             recorded.events["rejected"] += len(answer["rejected"])
-            refused = {(each["line"] - 1) // 2: each for each in answer["rejected"]}
-            for at, call in enumerate(calls):
-                if at in refused:
-                    reason = refused[at]["message"]
-                    count = recorded.refused.get(reason, 0)
-                    recorded.refused[reason] = count + len(call.facts)
+            messages = {each["line"]: each["message"] for each in answer["rejected"]}
+            for item, first, count in items:
+                refused = [messages[n] for n in range(first, first + count) if n in messages]
+                if isinstance(item, Decided):
+                    if refused:
+                        recorded.refused[refused[-1]] = recorded.refused.get(refused[-1], 0) + 1
+                elif refused:
+                    known = recorded.refused.get(refused[-1], 0)
+                    recorded.refused[refused[-1]] = known + len(item.facts)
                 else:
                     recorded.calls += 1
-                    recorded.merged += len(call.facts) - 1
-                    stored.add(call.invocation_id)
+                    recorded.merged += len(item.facts) - 1
+                    stored.add(item.invocation_id)
         store_spans(writer, mapped, stored, INDEX_DAYS.missing)
     return recorded
 
 
-def _batches(calls: Sequence[ToolCall]) -> "list[tuple[list[ToolCall], list[Line]]]":
-    """The calls with their events as lines, in batches of limited bytes and events."""
-    batches: list[tuple[list[ToolCall], list[Line]]] = []
+type _Item = tuple[ToolCall | Decided, int, int]
+"""A call or a decision, the number of its first line in a batch, and how many it has."""
+
+
+def _batches(mapped: Mapped) -> list[tuple[list[_Item], list[Line]]]:
+    """Calls and decisions with their events as lines, in batches of limited bytes and events."""
+    batches: list[tuple[list[_Item], list[Line]]] = []
     size = MAX_INFLATED_BYTES
-    for call in calls:
-        start, end = to_events(call)
-        size += len(start) + len(end)
+    for item, events in _events(mapped):
+        size += sum(map(len, events))
         if size > MAX_INFLATED_BYTES or len(batches[-1][1]) > _BATCH_EVENTS - 2:
             batches.append(([], []))
-            size = len(start) + len(end)
-        some_calls, lines = batches[-1]
-        some_calls.append(call)
-        lines += (Line(len(lines) + 1, start), Line(len(lines) + 2, end))
+            size = sum(map(len, events))
+        items, lines = batches[-1]
+        items.append((item, len(lines) + 1, len(events)))
+        for event in events:
+            lines.append(Line(len(lines) + 1, event))
     return batches
+
+
+def _events(mapped: Mapped) -> Iterator[tuple[ToolCall | Decided, tuple[bytes, ...]]]:
+    for call in mapped.calls:
+        yield call, to_events(call)
+    if mapped.decisions:
+        ids = {facts.span.key: call.invocation_id for call in mapped.calls for facts in call.facts}
+        for one in mapped.decisions:
+            yield one, (to_event(one, ids),)
