@@ -2,8 +2,8 @@
 
 Pure. Sources: OpenTelemetry's GenAI and MCP conventions (semantic-conventions-genai, status
 Development), OpenInference's span kinds, pydantic-ai's instrumentation up to version 2. They
-change over time. So every event contains `MAPPING_VERSION`. Increase it with each change here or in
-`audit.intake.otlp.mapping` or `audit.intake.otlp.decisions` that makes a different event of the same span.
+change over time. So every event contains `MAPPING_VERSION`. Increase it with each change here, in
+`audit.intake.otlp.mapping` or `.decisions` that makes a different event of the same span.
 """
 
 from dataclasses import dataclass

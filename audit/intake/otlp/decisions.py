@@ -28,7 +28,9 @@ from audit.intake.otlp.conventions import (
     short_id,
 )
 
-GUARDRAIL_OPERATIONS = frozenset({"run_guardrail", "apply_guardrail"})
+GUARDRAIL_OPERATIONS = ("run_guardrail", "apply_guardrail")
+_LONGEST_MS = 366 * 86_400_000
+"""A longer time to an answer is taken for a mistake and ignored."""
 
 _ANSWERS = {
     **dict.fromkeys(("block", "blocked", "deny", "denied", "reject", "rejected"), "denied"),
@@ -139,7 +141,7 @@ def approval_decisions(facts: Facts) -> list[Decided]:
                 value
                 for prefix in _APPROVALS
                 if isinstance(value := attributes.get(f"{prefix}duration_ms"), int | float)
-                and 0 <= value < 2**53
+                and 0 <= value <= _LONGEST_MS
             ),
             0,
         )

@@ -177,13 +177,8 @@ def test_metrics_and_answer_count_spans_of_decisions_apart(acme: Cast) -> None:
 
 
 def test_broken_attributes_decide_nothing_and_lose_nothing(acme: Cast) -> None:
-    broken: list[Any] = [
-        {"intValue": "7"},
-        {"arrayValue": {"values": []}},
-        TRUE,
-        "\x00",
-        "x" * 2000,
-    ]
+    broken: list[Any] = [{"intValue": "7"}, {"arrayValue": {"values": []}}, TRUE, "\x00"]
+    broken += ["x" * 2000, {"doubleValue": 1e300}, {"intValue": str(2**62)}]
     spans = [
         span(attributes=base | {name: value})
         for base in (HOOK, OPENINFERENCE, TOOL | {"gen_ai.tool.approval.requested": TRUE})
