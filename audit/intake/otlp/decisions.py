@@ -45,6 +45,7 @@ _TARGETS = ("gen_ai.guardrail.target.", "gen_ai.security.target.")
 _TOOL_NAME = ("gen_ai.tool.name", "tool.name", "tool_call.function.name")
 _TOOL_CALL_ID = ("gen_ai.tool.call.id", "tool_call.id", "tool.id")
 _APPROVALS = ("gen_ai.tool.approval.", "openclaw.tool.approval.")
+_ASKED = tuple(f"{prefix}{name}" for prefix in _APPROVALS for name in ("requested", "resolution"))
 
 
 class Decided(NamedTuple):
@@ -124,6 +125,8 @@ def approval_decisions(facts: Facts) -> list[Decided]:
     A span that waits for an approval begins with the request.
     """
     attributes = facts.span.attributes
+    if attributes.keys().isdisjoint(_ASKED):
+        return []
     word = (_first(attributes, _APPROVALS, "resolution") or "").casefold()
     answer = "approved" if word in _APPROVED else _ANSWERS.get(word)
     requested = any(attributes.get(f"{prefix}requested") is True for prefix in _APPROVALS)

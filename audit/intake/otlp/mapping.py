@@ -121,6 +121,8 @@ class Mapped:
     @property
     def decided_spans(self) -> int:
         """The spans of decisions that are no calls."""
+        if not self.decisions:
+            return 0
         calls = {facts.span.key for call in self.calls for facts in call.facts}
         return len({one.span.key for one in self.decisions} - calls)
 
