@@ -1,11 +1,9 @@
-"""What the recorded rows do not cover: pydantic schemas, functions as tools, definitions."""
+"""What the recorded rows do not cover: construction, arguments, pydantic schemas, events."""
 
 import asyncio
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 from unittest.mock import Mock
 from uuid import UUID
 
@@ -16,57 +14,10 @@ from tooltrail.errors import (
     InvalidToolArgs,
     ToolDownstreamError,
     TooltrailError,
-    ValidationException,
 )
-from tooltrail.events import AdkToolExecutionEnd, AdkToolExecutionStart
 from tooltrail.tools import SpooledArtifact, Tool, ToolRegistry, compute_call_id
 
-
-class Context:
-    """A turn that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.id = "turn-1"
-        self.starts: list[AdkToolExecutionStart] = []
-        self.ends: list[AdkToolExecutionEnd] = []
-
-    def emit_tool_execution_start(self, event: AdkToolExecutionStart) -> None:
-        self.starts.append(event)
-
-    def emit_tool_execution_end(self, event: AdkToolExecutionEnd) -> None:
-        self.ends.append(event)
-
-
-def make_tool(**members: Any) -> Tool:
-    return Tool(
-        **{
-            "name": "search",
-            "description": "Searches.",
-            "input_schema": {"type": "object", "additionalProperties": True},
-            "handler": lambda args, ctx, meta: args,
-            **members,
-        }
-    )
-
-
-def run(tool: Tool, args: Any, ctx: Context | None = None) -> Any:
-    return asyncio.run(_execute(tool, args, ctx or Context()))
-
-
-async def _execute(tool: Tool, args: Any, ctx: Context) -> Any:
-    return await tool.executor(ctx)(args)
-
-
-def faults(error: BaseException) -> list[tuple[tuple[str | int, ...], str]]:
-    assert isinstance(error.__cause__, ValidationException)
-    return [(detail.path, detail.type) for detail in error.__cause__.details]
-
-
-def refused(tool: Tool, args: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    with pytest.raises(InvalidToolArgs) as caught:
-        run(tool, args)
-    return faults(caught.value)
-
+from sdk.tests.support.tools import CASE, Context, Filter, execute, faults, make_tool, refused, run
 
 # --- construction
 
@@ -272,11 +223,6 @@ def test_values_without_json_form_fail_before_any_event() -> None:
 # --- arguments against pydantic types
 
 
-class Filter(BaseModel):
-    case: UUID
-    limit: int = 10
-
-
 @dataclass
 class FilterDataclass:
     case: UUID
@@ -286,9 +232,6 @@ class FilterDataclass:
 class FilterDict(TypedDict):
     case: UUID
     limit: NotRequired[int]
-
-
-CASE = "5aa31da6-9278-4da0-9f1a-61b8d3edc5cc"
 
 
 def test_handler_receives_the_model_and_the_event_has_its_json() -> None:
@@ -348,7 +291,7 @@ def test_cancellation_ends_the_call_and_propagates() -> None:
             running.set()
             await asyncio.Event().wait()
 
-        task = asyncio.create_task(_execute(make_tool(handler=hang), {}, ctx))
+        task = asyncio.create_task(execute(make_tool(handler=hang), {}, ctx))
         await running.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -368,157 +311,3 @@ def test_events_are_dumped_in_adk_form() -> None:
         "toolName", "turnId", "callId", "startedAt", "endedAt", "durationMs", "isError",
     ]  # fmt: skip  # by line as they belong together
     assert start["startedAt"] == end["startedAt"]
-
-
-# --- functions as tools
-
-
-def google(city: str, days: int = 3) -> str:
-    """Forecast the weather.
-
-    Covers Europe only.
-
-    Args:
-        city (str): The city, without
-            its country.
-        days: How many days: at most 7.
-
-    Returns:
-        A sentence.
-    """
-    return f"{city} {days}"
-
-
-def numpy(city: str, days: int = 3) -> str:
-    """Forecast the weather.
-
-    Covers Europe only.
-
-    Parameters
-    ----------
-    city : str
-        The city, without
-        its country.
-    days : int, optional
-        How many days: at most 7.
-
-    Returns
-    -------
-    str
-        A sentence.
-    """
-    return f"{city} {days}"
-
-
-def sphinx(city: str, days: int = 3) -> str:
-    """Forecast the weather.
-
-    Covers Europe only.
-
-    :param city: The city, without
-        its country.
-    :param int days: How many days: at most 7.
-    :returns: A sentence.
-    """
-    return f"{city} {days}"
-
-
-@pytest.mark.parametrize("fn", [google, numpy, sphinx])
-def test_function_signature_and_docstring_describe_the_tool(fn: Callable[..., str]) -> None:
-    tool = Tool.from_function(fn, name="forecast")
-    described = tool.describe()
-    assert described["description"] == "Forecast the weather.\n\nCovers Europe only."
-    properties = described["inputSchema"]["properties"]
-    assert properties["city"]["description"] == "The city, without its country."
-    assert properties["city"]["type"] == "string"
-    assert properties["days"]["description"] == "How many days: at most 7."
-    assert properties["days"]["default"] == 3
-    assert described["inputSchema"]["required"] == ["city"]
-    assert described["inputSchema"]["additionalProperties"] is False
-    ctx = Context()
-    assert run(tool, {"city": "Rom"}, ctx) == "Rom 3"
-    assert ctx.starts[0].args == {"city": "Rom", "days": 3}
-
-
-def test_unusual_signatures_are_supported() -> None:
-    async def odd(  # type: ignore[no-untyped-def]  # what mypy would refuse
-        positional: int,
-        /,
-        json: Annotated[str, Field(description="Text.", max_length=3)],
-        _private: list[int] = [],  # noqa: B006  # what users write
-        *,
-        model_config: Filter | None = None,
-        anything=None,
-    ) -> tuple[Any, ...]:
-        """Takes odd names."""
-        return positional, json, _private, model_config, anything
-
-    tool = Tool.from_function(odd, ephemeral=True)
-    assert (tool.name, tool.ephemeral) == ("odd", True)
-    properties = tool.describe()["inputSchema"]["properties"]
-    assert properties["json"]["description"] == "Text."
-    args = {"positional": 1, "json": "abc", "model_config": {"case": CASE}, "anything": [1]}
-    assert run(tool, args) == (1, "abc", [], Filter(case=UUID(CASE)), [1])
-    assert refused(tool, {"positional": 1, "json": "abcd"}) == [(("json",), "string_too_long")]
-
-
-class Adder:
-    def add(self, a: int, b: int = 2) -> int:
-        """Adds."""
-        return a + b
-
-    def __call__(self, a: int) -> int:
-        """Adds one."""
-        return a + 1
-
-
-@pytest.mark.parametrize(
-    ("fn", "name", "members", "args", "result"),
-    [
-        (partial(Adder().add, 1), "add", {"b"}, {"b": 5}, 6),
-        (partial(Adder().add, b=7), "add", {"a", "b"}, {"a": 1}, 8),
-        (partial(partial(Adder().add, b=7), 1), "add", {"b"}, {}, 8),
-        (Adder(), "Adder", {"a"}, {"a": 1}, 2),
-        (partial(Adder(), 1), "Adder", set(), {}, 2),
-    ],
-)
-def test_partials_and_callable_objects_use_the_inner_description(
-    fn: Callable[..., int], name: str, members: set[str], args: dict[str, int], result: int
-) -> None:
-    tool = Tool.from_function(fn)
-    assert (tool.name, tool.description[:4]) == (name, "Adds")
-    assert tool.describe()["inputSchema"]["properties"].keys() == members
-    assert run(tool, args) == result
-
-
-def undescribed(x: int) -> int:
-    return x
-
-
-def starred(*rest: int) -> int:
-    """Sums."""
-    return sum(rest)
-
-
-def unresolved(x: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821  # unknown on purpose
-    """Has a hint nobody knows."""
-
-
-@pytest.mark.parametrize("fn", [undescribed, starred, unresolved])
-def test_functions_without_usable_description_are_rejected(fn: Callable[..., Any]) -> None:
-    with pytest.raises(InvalidInitialToolValue):
-        Tool.from_function(fn)
-
-
-# --- definitions
-
-
-def test_tool_definitions_match_each_provider_format() -> None:
-    schema = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
-    tool = make_tool(input_schema=schema)
-    common = {"name": "search", "description": "Searches."}
-    assert tool.describe() == tool.to_mcp() == {**common, "inputSchema": schema}
-    assert tool.to_anthropic() == {**common, "input_schema": schema}
-    assert tool.to_openai() == {"type": "function", "function": {**common, "parameters": schema}}
-    tool.describe()["inputSchema"]["properties"].clear()
-    assert tool.describe()["inputSchema"] == schema
