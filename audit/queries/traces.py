@@ -8,7 +8,8 @@ from typing import Any, Literal
 from audit.queries.cursor import BEGINNING, END, Cursor
 from audit.sql.run import rows
 
-TraceState = Literal["", "failed", "violation", "open", "ok"]
+TraceState = Literal["", "failed", "violation", "open", "ok", "decided"]
+"""`decided`: with decisions about calls, whether these ran or not."""
 
 MERGE_DAYS = 35
 """In the list, rows of a trace id are one trace within this many days on either side."""
@@ -71,6 +72,8 @@ class TraceDay:
                 return self.open_count > 0
             case "ok":
                 return self.is_clean
+            case "decided":
+                return self.decision_count > 0
             case _:
                 return True
 

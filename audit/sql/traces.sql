@@ -21,6 +21,7 @@ WHERE %(state)s = ''
    OR %(state)s = 'failed' AND failed_count > 0
    OR %(state)s = 'violation' AND violation_count > 0
    OR %(state)s = 'open' AND started_count > completed_count + cancelled_count
+   OR %(state)s = 'decided' AND decision_count > 0
    OR %(state)s = 'ok' AND failed_count + violation_count = 0
       AND started_count = completed_count + cancelled_count
 ORDER BY first_started_at DESC, trace_id DESC
@@ -47,6 +48,7 @@ WHERE %(state)s = ''
    OR %(state)s = 'failed' AND failed_count > 0
    OR %(state)s = 'violation' AND violation_count > 0
    OR %(state)s = 'open' AND started_count > completed_count + cancelled_count
+   OR %(state)s = 'decided' AND decision_count > 0
    OR %(state)s = 'ok' AND failed_count + violation_count = 0
       AND started_count = completed_count + cancelled_count
 ORDER BY first_started_at, trace_id

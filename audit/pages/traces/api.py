@@ -30,8 +30,9 @@ class TraceListParams(ListParams):
 
     limit: int = Field(50, ge=1, le=200)
     """Maximum number of rows."""
-    state: Literal["all", "failed", "violation", "open", "ok"] = "all"
-    """Only traces with such a call. `ok`: traces without failed, violating or open calls."""
+    state: Literal["all", "failed", "violation", "open", "ok", "decided"] = "all"
+    """Only traces with such a call. `ok`: traces without failed, violating or open calls;
+    `decided`: those with decisions about calls."""
     trace: str = Field("", max_length=ID_MAX_LENGTH)
     """Prefix of the trace id."""
     range: str = Field("", examples=["24h"])

@@ -20,6 +20,7 @@ class TraceFilterForm(forms.Form):
         "violation": "Violations",
         "open": "Open",
         "ok": "OK",
+        "decided": "With decisions",
     }
 
     range = forms.ChoiceField(

@@ -292,6 +292,23 @@ def test_hold_keeps_decisions(acme: Cast) -> None:
 
 
 @pytest.mark.slow
+def test_retention_deletes_old_decisions_from_the_index_and_the_log(acme: Cast) -> None:
+    old = make_decision(decided_at=NOW - 20 * DAY, trace_id="old", reason="old")
+    new = make_decision(trace_id="new", reason="new")
+    for event in (old, new):
+        send_events(acme.tenant, [event])
+    set_retention(acme, payload_days=7, index_days=10)
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "UPDATE batch SET received_at = %s WHERE tenant_id = %s AND first_index = 0",
+            [NOW - 20 * DAY, acme.tenant.id],
+        )
+    apply_retention(acme)
+    assert rows(acme, "reason") == [("new",)]
+    assert [bool(text) for text in event_texts(acme)] == [False, True]
+    assert missing_in_ledger(acme) == []
+
+
 def test_order_and_requests_do_not_matter(acme: Cast, globex: Cast) -> None:
     rng = random.Random(7)
     events: list[dict[str, Any]] = []

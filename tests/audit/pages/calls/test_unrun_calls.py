@@ -233,3 +233,20 @@ def test_report_counts_calls_that_did_not_run(acme: Cast) -> None:
     shown = text(answer.content.decode())
     assert "Calls that did not run" in shown
     assert "Calls asked for 3" in shown and "Refusal rate 33.3" in shown
+
+
+def test_traces_with_decisions_can_be_listed(acme: Cast) -> None:
+    send_events(
+        acme.tenant,
+        [
+            make_decision(trace_id="refused-alone"),
+            *approval("bob"),
+            *make_call(trace_id="without"),
+        ],
+    )
+    shown = page(signed_in(acme.viewer), "/traces/?state=decided")
+    assert "refused-alone" in shown and "without" not in shown
+    key = create_key(acme.tenant, "reader", [Scope.READ])[1]
+    headers = {"authorization": f"Bearer {key}"}
+    answer = Client().get("/api/v1/traces?state=decided", headers=headers)
+    assert {one["trace_id"] for one in answer.json()["traces"]} == {"refused-alone", "t"}
