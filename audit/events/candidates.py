@@ -28,7 +28,7 @@ from audit.events.definitions import Sighting
 from audit.events.findings import Finding, FindingEvent, read_finding_event
 from audit.events.instants import DAY_US, Instants, microseconds
 from audit.events.limits import MAX_DEPTH, LimitExceededError
-from audit.events.outputs import mcp_failure
+from audit.events.outputs import mcp_report
 
 SEEN_WITHIN_US = 35 * DAY_US  # most that definitions may arrive late, as calls may
 CLOCKS_DIFFER_US = DAY_US  # most that a time may be ahead of our clock, or an end before its start
@@ -60,6 +60,8 @@ class Candidate(msgspec.Struct, eq=False, gc=False):
     day: int = 0
     position: int = -1
     finding: Finding | None = None
+    server: str | None = None
+    """The MCP server, as it names itself in its result."""
 
     @property
     def interim_state(self) -> str | None:
@@ -155,8 +157,9 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
                     )
                 )
             continue
+        server = None
         if isinstance(event, wire.EndEvent) and event.output_type is not None:
-            _take_failure(event, line.raw)
+            server = _take_result(event, line.raw)
         # By position, for each event: by name, msgspec takes three times as long.
         candidate = Candidate(
             batch_id,
@@ -166,6 +169,7 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
             event.event_id or uuid5(batch_id, str(line.number)),
             _kind(event),
         )
+        candidate.server = server
         if isinstance(event, wire.CallEvent):
             _place(candidate, event, instants, seen)
             refusal = _untimely(candidate, now_us)
@@ -205,13 +209,17 @@ def reject(candidate: Candidate, code: str, message: str) -> Rejection:
     )
 
 
-def _take_failure(event: wire.EndEvent, raw: bytes) -> None:
-    """If an MCP result reports an error, give the event the envelope of a failed call."""
-    message = mcp_failure(without_unsafe_escapes(raw))
+def _take_result(event: wire.EndEvent, raw: bytes) -> str | None:
+    """If an MCP result reports an error, give the event the envelope of a failed call.
+
+    Returns the server that it names.
+    """
+    message, server = mcp_report(without_unsafe_escapes(raw))
     if message is not None and (event.output is None or event.output.status != "error"):
         failure = wire.EnvelopeError(type=TOOL_ERROR, message=message)
         meta = None if event.output is None else event.output.meta
         event.output = wire.Envelope(status="error", error=failure, meta=meta)
+    return server
 
 
 def _kind(event: wire.WireEvent) -> Kind:

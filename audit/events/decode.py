@@ -199,6 +199,7 @@ def _as_wire(
     if isinstance(event, events.Gap):
         return wire.GapEvent(**{name: getattr(event, name) for name in _members_of(wire.GapEvent)})
     shared = {name: getattr(event, name) for name in _members_of(wire.CallEvent)}
+    shared["mcp"] = _stated(event.mcp)
     if isinstance(event, events.ToolCallDecision):
         return _decision(event, shared)
     shared["started_at"] = event.started_at.isoformat()
@@ -218,6 +219,22 @@ def _as_wire(
         output=lenient_envelope(event.output),
         guard=guard,
     )
+
+
+def _stated(mcp: Any) -> wire.McpStated | None:
+    """What is well formed of a member `mcp`."""
+    if not isinstance(mcp, dict):
+        return None
+    client, server = (_peer(mcp.get(name)) for name in ("client", "server"))
+    version = mcp.get("protocol_version")
+    return wire.McpStated(client, server, version if isinstance(version, str) else None)
+
+
+def _peer(stated: Any) -> wire.McpPeer | None:
+    if not isinstance(stated, dict):
+        return None
+    texts = (stated.get("name"), stated.get("version"))
+    return wire.McpPeer(*(text if isinstance(text, str) else None for text in texts))
 
 
 def _decision(event: events.ToolCallDecision, shared: dict[str, Any]) -> wire.DecisionEvent:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
-from tooltrail.mcp_results import CALL_TOOL_RESULT, McpResult, read_result
+from tooltrail.mcp_results import CALL_TOOL_RESULT, McpResult, read_peers, read_result
 from tooltrail.redact_text import MARK
 
 from audit.events.any_json import finite
@@ -132,10 +132,16 @@ def mcp_result(document: Any, loads: Callable[[bytes], Any] = json.loads) -> Mcp
     return read_result(document, parse)
 
 
-def mcp_failure(raw: bytes) -> str | None:
-    """The text of an MCP result that reports an error, from its end event; None for any other."""
-    result = mcp_result(_data(_decoded(raw).output))
-    return result.message if result is not None and result.is_error else None
+def mcp_report(raw: bytes) -> tuple[str | None, str | None]:
+    """What an MCP result in an end event says: its text if it reports an error, and its server."""
+    output = _decoded(raw).output
+    document = _data(output)
+    result = mcp_result(document)
+    message = result.message if result is not None and result.is_error else None
+    if document is msgspec.UNSET and isinstance(output, dict):  # an error has it in its details
+        details = output["error"].get("details")
+        document = details.get("result") if isinstance(details, dict) else None
+    return message, read_peers(None, document).server or None
 
 
 def _is_marked(result: McpResult) -> bool:

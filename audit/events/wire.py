@@ -85,6 +85,21 @@ class GuardReport(msgspec.Struct, gc=False):
     violations: Annotated[list[Violation], Meta(max_length=1000)] = []
 
 
+class McpPeer(msgspec.Struct, gc=False):
+    """The name and version that an MCP client or server gives itself."""
+
+    name: str | None = None
+    version: str | None = None
+
+
+class McpStated(msgspec.Struct, gc=False):
+    """What is stated of an MCP call. Any other form is read by `tooltrail.mcp_results`."""
+
+    client: McpPeer | None = None
+    server: McpPeer | None = None
+    protocol_version: str | None = None
+
+
 class CallEvent(msgspec.Struct, kw_only=True, gc=False):
     """Members that start and end share. `started_at` is RFC 3339 text, as sent."""
 
@@ -109,6 +124,7 @@ class CallEvent(msgspec.Struct, kw_only=True, gc=False):
     budget_tokens: Count | None = None
     locale: FreeId | None = None
     safety_mode: FreeId | None = None
+    mcp: McpStated | None = None
     producer_id: FreeId | None = None
     producer_seq: Count | None = None
     started_at: str

@@ -45,6 +45,9 @@ COLUMNS = (
     "case_id",
     "timeouts_ms",
     "producer_id",
+    "mcp_server",
+    "mcp_client",
+    "mcp_protocol",
     "pair_conflict",
 )
 """Members and columns, in order. Path and code of a violation are those of the first one."""

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from audit.events.candidates import Candidate
 from audit.index.merge import Call
-from audit.index.projection import SHARED, Ending, Row
+from audit.index.projection import SHARED, Ending, Peers, Row
 from audit.sql import arrays
 
 _ENCODERS: dict[str, Callable[[Sequence[Any]], arrays.PgArray]] = {
@@ -73,6 +73,9 @@ def call_columns(rows: Sequence[Row]) -> dict[str, Any]:
     }
     for name, values in zip(SHARED, zip(*(row.shared for row in rows), strict=True), strict=True):
         columns[name] = _ENCODERS[name](values)
+    peers = zip(*(row.peers for row in rows), strict=True)
+    for name, values in zip(Peers._fields, peers, strict=True):
+        columns[name] = arrays.texts(values)
     endings = zip(*(row.ending for row in rows), strict=True)
     for name, values in zip(Ending._fields, endings, strict=True):
         columns["ended_at" if name == "ended_us" else name] = _ENCODERS[name](values)

@@ -67,6 +67,14 @@ class Ending(NamedTuple):
     cache_hit: bool | None = None
 
 
+class Peers(NamedTuple):
+    """Who took part in an MCP call: name and version, and the protocol's version."""
+
+    mcp_server: str | None = None
+    mcp_client: str | None = None
+    mcp_protocol: str | None = None
+
+
 class Row(msgspec.Struct, frozen=True, gc=False):
     """A call's row, without its tenant and batch."""
 
@@ -74,9 +82,12 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     shared: tuple[Any, ...]
     ending: Ending
     pair_conflict: bool
+    peers: Peers
 
 
 OPEN = Ending()
+NOBODY = Peers()
+_PEER_MAX = 200  # characters
 _NO_ERROR = wire.EnvelopeError()
 
 
@@ -95,7 +106,33 @@ def project(call: Call) -> Row:
             pairs = list(zip(shared, others, strict=True))
             shared = tuple(b if a is None else a for a, b in pairs)
             differs = differs or any(a is not None and b is not None and a != b for a, b in pairs)
-    return Row(call, shared, OPEN if end is None else _ending(end), differs)
+    return Row(call, shared, OPEN if end is None else _ending(end), differs, _peers(call))
+
+
+def _peers(call: Call) -> Peers:
+    """Those that its events state, the start first; then the server that its result names."""
+    start, end = call.start, call.end or call.interim
+    stated = [
+        mcp
+        for each in (start, end)
+        if each is not None and (mcp := each.event.mcp) is not None  # type: ignore[union-attr]
+    ]
+    named = None if end is None else end.server
+    if not stated and named is None:
+        return NOBODY
+    servers = [_peer(each.server) for each in stated]
+    clients = [_peer(each.client) for each in stated]
+    protocols = [_cut(each.protocol_version) for each in stated]
+    return Peers(_first([*servers, _cut(named)]), _first(clients), _first(protocols))
+
+
+def _peer(peer: wire.McpPeer | None) -> str | None:
+    return None if peer is None else _cut(" ".join(filter(None, (peer.name, peer.version))))
+
+
+def _first(texts: Sequence[str | None]) -> str | None:
+    text = next(filter(None, texts), None)
+    return None if text is None else text[:_PEER_MAX]
 
 
 def violations(end: Candidate) -> Iterator[tuple[str, ...]]:

@@ -40,6 +40,9 @@ _TEXTS = {
     "document": "document_id",
     "collection": "collection_id",
     "producer": "producer_id",
+    "server": "mcp_server",
+    "client": "mcp_client",
+    "protocol": "mcp_protocol",
 }
 """The column of each text filter."""
 _TOKENS = "prompt_tokens::numeric + completion_tokens"

@@ -141,6 +141,9 @@ class CallFilter:
     document: Text | None = None
     collection: Text | None = None
     producer: Text | None = None
+    server: Text | None = None
+    client: Text | None = None
+    protocol: Text | None = None
     decision: str | None = None
     by: Text | None = None
     others: tuple[Condition, ...] = ()
@@ -382,6 +385,30 @@ FILTER_NAMES: dict[str, FilterName] = {
         ),
         FilterName(
             "producer", Kind.TEXT, "Producer", "process that reported the call", "producer:web-1*"
+        ),
+        FilterName(
+            "server",
+            Kind.TEXT,
+            "MCP server",
+            "name and version of the MCP server",
+            "server:weather*",
+            takes_any=True,
+        ),
+        FilterName(
+            "client",
+            Kind.TEXT,
+            "MCP client",
+            "name and version of the MCP client",
+            "client:desk*",
+            takes_any=True,
+        ),
+        FilterName(
+            "protocol",
+            Kind.TEXT,
+            "MCP protocol",
+            "version of the protocol",
+            "protocol:2026-07-28",
+            takes_any=True,
         ),
         FilterName(
             "decision",

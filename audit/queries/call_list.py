@@ -86,6 +86,9 @@ class ListedCall:
     end_batch_id: UUID | None
     end_pos: int | None
     pair_conflict: bool
+    mcp_server: str | None
+    mcp_client: str | None
+    mcp_protocol: str | None
 
     @property
     def tone(self) -> Tone:

@@ -92,6 +92,9 @@ class CallDetail(Call):
     interim_at: datetime | None
     interim_batch_id: UUID | None
     interim_pos: int | None
+    mcp_server: str | None
+    mcp_client: str | None
+    mcp_protocol: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ INSERT INTO invocation AS i (
     violation_count, prompt_tokens, completion_tokens, cache_hit, turn_id, run_id,
     ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
     idempotency_key, timeouts_ms, budget_tokens, locale, safety_mode, producer_id,
-    start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict
+    start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict, mcp_server, mcp_client,
+    mcp_protocol
 )
 SELECT
     %(tenant_id)s, started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
@@ -43,7 +44,8 @@ SELECT
     guard_outcome, violation_count, prompt_tokens, completion_tokens, cache_hit, turn_id, run_id,
     ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
     idempotency_key, timeouts_ms, budget_tokens, locale, safety_mode, producer_id,
-    start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict
+    start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict, mcp_server, mcp_client,
+    mcp_protocol
 FROM (SELECT
     unnest(%(started_on)b::date[]) AS started_on,
     unnest(%(invocation_id)b::uuid[]) AS invocation_id,
@@ -87,12 +89,27 @@ FROM (SELECT
     unnest(%(start_pos)b::integer[]) AS start_pos,
     unnest(%(end_batch_id)b::uuid[]) AS end_batch_id,
     unnest(%(end_pos)b::integer[]) AS end_pos,
-    unnest(%(pair_conflict)b::boolean[]) AS pair_conflict
+    unnest(%(pair_conflict)b::boolean[]) AS pair_conflict,
+    unnest(%(mcp_server)b::text[]) AS mcp_server,
+    unnest(%(mcp_client)b::text[]) AS mcp_client,
+    unnest(%(mcp_protocol)b::text[]) AS mcp_protocol
 ) AS u
 
 -- insert_invocations --
 -- Calls without any stored event.
 {{insert_invocations}}
+
+-- {{peers_of_both}} --
+-- Who took part in an MCP call: what the start states counts before what the end states.
+mcp_server = CASE WHEN i.start_batch_id IS NULL
+                      THEN coalesce(excluded.mcp_server, i.mcp_server)
+                      ELSE coalesce(i.mcp_server, excluded.mcp_server) END,
+    mcp_client = CASE WHEN i.start_batch_id IS NULL
+                      THEN coalesce(excluded.mcp_client, i.mcp_client)
+                      ELSE coalesce(i.mcp_client, excluded.mcp_client) END,
+    mcp_protocol = CASE WHEN i.start_batch_id IS NULL
+                        THEN coalesce(excluded.mcp_protocol, i.mcp_protocol)
+                        ELSE coalesce(i.mcp_protocol, excluded.mcp_protocol) END
 
 -- {{is_stored_call}} --
 -- Whether a row that an upsert returns was stored before. An interim event proves it, as
@@ -147,6 +164,7 @@ ON CONFLICT (tenant_id, started_on, invocation_id) DO UPDATE SET
     locale = coalesce(i.locale, excluded.locale),
     safety_mode = coalesce(i.safety_mode, excluded.safety_mode),
     producer_id = coalesce(i.producer_id, excluded.producer_id),
+    {{peers_of_both}},
     start_batch_id = coalesce(i.start_batch_id, excluded.start_batch_id),
     start_pos = CASE WHEN i.start_batch_id IS NULL THEN excluded.start_pos ELSE i.start_pos END,
     end_batch_id = coalesce(i.end_batch_id, excluded.end_batch_id),
@@ -263,6 +281,9 @@ UPDATE invocation AS i SET
     parent_invocation_id = u.parent_invocation_id, call_id = u.call_id,
     tool_call_id = coalesce(i.tool_call_id, u.tool_call_id),
     run_id = coalesce(i.run_id, u.run_id), workflow_id = coalesce(i.workflow_id, u.workflow_id),
+    mcp_server = coalesce(u.mcp_server, i.mcp_server),
+    mcp_client = coalesce(u.mcp_client, i.mcp_client),
+    mcp_protocol = coalesce(u.mcp_protocol, i.mcp_protocol),
     start_batch_id = u.start_batch_id, start_pos = u.start_pos,
     end_batch_id = u.end_batch_id, end_pos = u.end_pos
 FROM unnest(
@@ -272,11 +293,13 @@ FROM unnest(
     %(completion_tokens)b::bigint[],
     %(parent_invocation_id)b::uuid[], %(call_id)b::text[], %(tool_call_id)b::text[],
     %(run_id)b::text[], %(workflow_id)b::text[], %(start_batch_id)b::uuid[],
-    %(start_pos)b::integer[], %(end_batch_id)b::uuid[], %(end_pos)b::integer[]
+    %(start_pos)b::integer[], %(end_batch_id)b::uuid[], %(end_pos)b::integer[],
+    %(mcp_server)b::text[], %(mcp_client)b::text[], %(mcp_protocol)b::text[]
 ) AS u (
     started_on, invocation_id, ended_at, duration_us, state, error_type, error_code,
     error_message, violation_count, prompt_tokens, completion_tokens, parent_invocation_id,
-    call_id, tool_call_id, run_id, workflow_id, start_batch_id, start_pos, end_batch_id, end_pos
+    call_id, tool_call_id, run_id, workflow_id, start_batch_id, start_pos, end_batch_id, end_pos,
+    mcp_server, mcp_client, mcp_protocol
 )
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on = u.started_on

@@ -292,7 +292,14 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
         **_outcome(call, (ended_ns - outermost.start_time_unix_nano) // 1_000_000),
         "otlp": _source(call, spans),
     }
+    if protocol := _protocol(call):
+        end["mcp"] = {"protocol_version": protocol}
     return msgspec.json.encode(start), msgspec.json.encode(end)
+
+
+def _protocol(call: ToolCall) -> str | None:
+    named = (first_text(each.span.attributes, ("mcp.protocol.version",)) for each in call.facts)
+    return next(filter(None, named), None)
 
 
 def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from audit.events.outputs import is_of_mcp, mcp_result
 from audit.events.spans import mcp_protocol
 from audit.log.payload import StoredEvent
 from audit.queries.call_events import Kind
+from audit.queries.call_query import quoted
 from audit.show.json_tree import ABSENT
 from audit.show.masking import mask
 
@@ -96,11 +97,13 @@ def _mcp_peers(start: dict[str, Any], end: dict[str, Any], data: Any) -> list[Co
     stated = {**_object(start.get("mcp")), **_object(end.get("mcp"))}
     peers = read_peers(stated, data)
     named = [
-        ("MCP server", peers.server),
-        ("MCP client", peers.client),
-        ("MCP protocol", peers.protocol or mcp_protocol(end.get("otlp"))),
+        ("MCP server", peers.server, "server"),
+        ("MCP client", peers.client, "client"),
+        ("MCP protocol", peers.protocol or mcp_protocol(end.get("otlp")), "protocol"),
     ]
-    return [ContextValue(name, value, "") for name, value in named if value]
+    return [
+        ContextValue(name, value, f"{term}:{quoted(value)}") for name, value, term in named if value
+    ]
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -79,6 +79,11 @@ class Call(CallInTrace):
     document_version_id: str | None
     case_id: str | None
     producer_id: str | None
+    mcp_server: str | None
+    """Name and version, as the client or the server reports them."""
+    mcp_client: str | None
+    mcp_protocol: str | None
+    """The version of the protocol."""
     pair_conflict: bool
     """The start and end events contradict each other."""
 

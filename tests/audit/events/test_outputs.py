@@ -15,7 +15,7 @@ from tooltrail.redact_text import MARK
 from audit.events.body import Line
 from audit.events.candidates import read_lines
 from audit.events.judgement import PASSED, Judge, Kind, Verdict, judged_output
-from audit.events.outputs import Value, mcp_failure, read_output
+from audit.events.outputs import Value, mcp_report, read_output
 from audit.index.merge import Call
 from audit.index.projection import project
 from audit.queries.repetition import result_digest
@@ -127,7 +127,7 @@ def test_deep_text_of_a_result_is_prose() -> None:
     ],
 )
 def test_failure_of_an_mcp_result_is_its_text(raw: bytes, message: str | None) -> None:
-    assert mcp_failure(raw) == message
+    assert mcp_report(raw)[0] == message
 
 
 def test_results_repeat_by_what_the_tool_returned() -> None:
@@ -178,7 +178,7 @@ def test_any_output_is_read_and_judged(output: Any, guard: Any, stated: dict[str
     judge.judge(raw)
     judge.explain(raw)
     judged_output(compile_schema(SCHEMA), raw, 10_000)
-    mcp_failure(raw)
+    mcp_report(raw)
     result_digest(raw)
 
 

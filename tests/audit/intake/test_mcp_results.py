@@ -10,6 +10,8 @@ from django.utils import timezone
 from audit.index.reindex import reindex
 from audit.intake import arrival
 from audit.models import Invocation, Violation
+from audit.queries.call_list import call_page
+from audit.queries.call_query import Reader, parse
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 from tests.support.arrival_checks import register_checked_tool
@@ -172,3 +174,62 @@ def test_page_names_the_protocol_of_a_span(acme: Cast) -> None:
     each = span("tools/call get_weather", attributes=attributes)
     assert post(make_ingest_key(acme.tenant), request(each), JSON).status_code == 200
     assert "2025-11-25" in page_of(acme, acme.editor)
+
+
+def found_by(cast: Cast, query: str) -> int:
+    """How many calls a query finds."""
+    parsed = parse(query, Reader(sees_payloads=True))
+    assert not parsed.problems
+    with tenant_scope(cast.tenant.id):
+        return len(call_page(parsed.wanted, now=timezone.now()).calls)
+
+
+STATED = {
+    "client": {"name": "desk", "version": "2"},
+    "server": {"name": "weather", "version": "7.1"},
+    "protocol_version": "2026-07-28",
+}
+NAMED = {"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "weather", "version": "8"}}}
+
+
+def test_calls_are_found_by_client_server_and_protocol(acme: Cast) -> None:
+    start, end = mcp_call(STRUCTURED, started_at=timezone.now())
+    record_request(acme.tenant, [start | {"mcp": STATED}, end])
+    record_request(acme.tenant, mcp_call(STRUCTURED | NAMED, started_at=timezone.now()))
+    record_request(acme.tenant, mcp_call(FAILED | NAMED, started_at=timezone.now()))
+    record_request(acme.tenant, make_call(started_at=timezone.now()))
+    attributes = {"mcp.method.name": "tools/call", "mcp.protocol.version": "2025-11-25"}
+    each = span("tools/call get_weather", attributes=attributes)
+    assert post(make_ingest_key(acme.tenant), request(each), JSON).status_code == 200
+    for query, count in (
+        ('server:"weather 7.1"', 1),
+        ("server:weather*", 3),
+        ("server:weather*  state:failed", 1),
+        ("client:desk*", 1),
+        ("client:*", 1),
+        ("NOT server:*", 2),
+        ("protocol:2026-07-28", 1),
+        ("protocol:2025*", 1),
+    ):
+        assert found_by(acme, query) == count, query
+    assert is_as_logged(acme.tenant)
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [7, [1], {"server": 7, "client": [], "protocol_version": {}}, {"server": {"name": 1}}, None],
+)
+def test_malformed_peers_are_ignored(acme: Cast, stated: Any) -> None:
+    start, end = make_call(started_at=timezone.now())
+    assert not record_request(acme.tenant, [start | {"mcp": stated}, end])["rejected"]
+    assert found_by(acme, "server:* OR client:* OR protocol:*") == 0
+
+
+def test_what_the_start_states_counts_in_any_order(acme: Cast) -> None:
+    for order in ((0, 1), (1, 0)):
+        events = mcp_call(STRUCTURED | NAMED, started_at=timezone.now())
+        events[0] |= {"mcp": STATED}
+        for place in order:
+            record_request(acme.tenant, [events[place]])
+    assert found_by(acme, 'server:"weather 7.1" client:desk*') == 2
+    assert is_as_logged(acme.tenant)
