@@ -22,9 +22,11 @@ from audit.events.batch_ids import BatchId
 from audit.events.body import Line
 from audit.evidence.bundling import Wanted, bundle
 from audit.evidence.ledger_range import NotSignedError, ledger_range_of
+from audit.ledger.actions import enter_actions
 from audit.ledger.entries import append_entry
 from audit.models import LedgerCheckpoint
 from audit.queries.call_query import parse
+from audit.queries.definitions import ToolFilter, served_tools
 from audit.queries.time_range import TimeRange
 from audit.reports.stored import create_report, of_one_moment
 from audit.retention.erasure import confirm_erasure, start_erasure
@@ -37,6 +39,8 @@ from tests.support.batches import record_batch
 from tests.support.factories import (
     Cast,
     make_call,
+    make_definition,
+    make_definitions,
     make_ingest_key,
     send_events,
 )
@@ -449,3 +453,37 @@ def test_api_key_with_payloads_scope_downloads_the_bundle(acme: Cast, tmp_path: 
     assert api_response(acme, "previous=x").json()["code"] == "parameter"
     assert api_response(acme, "range=x").json()["code"] == "range"
     assert api_response(acme, f"report={uuid_utils.compat.uuid7()}").json()["code"] == "not_found"
+
+
+def test_changes_of_definitions_and_approvals_are_proved(acme: Cast, tmp_path: Path) -> None:
+    for age, description in ((50, "Before."), (40, "After.")):
+        tool = make_definition(description=description)
+        sighting = make_definitions(tool, seen_at=NOW - timedelta(seconds=age))
+        send_events(acme.tenant, [sighting, *make_call()])
+    with tenant_scope(acme.tenant.id):
+        served = served_tools(ToolFilter(), size=1).tools[0].definition
+    assert served is not None
+    approved = signed_in(acme.editor).post(
+        f"/definitions/{served.id}/approve", {"reason": "we asked them"}
+    )
+    assert approved.status_code == 302
+    assert enter_actions(acme.tenant.id, NOW)
+    sign(acme.tenant)
+    data = make(acme.tenant)
+    verdict = judge(data, tmp_path)
+    assert verdict.is_genuine, verdict_text(verdict)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        text = b"".join(archive.read(name) for name in archive.namelist()).decode(errors="replace")
+    assert text.count(f'"kind":{Kind.DEFINITION:d}') == 2
+    assert "we asked them" in text
+    altered = data_with(data, b"After.", b"Bofor.")
+    assert not judge(altered, tmp_path).is_genuine
+
+
+def data_with(data: bytes, old: bytes, new: bytes) -> bytes:
+    """The bundle with other bytes in each of its files."""
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(changed, "w") as after:
+        for name in before.namelist():
+            after.writestr(name, before.read(name).replace(old, new))
+    return changed.getvalue()
