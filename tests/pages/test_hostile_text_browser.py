@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from audit.models import Invocation, RejectedEvent
 from audit.pages.traces.waterfall import WINDOW_ROWS
 from audit.queries.call_query import parse
+from audit.queries.definitions import ToolFilter, served_tools
 from audit.queries.saved_views import save_view
 from audit.work.payload_search import run_slice, start_search
 from tenants.keys import create_key
@@ -24,6 +25,8 @@ from tests.support.factories import (
     Cast,
     make_call,
     make_cast,
+    make_definition,
+    make_definitions,
     make_ingest_key,
     send_events,
 )
@@ -48,7 +51,7 @@ PAGES = [
     *("/calls/open?kind=orphan", "/inbox/", "/tools/", "/reports/"),
     *("/settings/keys", "/settings/members", "/settings/redaction", "/settings/tenant"),
     *("/", "/approvals/", "/violations/", "/latency/", "/latency/newest"),
-    *("/repeats/", "/repeats/results"),
+    *("/repeats/", "/repeats/results", "/definitions/"),
 ]
 COUNTS = {
     "report": 1,
@@ -57,6 +60,7 @@ COUNTS = {
     "call": 2 * len(XSS),
     "rejected": 2 * len(XSS),
     "tool": len(XSS),
+    "definition": len(XSS),
     "calls that match": len(XSS),
     "traces that match": len(XSS),
     "rows that match": len(XSS),
@@ -93,6 +97,18 @@ def site() -> Site:
     for text in XSS:
         event = make_call(tool_name=text)[1] | {"duration_ms": text, text: text}
         post(key, json.dumps(event).encode() + b"\n" + text.encode())
+    for age in (2, 1):
+        tools = [
+            make_definition(text, title=text, description=f"{text} {age}", _meta={text: age})
+            for text in XSS
+        ]
+        sighting = make_definitions(
+            *tools,
+            server=XSS[0],
+            seen_at=now - timedelta(minutes=age),
+            client={"name": XSS[1], "version": XSS[2]},
+        )
+        send_events(cast.tenant, [sighting], key=key)
     with tenant_scope(cast.tenant.id):
         contracts = [
             ToolContract.model_validate(
@@ -122,6 +138,11 @@ def site() -> Site:
                 f"/inbox/{line.id}" for line in RejectedEvent.objects.for_tenant(cast.tenant.id)
             ],
             "tool": [f"/tools/{tool.id}" for tool in Tool.objects.filter(tenant=cast.tenant)],
+            "definition": [
+                f"/definitions/{one.definition.id}"
+                for one in served_tools(ToolFilter(), size=100).tools
+                if one.definition is not None
+            ],
             "calls that match": [f"/calls/?q={quote(text)}" for text in XSS],
             "traces that match": [f"/traces/?trace={quote(text)}" for text in XSS],
             "rows that match": [

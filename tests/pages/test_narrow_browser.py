@@ -1,11 +1,13 @@
 """Every page on a small screen: no horizontal scrolling, however long a name is."""
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from audit.models import RejectedEvent
+from audit.queries.definitions import ToolFilter, served_tools
 from audit.work.replay.job import run_slice as run_replay
 from tenants.scope import tenant_scope
 from tests.support.browser_errors import complaints
@@ -16,6 +18,8 @@ from tests.support.event_requests import post
 from tests.support.factories import (
     Cast,
     make_call,
+    make_definition,
+    make_definitions,
     make_ingest_key,
     send_events,
 )
@@ -71,6 +75,13 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
         tool = Tool.objects.get(name=LONG)
         replay = drafted_and_replayed(acme, tool)
     run_replay(acme.tenant.id, replay)
+    for age, description in ((2, LONG), (1, f"{LONG}!")):
+        served = make_definition(LONG, description=description, _meta={LONG: LONG})
+        seen_at = datetime.now(UTC) - timedelta(minutes=age)
+        send_events(acme.tenant, [make_definitions(served, server=LONG, seen_at=seen_at)])
+    with tenant_scope(acme.tenant.id):
+        definition = served_tools(ToolFilter(), size=1).tools[0].definition
+    assert definition is not None
     key = make_ingest_key(acme.tenant)
     post(key, b'{"type": "gap", "reason": "%s"}\n{ \xff%s' % (2 * (LONG.encode(),)))
     with tenant_scope(acme.tenant.id):
@@ -95,6 +106,7 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
         ),
         *("/calls/", "/calls/open", "/approvals/", "/violations/", "/latency/", "/repeats/"),
         *("/inbox/", *lines),
+        *("/definitions/", f"/definitions/{definition.id}"),
         *("/reports/", f"/reports/{report}"),
         *("/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
