@@ -218,3 +218,24 @@ def test_a_cancelled_span_is_cancelled(acme: Cast, word: str) -> None:
     each = layer(2, kind=3, attributes={"error.type": word}, status={"code": 2})
     assert post(key, each, JSON).status_code == 200
     assert matches(acme, "state:cancelled") == ["cancelled"]
+
+
+def test_a_round_of_a_server_of_the_python_sdk_waits(acme: Cast) -> None:
+    """The attributes and the result are those of mcp 2.3.0, with the middleware of our docs."""
+    result = {
+        "requestState": "s1",
+        "resultType": "input_required",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "weather", "version": "7.1"}},
+    }
+    attributes = {
+        "mcp.method.name": "tools/call",
+        "mcp.protocol.version": "2026-07-28",
+        "jsonrpc.request.id": "2",
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "book",
+        "gen_ai.tool.call.result": json.dumps(result),
+    }
+    each = span("tools/call book", kind=2, attributes=attributes)
+    assert post(make_ingest_key(acme.tenant), request(each), JSON).status_code == 200
+    query = 'state:waiting server:"weather 7.1" protocol:2026-07-28'
+    assert matches(acme, query) == ["waiting"]
