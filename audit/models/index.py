@@ -7,6 +7,7 @@ names the tenant. Distribution and indexes need this; row-level security alone d
 `rollup`, `quarter_rollup` and `error_rollup` have no model, as they are only aggregated (`sql/`).
 """
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from audit.models.base import TenantQuerySet
@@ -186,6 +187,14 @@ class Invocation(models.Model):
     end_batch_id = models.UUIDField(null=True)
     end_pos = models.IntegerField(null=True)
     pair_conflict = models.BooleanField()
+    interim_state = models.TextField(null=True)
+    interim_at = models.DateTimeField(null=True)
+    interim_us = ArrayField(models.BigIntegerField(), null=True)
+    interim_batch_id = models.UUIDField(null=True)
+    interim_pos = models.IntegerField(null=True)
+    mcp_server = models.TextField(null=True)
+    mcp_client = models.TextField(null=True)
+    mcp_protocol = models.TextField(null=True)
 
     objects = TenantQuerySet["Invocation"].as_manager()
 

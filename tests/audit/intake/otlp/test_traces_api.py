@@ -304,7 +304,7 @@ def test_span_outcomes_are_counted_in_the_metrics(key: str) -> None:
     post(key, request(span(), other, other | {"spanId": "1" * 16}, span(spanId="x")), JSON)
 
     gained = {name: total - before[name] for name, total in counted().items()}
-    assert gained == {"call": 1, "merged": 0, "skipped": 2, "refused": 1}
+    assert gained == {"call": 1, "decision": 0, "merged": 0, "skipped": 2, "refused": 1}
 
 
 def test_log_contains_the_original_span(acme: Cast, key: str) -> None:
