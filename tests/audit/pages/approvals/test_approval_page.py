@@ -30,7 +30,7 @@ def asked(
     **members: Any,
 ) -> list[dict[str, Any]]:
     """A request by the policy, and its answers after some minutes: decision, minutes, by."""
-    at = NOW - timedelta(minutes=minutes_ago)
+    at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
     shared: dict[str, Any] = {"trace_id": "t", "tool_name": "refund"}
     shared["invocation_id"] = str(uuid.uuid4())
     shared |= {name: members.pop(name) for name in shared.keys() & members.keys()}
