@@ -98,11 +98,11 @@ def waiting_us(one: Approval, now: datetime) -> int:
 def tiles(of_range: ApprovalFigures, waiting: list[Approval], within: str) -> list[Tile]:
     """Return the headline figures. Those that are not calls of a query have no link."""
     total = of_range.total
-    oldest = f"{count(min(len(waiting), WAITING_SHOWN))}{'+' * (len(waiting) > WAITING_SHOWN)}"
+    awaiting = f"{count(min(len(waiting), WAITING_SHOWN))}{'+' * (len(waiting) > WAITING_SHOWN)}"
     p50, p95 = total.p50_us, total.p95_us
     of_answers = f"of {counted(total.total, 'answer')}"
     return [
-        _tile("Awaiting now", oldest, "of any age", "state:awaiting"),
+        _tile("Awaiting now", awaiting, "of any age", "state:awaiting"),
         _tile("Approved", count(total.approved), of_answers, f"{within} decision:approved"),
         _tile("Refused", count(total.refused), of_answers),
         _tile(
@@ -115,4 +115,13 @@ def tiles(of_range: ApprovalFigures, waiting: list[Approval], within: str) -> li
 
 
 def _tile(name: str, value: str, note: str, query: str = "") -> Tile:
-    return Tile(name, value, query, note, "", None, "accent", [])
+    return Tile(
+        name=name,
+        value=value,
+        query=query,
+        note=note,
+        note_query="",
+        change=None,
+        tone="accent",
+        course=[],
+    )
