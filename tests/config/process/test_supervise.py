@@ -35,6 +35,23 @@ supervisor.stop()
     assert completed.stderr == "tooltrail: the web server exited with exit code 3; stopping\n"
 
 
+def test_stop_signal_right_after_the_server_is_ready_drains() -> None:
+    """The announcement and the start of the worker follow, and SIGTERM may come meanwhile."""
+    completed = supervise("""
+import config.process.supervise as here
+here.DRAIN_S, here.DRAINING = 1, __import__("unittest.mock").mock.Mock()
+here.answers = lambda host, port: True
+supervisor = Supervisor(None)
+supervisor.add(Child("web server", ["sleep", "600"]))
+ready = supervisor.wait_until_ready("127.0.0.1", 1)
+signal.raise_signal(signal.SIGTERM)
+began = time.monotonic()
+print(ready, supervisor.run(), time.monotonic() - began > 0.9, here.DRAINING.touch.called)
+supervisor.stop()
+""")
+    assert completed.stdout == "True 0 True True\n"
+
+
 def test_child_ignoring_sigterm_is_killed_with_its_descendants() -> None:
     completed = supervise("""
 supervisor = Supervisor(None)
