@@ -113,9 +113,9 @@ def _peers(call: Call) -> Peers:
     """Those that its events state, the start first; then the server that its result names."""
     start, end = call.start, call.end or call.interim
     stated = [
-        mcp
+        each.event.mcp  # type: ignore[union-attr]  # a call's events are starts and ends
         for each in (start, end)
-        if each is not None and (mcp := each.event.mcp) is not None  # type: ignore[union-attr]
+        if each is not None and each.event.mcp is not None  # type: ignore[union-attr]  # likewise
     ]
     named = None if end is None else end.server
     if not stated and named is None:
