@@ -1,8 +1,7 @@
-"""Health of this server: `/healthz`, `/readyz`, `/metrics`, and the check at start.
+"""Health of this server: `/healthz`, `/readyz` and `/metrics`.
 
-The server is ready if the database answers, row-level security binds its role, and calls of the
-next days have partitions. These URLs are answered before the middleware that needs a known host
-name or TLS, so that probes need neither.
+These URLs are answered before the middleware that needs a known host name or TLS, so that probes
+need neither.
 """
 
 import hmac
@@ -20,16 +19,13 @@ from django.utils import timezone
 from audit.index import partitions
 from audit.intake import metrics
 from audit.intake.door import EVENTS, TRACES
-from config.instance import DRAINING
-from config.postgresql.database import ROLE_QUERY, unfit_role
-from config.postgresql.schema import SCHEMA, SchemaError
+from config.postgresql.schema import SCHEMA
+from config.readiness import why_not_ready
 
 if TYPE_CHECKING:
     from audit.ledger.status import AllLedgersStatus
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}
-PARTITIONS_AHEAD_MIN = 3
-"""Days. The worker keeps 14. With fewer than 3, an operator must find out why."""
 INBOX_KNOWN_S = 15.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -170,38 +166,3 @@ class _Ledgers:
 
 
 _LEDGERS = _Ledgers()
-
-
-def why_not_ready() -> list[str]:
-    """Return why this server is not ready, one line each; empty if it is. Three queries.
-
-    A server that is about to stop still serves, but is not ready: a load balancer should send
-    requests elsewhere.
-    """
-    if DRAINING.exists():
-        return ["stopping"]
-    try:
-        reasons = [reason] if (reason := why_unfit()) else []
-        ahead = partitions.days_ahead(timezone.now().date(), using="default")
-    except DatabaseError:
-        # Anybody may read this, so the driver's text, which names hosts and users, is left out.
-        return ["the database cannot be reached"]
-    if ahead < PARTITIONS_AHEAD_MIN:
-        reasons.append(
-            f"partitions exist for {ahead} days ahead; at least {PARTITIONS_AHEAD_MIN} are needed"
-        )
-    return reasons
-
-
-def why_unfit() -> str | None:
-    """Return why this server must not serve: its role, or a schema newer than its code; or None.
-
-    Raises DatabaseError.
-    """
-    try:
-        SCHEMA.check()
-    except SchemaError as error:
-        return str(error)
-    with connection.cursor() as cursor:
-        cursor.execute(ROLE_QUERY)
-        return unfit_role(*cursor.fetchone())

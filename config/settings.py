@@ -39,7 +39,7 @@ INSTALLED_APPS = [
     "audit",
     "tools_registry",
     "tenants",
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # `config.urls` imports ours
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -135,6 +135,9 @@ _keeper_url = env.text("DATABASE_KEEPER_URL", "") if _is_own else instance.embed
 for _alias, _address in ((aliases.OWNER, _owner_url), (aliases.KEEPER, _keeper_url)):
     if _address:
         DATABASES[_alias] = _database(_address)
+# Only a worker runs tasks. Imported by every command, they would take a quarter of a second.
+PROCRASTINATE_AUTODISCOVER_MODULE_NAME = ""
+PROCRASTINATE_IMPORT_PATHS = ["audit.tasks", "tools_registry.tasks"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "tenants.User"
 AUTH_PASSWORD_VALIDATORS = [

@@ -5,6 +5,7 @@ from django.urls import include, path
 from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
+import tools_registry.admin  # noqa: F401  # it adds its pages to the site
 from audit.intake.otlp.views import receive_traces
 from audit.pages.settings.preferences import preferences
 from config.api import api

@@ -8,8 +8,8 @@ from django.db import DatabaseError, connection
 from django.urls import get_resolver
 
 from audit.intake.balance import balance
-from config.health import why_unfit
 from config.http.application import application as application
+from config.readiness import why_unfit
 
 _DATABASE_WITHIN_S = 20.0
 _TRY_EVERY_S = 0.2

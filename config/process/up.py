@@ -31,11 +31,11 @@ from django.utils.text import slugify
 
 from audit.index import partitions
 from config import env, instance
-from config.health import why_not_ready
 from config.postgresql import database, schema
 from config.postgresql.aliases import OWNER
 from config.postgresql.embedded import EmbeddedPostgresError
 from config.process import supervise
+from config.readiness import why_not_ready
 from tenants.keys import KeyRefused, authenticate, create_key
 from tenants.models import Scope, Tenant
 from tenants.provision import ensure_member, ensure_tenant

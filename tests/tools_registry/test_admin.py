@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from tenants.access import SESSION_TENANT
+from tenants.admin_site import site
 from tenants.models import Action, Membership, Role, User
 from tenants.scope import tenant_scope
 from tests.support.contracts import make_contract
@@ -265,3 +266,8 @@ def test_tools_cannot_be_deleted(acme: Cast, client: Client) -> None:
     listed = reverse("admin:tools_registry_tool_changelist")
     client.post(listed, {"action": "delete_selected", "_selected_action": str(tool.pk)})
     assert len(_descriptions(acme, tool)) == 1
+
+
+def test_urls_bring_the_tools_to_the_admin_site_without_mistakes() -> None:
+    assert site.is_registered(Tool)
+    assert site.check(None) == []

@@ -126,3 +126,18 @@ def test_ctrl_c_during_imports_prints_one_line(seconds: float, tmp_path: Path) -
     assert stdout == ""
     assert [line for line in words if not line.startswith("tooltrail: ")] == [], rest
     assert words.index("tooltrail: interrupted") == len(words) - 1, rest
+
+
+@pytest.mark.slow
+def test_start_of_up_imports_neither_pages_nor_jobs() -> None:
+    program = "import django, sys; django.setup(); import config.process.up; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = set(ran.stdout.split())
+    assert "audit.models" in imported
+    assert not imported & {"audit.tasks", "config.urls", "google", "ninja", "pydantic"}

@@ -12,8 +12,8 @@ import sys
 from config.process import web_server
 web_server.load()
 loaded = set(sys.modules)
-from config import health
-health.why_unfit = lambda: None  # it needs a database, so it runs in each web process
+from config import readiness
+readiness.why_unfit = lambda: None  # it needs a database, so it runs in each web process
 import config.wsgi
 print(*sorted(sys.modules.keys() - loaded))
 """
