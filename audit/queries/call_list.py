@@ -15,7 +15,7 @@ from uuid import UUID
 
 from audit.events.outputs import Side
 from audit.queries.call_conditions import Conditions
-from audit.queries.call_filter import OPEN, CallFilter, Text
+from audit.queries.call_filter import OPEN, UNRUN, CallFilter, Text
 from audit.queries.calls import FirstViolation, State, Tone, tone_of
 from audit.queries.cursor import BEGINNING, NEWEST, Cursor
 from audit.queries.payload_terms import Place, holding
@@ -410,6 +410,9 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
         # Only failed calls have error fields: see `audit.index.projection`.
         "only_failed": wanted.state == "failed"
         or any(one is not None for one in (wanted.error, wanted.code, wanted.upstream)),
+        "only_unrun": wanted.state in UNRUN,
+        # A call that awaits or has an approval has this as its latest decision.
+        "unrun_decision": wanted.state if wanted.state in ("awaiting", "approved") else None,
         # Of calls that did not run, the violations are those of their decisions.
         "only_violating": (wanted.violation is not None or wanted.path is not None)
         and not wanted.is_about_unrun,

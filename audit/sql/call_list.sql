@@ -94,7 +94,7 @@ tenant_id, budget_tokens, {{call_columns}}
 -- Calls that were decided about and did not run, one row each: their latest decision, in the
 -- form of a call. A call ran if it has a start or an end within a week of that decision, by its id
 -- or by the provider's id in the same trace. The log has the arguments in the decision's event.
-SELECT d.tenant_id, NULL::bigint AS budget_tokens, d.started_on, d.invocation_id,
+SELECT d.tenant_id, d.decision, NULL::bigint AS budget_tokens, d.started_on, d.invocation_id,
        d.decided_at AS started_at, NULL::timestamptz AS ended_at, NULL::bigint AS duration_us,
        CASE WHEN d.decision IN ('awaiting', 'approved') THEN d.decision ELSE 'refused' END AS state,
        d.tool_name, d.tool_version, d.trace_id, d.parent_invocation_id,
@@ -115,24 +115,29 @@ WHERE d.tenant_id = %(tenant_id)s
   AND NOT {{decided_call_ran}}
 
 -- {{decision_is_last}} --
--- Whether a decision `d` is the latest about its call.
+-- Whether a decision `d`, made on `first_day` or later, is the latest about its call.
 NOT EXISTS (
     SELECT FROM decision later
     WHERE later.tenant_id = %(tenant_id)s
+      AND later.started_on >= %(first_day)s
+      AND later.started_on >= d.started_on
       AND later.invocation_id = d.invocation_id
       AND (later.decided_at, later.decision_id) > (d.decided_at, d.decision_id)
 )
 
 -- {{decided_call_ran}} --
--- Whether the call of a decision `d` ran.
+-- Whether the call of a decision `d` ran, which was made between two days. These say which partitions
+-- are planned for.
 (EXISTS (
     SELECT FROM invocation i
     WHERE i.tenant_id = %(tenant_id)s
+      AND i.started_on BETWEEN %(first_day)s::date - 7 AND %(last_day)s::date + 7
       AND i.started_on BETWEEN d.started_on - 7 AND d.started_on + 7
       AND i.invocation_id = d.invocation_id
 ) OR (d.tool_call_id IS NOT NULL AND EXISTS (
     SELECT FROM invocation i
     WHERE i.tenant_id = %(tenant_id)s
+      AND i.started_on BETWEEN %(first_day)s::date - 7 AND %(last_day)s::date + 7
       AND i.started_on BETWEEN d.started_on - 7 AND d.started_on + 7
       AND i.trace_id = d.trace_id
       AND i.tool_call_id = d.tool_call_id
@@ -143,10 +148,13 @@ NOT EXISTS (
 (
             SELECT {{row_columns}}
             FROM invocation
-            WHERE tenant_id = %(tenant_id)s AND started_on BETWEEN %(first_day)s AND %(last_day)s
+            WHERE tenant_id = %(tenant_id)s
+              AND started_on BETWEEN %(first_day)s AND %(last_day)s
+              AND NOT %(only_unrun)s
             UNION ALL
             SELECT {{row_columns}}
             FROM ({{unrun_call}}) AS unrun
+            WHERE %(unrun_decision)s::text IS NULL OR unrun.decision = %(unrun_decision)s
         ) AS invocation
 
 -- {{call_has_decision}} --

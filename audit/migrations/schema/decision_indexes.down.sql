@@ -1,0 +1,1 @@
+DROP INDEX decision_awaiting_idx, decision_rejected_idx;
