@@ -13,8 +13,10 @@ from procrastinate.jobs import Status
 
 from audit.index import partitions
 from audit.ledger import actions, checks, keys, signer
+from audit.ledger.baseline import enter_baseline
 from audit.ledger.private_files import PrivateFileError
 from audit.log.payload import LogPayloadError
+from audit.models import StoredReport
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment
 from audit.retention import erasure, retention
@@ -96,7 +98,15 @@ def keep_reports(timestamp: int) -> None:
     now = timezone.now()
     for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
         with tenant_scope(tenant_id):
-            forget_old(now)
+            forgotten = forget_old(now)
+            if forgotten:
+                record_action(
+                    Tenant(id=tenant_id),
+                    THE_SERVER,
+                    "report.forget",
+                    f"{len(forgotten)} old reports",
+                    rows=[StoredReport(id=each) for each in forgotten],
+                )
             kinds = list(due(now))
         for kind in kinds:
             with suppress(AlreadyEnqueued):  # it is queued already
@@ -113,7 +123,14 @@ def make_report(tenant_id: str, kind: str) -> None:
         made = create_due(kind, timezone.now())
         if made is not None:
             tenant = Tenant.objects.get(pk=tenant_id)
-            record_action(tenant, THE_SERVER, "report.create", made.query, report=str(made.id))
+            record_action(
+                tenant,
+                THE_SERVER,
+                "report.create",
+                made.query,
+                report=str(made.id),
+                rows=[StoredReport(id=made.id)],
+            )
     if made is not None:
         _log.info("created report %s for tenant %s", made.id, tenant_id)
 
@@ -189,6 +206,7 @@ def keep_ledger(tenant_id: str) -> None:
 def _keep_ledger(tenant_id: UUID) -> None:
     now = timezone.now()
     waiting = actions.enter_actions(tenant_id, now) == actions.BATCH
+    enter_baseline(tenant_id, now)
     try:
         has_more = signer.keep(tenant_id, now, seconds=_LEDGER_SECONDS)
     except keys.NoKeyError as error:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID, uuid5
 
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, models
 from django.utils import timezone
 
 from tenants.models import Action, Tenant, User
+from tenants.row_digests import digests_of
 
 THE_SERVER = "Tooltrail"
 _SUBJECT_MAX = 300
@@ -30,6 +31,7 @@ def record_action(
     verb: str,
     subject: str,
     *,
+    rows: Iterable[models.Model] = (),
     using: str = DEFAULT_DB_ALIAS,
     **details: Any,
 ) -> None:
@@ -37,16 +39,29 @@ def record_action(
 
     `subject` is a readable name. `user` is a string for an actor without an account: an operator,
     a program with its key, or `THE_SERVER`, which carries out an admin's settings. `details` are
-    JSON values. Needs the tenant's scope: the action is committed or rolled back with the change.
+    JSON values. `rows` are the rows that were stored, changed or deleted, if their model is proved
+    (`tenants.row_digests`); call this after the change. Needs the tenant's scope: the action is
+    committed or rolled back with the change.
     """
-    _action(tenant.pk, user, verb, subject, details).save(using=using, force_insert=True)
+    action = _action(tenant.pk, user, verb, subject, details)
+    action.rows = digests_of(tenant.pk, rows, using=using)
+    action.save(using=using, force_insert=True)
 
 
 def record_actions(
-    tenant_id: UUID, user: User | str, entries: Iterable[tuple[str, str, Mapping[str, Any]]]
+    tenant_id: UUID,
+    user: User | str,
+    entries: Iterable[tuple[str, str, Mapping[str, Any]]],
+    *,
+    rows: Iterable[models.Model] = (),
 ) -> None:
-    """Record many actions in one statement; `entries` has verb, subject and details of each."""
+    """Record many actions in one statement; `entries` has verb, subject and details of each.
+
+    The last one names all `rows`, as in `record_action`.
+    """
     actions = [_action(tenant_id, user, *one) for one in entries]
+    if actions:
+        actions[-1].rows = digests_of(tenant_id, rows)
     Action.objects.bulk_create(actions, ignore_conflicts=True)  # new ids: no conflict is possible
 
 

@@ -100,7 +100,8 @@ class TenantModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not gener
     def _record(self, request: HttpRequest, verb: str, obj: models.Model, message: Any) -> None:
         request = cast(TenantRequest, request)
         verb = f"{self.opts.model_name}.{verb}"
-        record_action(request.tenant, request.user, verb, str(obj), changes=message)
+        rows = [obj] if hasattr(obj, "in_ledger") else []
+        record_action(request.tenant, request.user, verb, str(obj), changes=message, rows=rows)
 
     def _get_obj_does_not_exist_redirect(self, *args: Any) -> NoReturn:
         # Django redirects to the list with a message; here it is 404, as on all other pages.

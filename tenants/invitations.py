@@ -20,6 +20,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from tenants.actions import THE_SERVER, record_action
 from tenants.members import add_member
 from tenants.models import Invitation, Membership, Role, Tenant, User
 
@@ -76,7 +77,7 @@ def invite(
     invitations that expired more than `KEPT_FOR` ago.
     """
     now = timezone.now()
-    Invitation.objects.filter(tenant=tenant, expires_at__lt=now - KEPT_FOR).delete()
+    _delete_old(tenant, now)
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     invitation = Invitation.objects.create(
         tenant=tenant,
@@ -130,6 +131,16 @@ def open_invitations(tenant: Tenant, now: datetime) -> list[Invitation]:
         _BY_AN_ADMIN, tenant=tenant, accepted_at=None, revoked_at=None, expires_at__gt=now
     )
     return list(invitations.select_related("created_by").order_by("-created_at"))
+
+
+def _delete_old(tenant: Tenant, now: datetime) -> None:
+    old = Invitation.objects.filter(tenant=tenant, expires_at__lt=now - KEPT_FOR)
+    ids = list(old.values_list("pk", flat=True))
+    if ids:
+        Invitation.objects.filter(tenant=tenant, pk__in=ids).delete()
+        rows = [Invitation(pk=pk) for pk in ids]
+        subject = f"{len(ids)} expired invitations"
+        record_action(tenant, THE_SERVER, "member.forget-invitations", subject, rows=rows)
 
 
 def _of(invitation: Invitation) -> QuerySet[Invitation]:

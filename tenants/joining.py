@@ -96,6 +96,7 @@ def _accept(
         invitation=invitation.label,
         invited_by=invitation.created_by.get_username() if invitation.created_by else None,
         is_new_account=user is None,
+        rows=[membership, invitation],
     )
     return member, user is None
 

@@ -2,7 +2,7 @@
 
 Row-level security protects the rows of a tenant (`tenants.scope`). The primary key of those
 tables is (tenant_id, id), so that they can be distributed by tenant; Django and its admin
-know only `id`.
+know only `id`. `in_ledger` names the columns that the ledger proves (`tenants.row_digests`).
 """
 
 import uuid
@@ -82,6 +82,8 @@ class Tenant(models.Model):
     suspended_at = models.DateTimeField(null=True, blank=True)
     """From then on no member gets in and no event is accepted; NULL: not suspended."""
 
+    in_ledger: ClassVar = ("slug", "name", "time_zone", "suspended_at")
+
     class Meta:
         db_table = "tenant"
 
@@ -105,6 +107,16 @@ class TenantSetting(models.Model):
     """Retention has erased the payloads of the events below this ledger index."""
     index_from = models.DateField(null=True, blank=True)
     """Retention has emptied the index before this UTC day."""
+
+    in_ledger: ClassVar = (
+        *("payload_days", "index_days"),
+        *("redact_names", "redact_patterns", "redact_otlp"),
+    )
+    ledger_id: ClassVar = "tenant_id"
+    ledger_exempt: ClassVar = models.Q(
+        payload_days=None, index_days=None, redact_names=[], redact_patterns=[], redact_otlp=True
+    )
+    """Settings that nobody changed: code that locks the row makes it."""
 
     class Meta:
         db_table = "tenant_setting"
@@ -152,6 +164,8 @@ class Membership(models.Model):
     role = models.CharField(max_length=16, choices=Role)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    in_ledger: ClassVar = ("user_id", "role", "created_at")
+
     class Meta:
         db_table = "membership"
         constraints: ClassVar = [
@@ -194,6 +208,11 @@ class Invitation(models.Model):
     accepted_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
 
+    in_ledger: ClassVar = (
+        *("label", "role", "token_sha256", "created_at"),
+        *("expires_at", "accepted_at", "revoked_at"),
+    )
+
     class Meta:
         db_table = "invitation"
 
@@ -229,6 +248,11 @@ class ApiKey(models.Model):
     replaced_by_id = models.UUIDField(null=True, blank=True)
     """The key that replaces this one; this one still works until `expires_at`."""
 
+    in_ledger: ClassVar = (
+        *("key_id", "name", "secret_sha256", "scopes", "created_at"),
+        *("expires_at", "revoked_at", "replaced_by_id"),
+    )
+
     class Meta:
         db_table = "api_key"
         constraints: ClassVar = [
@@ -250,6 +274,8 @@ class Action(models.Model):
     verb = models.CharField(max_length=64)
     subject = models.CharField(max_length=300)
     details = models.JSONField(default=dict)
+    rows = models.JSONField(default=dict)
+    """Digests of the rows it changed, by `table/id` (`tenants.row_digests`)."""
     ledger_index = models.BigIntegerField(null=True)
     """Index of its entry in the ledger; None until the worker has entered it."""
 

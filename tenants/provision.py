@@ -5,6 +5,7 @@ Every function is idempotent: it makes sure that the wanted state exists.
 
 from django.utils.text import slugify
 
+from tenants.actions import operator, record_action
 from tenants.models import Membership, Role, Tenant, User
 from tenants.scope import tenant_scope
 
@@ -17,7 +18,10 @@ def ensure_tenant(slug: str, name: str) -> Tenant:
     """
     if not slug or slug != slugify(slug) or len(slug) > 63:
         raise ValueError(f"not a slug: {slug!r} (lower-case letters, digits, dashes; at most 63)")
-    tenant, _ = Tenant.objects.get_or_create(slug=slug, defaults={"name": name})
+    tenant, is_new = Tenant.objects.get_or_create(slug=slug, defaults={"name": name})
+    if is_new:
+        with tenant_scope(tenant.id):
+            record_action(tenant, operator(), "tenant.create", tenant.name, rows=[tenant])
     return tenant
 
 
@@ -41,5 +45,10 @@ def ensure_member(
     user.is_staff = is_staff
     user.save()
     with tenant_scope(tenant.id):
-        Membership.objects.update_or_create(tenant=tenant, user=user, defaults={"role": role})
+        known = Membership.objects.filter(tenant=tenant, user=user).first()
+        if known is None or known.role != role:
+            member, _ = Membership.objects.update_or_create(
+                tenant=tenant, user=user, defaults={"role": role}
+            )
+            record_action(tenant, operator(), "member.add", username, role=role, rows=[member])
     return user

@@ -103,7 +103,9 @@ def key_list(request: TenantRequest) -> HttpResponseBase:
             created_by=request.user,
             expires_at=form.cleaned_data["expires_on"],
         )
-        record_action(request.tenant, request.user, "key.create", str(key), scopes=key.scopes)
+        record_action(
+            request.tenant, request.user, "key.create", str(key), scopes=key.scopes, rows=[key]
+        )
         form, new_key = KeyForm(), NewKey(text)
     return _key_page(request, form, new_key)
 
@@ -137,6 +139,7 @@ def key_rotate(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         str(old),
         replaced_by=str(new),
         works_until=old.expires_at.isoformat() if old.expires_at else None,
+        rows=[old, new],
     )
     return _key_page(request, KeyForm(), NewKey(text, old))
 
@@ -173,7 +176,7 @@ def key_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Revoke a key permanently."""
     key = get_object_or_404(ApiKey, tenant=request.tenant, pk=pk)
     revoke_key(key)
-    record_action(request.tenant, request.user, "key.revoke", str(key))
+    record_action(request.tenant, request.user, "key.revoke", str(key), rows=[key])
     messages.success(request, f"Key {key.name} revoked.")
     return redirect("key_list")
 
@@ -198,6 +201,7 @@ def member_list(request: TenantRequest) -> HttpResponseBase:
             invitation.label,
             role=invitation.role,
             expires_at=invitation.expires_at.isoformat(),
+            rows=[invitation],
         )
         address = reverse("invitation_accept", args=[token])
         form, new_link = InvitationForm(), NewLink(request.build_absolute_uri(address), invitation)
@@ -231,7 +235,12 @@ def invitation_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     invitation = get_object_or_404(Invitation, tenant=request.tenant, pk=pk)
     if revoke(invitation):
         record_action(
-            request.tenant, request.user, "member.uninvite", invitation.label, role=invitation.role
+            request.tenant,
+            request.user,
+            "member.uninvite",
+            invitation.label,
+            role=invitation.role,
+            rows=[invitation],
         )
         messages.success(request, f"Invitation for {invitation.label} revoked.")
     else:
@@ -261,6 +270,7 @@ def member_role(request: TenantRequest, pk: UUID) -> HttpResponseBase:
             member.user.username,
             before=before,
             after=role.value,
+            rows=[member],
         )
         messages.success(request, f"{member.user} is now {role.label.lower()}.")
     return redirect("member_list")
@@ -277,7 +287,12 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         messages.error(request, f"{member.user} is the last admin. {_LAST_ADMIN}")
     else:
         record_action(
-            request.tenant, request.user, "member.remove", member.user.username, role=member.role
+            request.tenant,
+            request.user,
+            "member.remove",
+            member.user.username,
+            role=member.role,
+            rows=[member],
         )
         messages.success(request, f"{member.user} is no longer a member.")
     return redirect("member_list" if member.user_id != request.user.pk else "home")

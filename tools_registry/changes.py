@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Model
 from django.utils import timezone
 
 from tenants.actions import THE_SERVER, record_actions
@@ -85,18 +86,19 @@ def record_change(
     saving: Sequence[str] = (),
     contract: Mapping[str, Any] | None = None,
     attempted_on: date | None = None,
+    rows: Sequence[Model] = (),
     **details: Any,
 ) -> ToolChange:
     """Record a change in the tool's history and in the audit log (attempts: history only).
 
     The tool must be locked. `saving` names further changed fields of it, to be stored as well.
-    `details` are JSON values.
+    `rows` are other rows that changed (`tenants.actions`). `details` are JSON values.
     """
     documents: dict[str, Any] = {"details": details, "contract": contract}
     change = ToolChange(
         kind=kind, number=number, digest=digest, attempted_on=attempted_on, **documents
     )
-    record_changes(tool, [change], by, reason=reason, saving=saving)
+    record_changes(tool, [change], by, reason=reason, saving=saving, rows=rows)
     return change
 
 
@@ -107,10 +109,11 @@ def record_changes(
     *,
     reason: str = "",
     saving: Sequence[str] = (),
+    rows: Sequence[Model] = (),
 ) -> None:
     """Record several changes in order; each has kind, number, digest and details.
 
-    Three statements, however many changes.
+    Three statements and two or three that read the rows again, however many changes.
     """
     now, actions = timezone.now(), []
     for change in changes:
@@ -119,14 +122,16 @@ def record_changes(
         change.at, change.reason = now, reason[:REASON_MAX_LENGTH]
         change.user_name, change.key_id = by.user_name, by.key_id
         if verb := _VERBS.get(ChangeKind(change.kind)):
-            members = {"version": change.number, "reason": reason, **change.details}
+            members = {"version": change.number, "digest": change.digest, "reason": reason}
+            members |= change.details
             about = {name: value for name, value in members.items() if value}
             actions.append((f"tool.{verb}", tool.name, about))
     tool.save(update_fields=["change_count", *saving])
-    by_key = f"API key {by.key_id}" if by.key_id else THE_SERVER
-    record_actions(tool.tenant_id, by.user or by.operator or by_key, actions)
     # The tool is locked, so none of these ordinals is taken.
     ToolChange.objects.bulk_create(changes, batch_size=_AT_ONCE, ignore_conflicts=True)
+    by_key = f"API key {by.key_id}" if by.key_id else THE_SERVER
+    actor, changed = by.user or by.operator or by_key, [tool, *changes, *rows]
+    record_actions(tool.tenant_id, actor, actions, rows=changed)
 
 
 def timeline(tool: Tool, *, before: int | None = None, size: int) -> list[ToolChange]:

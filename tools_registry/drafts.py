@@ -80,6 +80,7 @@ def create_draft(
         by,
         digest=contract.digest,
         reason=reason,
+        rows=[draft],
         base=draft.base_number,
     )
     return draft
@@ -96,7 +97,12 @@ def save_draft(
         setattr(draft, member, value)
     draft.save(force_update=True)
     record_change(
-        draft.tool, ChangeKind.DRAFT_SAVED, by, digest=contract.digest, revision=draft.revision
+        draft.tool,
+        ChangeKind.DRAFT_SAVED,
+        by,
+        digest=contract.digest,
+        rows=[draft],
+        revision=draft.revision,
     )
 
 
@@ -105,8 +111,8 @@ def discard_draft(
 ) -> None:
     """Delete a draft. Raises StaleDraftError."""
     _lock_revision(draft, expected_revision)
-    _delete(draft)
-    record_change(draft.tool, ChangeKind.DRAFT_DISCARDED, by, reason=reason)
+    ToolDraft.objects.filter(tenant=draft.tenant_id, pk=draft.pk).delete()
+    record_change(draft.tool, ChangeKind.DRAFT_DISCARDED, by, reason=reason, rows=[draft])
 
 
 def compare_with_current(draft: ToolDraft) -> ContractDiff | None:
@@ -137,9 +143,7 @@ def publish(
     _lock_revision(draft, expected_revision)
     if not reason.strip() and needs_reason(compare_with_current(draft), newly_violating):
         raise ReasonNeededError
-    version = publish_version(draft.tool, contract_of(draft), by, reason=reason)
-    _delete(draft)
-    return version
+    return publish_version(draft.tool, contract_of(draft), by, reason=reason, draft=draft)
 
 
 def _lock_revision(draft: ToolDraft, expected: int) -> None:
@@ -148,6 +152,3 @@ def _lock_revision(draft: ToolDraft, expected: int) -> None:
     if stored is None or stored.pk != draft.pk or stored.revision != expected:
         raise StaleDraftError(stored)
 
-
-def _delete(draft: ToolDraft) -> None:
-    ToolDraft.objects.filter(tenant=draft.tenant_id, pk=draft.pk).delete()

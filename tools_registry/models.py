@@ -3,7 +3,7 @@
 The tables are created in SQL (`migrations/schema/*.sql`). Their key is (tenant_id, id). Versions
 and changes are immutable: the application has no grant to update them. `tools_registry.versions`
 publishes versions, `tools_registry.states` changes their state, `tools_registry.drafts` prepares
-the next one.
+the next one. `in_ledger` names the columns that the ledger proves (`tenants.row_digests`).
 """
 
 import json
@@ -63,6 +63,13 @@ class Tool(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = TenantManager["Tool"]()
+
+    in_ledger: ClassVar = (
+        *("name", "notes", "owner", "link", "tags", "meta"),
+        *("latest_number", "current_number", "is_checked_on_arrival", "created_at"),
+    )
+    ledger_exempt: ClassVar = models.Q(latest_number=0)
+    """Names that executors registered in vain: no version exists (`tools_registry.attempts`)."""
 
     class Meta:
         db_table = "tool"
@@ -126,6 +133,12 @@ class ToolVersion(ContractModel):
 
     objects = TenantManager["ToolVersion"]()
 
+    in_ledger: ClassVar = (
+        *("tool_id", "number", "digest", "created_at", "created_by", "created_by_key"),
+        *("description", "input_schema", "output_schema"),
+        *("trusted", "ephemeral", "on_collision", "meta"),
+    )
+
     class Meta:
         db_table = "tool_version"
         base_manager_name = "objects"
@@ -162,6 +175,12 @@ class ToolDraft(ContractModel):
     saved_by = models.CharField(max_length=150)
 
     objects = TenantManager["ToolDraft"]()
+
+    in_ledger: ClassVar = (
+        *("tool_id", "base_number", "revision", "created_at", "saved_at", "saved_by"),
+        *("description", "input_schema", "output_schema"),
+        *("trusted", "ephemeral", "on_collision", "meta"),
+    )
 
     class Meta:
         db_table = "tool_draft"
@@ -307,6 +326,13 @@ class ToolChange(models.Model):
     """The UTC day of that attempt."""
 
     objects = TenantManager["ToolChange"]()
+
+    in_ledger: ClassVar = (
+        *("tool_id", "ordinal", "at", "kind", "number", "digest"),
+        *("user_name", "key_id", "reason", "details"),
+    )
+    ledger_exempt: ClassVar = ~models.Q(attempted_on=None)
+    """Attempts changed nothing and are not in the audit log."""
 
     class Meta:
         db_table = "tool_change"

@@ -116,6 +116,7 @@ def publish_version(
     publisher: Publisher,
     *,
     reason: str = "",
+    draft: ToolDraft | None = None,
     **details: Any,
 ) -> ToolVersion:
     """Publish a contract as the tool's next and current version; `details` are recorded.
@@ -123,7 +124,8 @@ def publish_version(
     Raises AlreadyPublishedError. Locks the tool until the transaction ends, so that two
     publishers get two numbers.
     """
-    return publish_versions(tool, [(contract, details)], publisher, reason=reason)[0]
+    contracts = [(contract, details)]
+    return publish_versions(tool, contracts, publisher, reason=reason, draft=draft)[0]
 
 
 def publish_versions(
@@ -132,10 +134,12 @@ def publish_versions(
     publisher: Publisher,
     *,
     reason: str = "",
+    draft: ToolDraft | None = None,
 ) -> list[ToolVersion]:
     """Publish different contracts in order, each with its details. Raises AlreadyPublishedError.
 
-    Six statements per few hundred contracts.
+    `draft` is one that becomes the version: it is deleted. Nine statements per few hundred
+    contracts.
     """
     lock_tool(tool)
     known = find_versions(tool.tenant, [contract.digest for contract, _ in contracts])
@@ -157,13 +161,18 @@ def publish_versions(
     tool.latest_number = tool.current_number = versions[-1].number
     # The tool is locked and its name is part of each digest, so none of these exists already.
     ToolVersion.objects.bulk_create(versions, batch_size=_AT_ONCE, ignore_conflicts=True)
+    drafts = [] if draft is None else [draft]
+    for each in drafts:
+        ToolDraft.objects.filter(tenant=tool.tenant_id, pk=each.pk).delete()
     changes = []
     for version, (_, details) in zip(versions, contracts, strict=True):
         members: dict[str, Any] = {"details": dict(details)}
         kind, number, digest = ChangeKind.PUBLISHED, version.number, version.digest
         changes.append(ToolChange(kind=kind, number=number, digest=digest, **members))
     saving = ["latest_number", "current_number"]
-    record_changes(tool, changes, publisher, reason=reason, saving=saving)
+    record_changes(
+        tool, changes, publisher, reason=reason, saving=saving, rows=[*versions, *drafts]
+    )
     return versions
 
 

@@ -8,6 +8,7 @@ directly in the database in the seconds before that cannot be detected.
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
@@ -49,18 +50,16 @@ def enter_actions(tenant_id: UUID, now: datetime, *, batch: int = BATCH) -> int:
 
 def action_raw(action: Action) -> bytes:
     """The bytes an action enters the ledger with. An altered row gives different bytes."""
-    return raw_of(
-        Kind.ACTION,
-        action.id,
-        action.at.astimezone(UTC),
-        {
-            "actor": action.user_name,
-            "actor_id": action.user_id,
-            "verb": action.verb,
-            "subject": action.subject,
-            "details": action.details,
-        },
-    )
+    members: dict[str, Any] = {
+        "actor": action.user_name,
+        "actor_id": action.user_id,
+        "verb": action.verb,
+        "subject": action.subject,
+        "details": action.details,
+    }
+    if action.rows:  # actions of older releases name no rows, and their bytes stay
+        members["rows"] = action.rows
+    return raw_of(Kind.ACTION, action.id, action.at.astimezone(UTC), members)
 
 
 def disagreements(

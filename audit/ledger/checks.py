@@ -23,6 +23,7 @@ from audit.ledger.entry_view import stored_batch
 from audit.ledger.folding import grow
 from audit.ledger.missing import Missing, erased_by
 from audit.ledger.recompute import Remade, StoredBatch, remake
+from audit.ledger.rows import unexplained
 from audit.ledger.status import ledger_status
 from audit.ledger.tree import StoredTree
 from audit.log.payload import LogPayloadError
@@ -133,6 +134,7 @@ class _Reading:
                 self.findings += self.missing.messages()
             # The current size, as entries may have arrived since the check began.
             self.findings += actions.strays(self._tenant_id, ledger_status(self._tenant_id).size)
+            self.findings += unexplained(self._tenant_id)
 
     def _leaves(self) -> Iterator[bytes]:
         check = self._check

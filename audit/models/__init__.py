@@ -15,7 +15,14 @@ from audit.models.index import (
 from audit.models.ledger import LedgerCheck, LedgerCheckpoint, LedgerKey
 from audit.models.preferences import PollingTool, SavedView
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
-from audit.models.work import DriftAnalysis, PayloadHit, PayloadSearch, Replay
+from audit.models.work import (
+    DriftAnalysis,
+    PayloadHit,
+    PayloadSearch,
+    Replay,
+    StoredReport,
+    StoredReportSchedule,
+)
 
 __all__ = [
     "Batch",
@@ -39,6 +46,8 @@ __all__ = [
     "Resolution",
     "SavedView",
     "State",
+    "StoredReport",
+    "StoredReportSchedule",
     "TenantQuerySet",
     "Trace",
     "Violation",

@@ -1,5 +1,7 @@
 """Settings that a tenant's members make for pages: saved views and polling tools."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from audit.models.base import TenantQuerySet
@@ -33,6 +35,9 @@ class PollingTool(models.Model):
     tenant_id = models.UUIDField()
     tool_name = models.TextField()
     created_at = models.DateTimeField()
+
+    in_ledger: ClassVar = ("created_at",)
+    ledger_id: ClassVar = "tool_name"
 
     objects = TenantQuerySet["PollingTool"].as_manager()
 

@@ -1,5 +1,7 @@
 """Legal holds and erasures: rows as Django reads them (`audit.models`)."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from audit.models.base import TenantQuerySet
@@ -25,6 +27,11 @@ class LegalHold(models.Model):
     """None while the hold is in force."""
     released_by = models.TextField(null=True)
     release_reason = models.TextField(null=True)
+
+    in_ledger: ClassVar = (
+        *("name", "reason", "trace_id", "case_id", "tool_name", "since", "until"),
+        *("set_at", "set_by", "released_at", "released_by", "release_reason"),
+    )
 
     objects = TenantQuerySet["LegalHold"].as_manager()
 
@@ -100,6 +107,10 @@ class Erasure(models.Model):
     erased_lines = models.BigIntegerField(default=0)
     finished_at = models.DateTimeField(null=True)
     problem = models.TextField()
+
+    in_ledger: ClassVar = (
+        *("query", "created_at", "created_by", "reason", "confirmed_at", "confirmed_by"),
+    )
 
     objects = TenantQuerySet["Erasure"].as_manager()
 

@@ -1,5 +1,8 @@
-"""Long jobs of the worker with their state: payload searches, replays, drift analyses."""
+"""Long jobs of the worker with their state: payload searches, replays, drift analyses; reports."""
 
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from audit.models.base import TenantQuerySet
@@ -124,3 +127,58 @@ class DriftAnalysis(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool_name}, {self.created_at:%Y-%m-%d %H:%M}"
+
+
+class StoredReport(models.Model):
+    """A report as it was made (`audit.reports.queries` reads and writes it)."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    created_at = models.DateTimeField()
+    made_by = models.TextField()
+    made_as = models.TextField()
+    kind = models.TextField()
+    start_at = models.DateTimeField()
+    end_at = models.DateTimeField()
+    time_zone = models.TextField()
+    period = models.TextField(null=True)
+    ledger_size = models.BigIntegerField()
+    query = models.TextField()
+    again_of = models.UUIDField(null=True)
+    figures = models.JSONField()
+
+    in_ledger: ClassVar = (
+        *("created_at", "made_by", "made_as", "kind", "start_at", "end_at", "time_zone"),
+        *("period", "ledger_size", "query", "again_of", "figures"),
+    )
+
+    objects = TenantQuerySet["StoredReport"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "report"
+
+    def __str__(self) -> str:
+        return self.query
+
+
+class StoredReportSchedule(models.Model):
+    """Which reports the worker makes, and how long reports are kept."""
+
+    tenant_id = models.UUIDField(primary_key=True)
+    kinds = ArrayField(models.TextField())
+    time_zone = models.TextField()
+    keep_days = models.IntegerField()
+
+    in_ledger: ClassVar = ("kinds", "time_zone", "keep_days")
+    ledger_id: ClassVar = "tenant_id"
+
+    objects = TenantQuerySet["StoredReportSchedule"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "report_schedule"
+
+    def __str__(self) -> str:
+        return ", ".join(self.kinds)

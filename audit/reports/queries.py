@@ -143,10 +143,10 @@ def scheduled_reports(kinds: Iterable[str], periods: Iterable[str]) -> set[tuple
     return set(rows("reports_of_periods", {"kinds": list(kinds), "periods": list(periods)}))
 
 
-def forget_reports(until: datetime) -> int:
-    """Delete the reports made before an instant. Returns how many. One statement."""
+def forget_reports(until: datetime) -> list[UUID]:
+    """Delete the reports made before an instant. Returns their ids. One statement."""
     before = first_id_of(until + _CLOCKS_DIFFER)
-    return len(rows("reports_forget", {"until": until, "before": before}))
+    return [row[0] for row in rows("reports_forget", {"until": until, "before": before})]
 
 
 def read_schedule() -> tuple[list[str], str, int] | None:

@@ -8,6 +8,7 @@ report per period.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
+from uuid import UUID
 
 from audit.reports.periods import SCHEDULED, last_whole, period
 from audit.reports.queries import (
@@ -76,6 +77,6 @@ def create_due(kind: str, now: datetime) -> Report | None:
     return create_report(kind, of, now=now, made_by="", made_as="schedule", period=day.isoformat())
 
 
-def forget_old(now: datetime) -> int:
-    """Delete reports older than the schedule keeps them. Returns how many. Two statements."""
+def forget_old(now: datetime) -> list[UUID]:
+    """Delete reports older than the schedule keeps them. Returns their ids. Two statements."""
     return forget_reports(now - timedelta(days=schedule().keep_days))

@@ -59,12 +59,9 @@ _FOUND = 500
 def start_erasure(tenant: Tenant, user: User, query: Query, now: datetime) -> Erasure:
     """Record a dry run for the worker. The caller defers the task. Needs the scope."""
     lock_record(tenant.id)  # creates the settings row, which the keeper locks but cannot create
-    pk = new_id()
-    # Without the query: it may name a person, and the ledger cannot forget.
-    record_action(tenant, user, "erasure.count", str(pk))
-    return Erasure.objects.create(
+    erasure = Erasure.objects.create(
         tenant_id=tenant.id,
-        id=pk,
+        id=new_id(),
         query=query.pinned(now),
         created_at=now,
         created_by=user.get_username(),
@@ -72,6 +69,9 @@ def start_erasure(tenant: Tenant, user: User, query: Query, now: datetime) -> Er
         step="find",
         problem="",
     )
+    # Without the query: it may name a person, and the ledger cannot forget.
+    record_action(tenant, user, "erasure.count", str(erasure.id), rows=[erasure])
+    return erasure
 
 
 def confirm_erasure(tenant: Tenant, user: User, pk: UUID, reason: str, now: datetime) -> bool:
@@ -93,7 +93,9 @@ def confirm_erasure(tenant: Tenant, user: User, pk: UUID, reason: str, now: date
         finished_at=None,
     )
     if confirmed:
-        record_action(tenant, user, "erasure.confirm", str(pk), reason=reason)
+        record_action(
+            tenant, user, "erasure.confirm", str(pk), reason=reason, rows=[Erasure(id=pk)]
+        )
     return bool(confirmed)
 
 

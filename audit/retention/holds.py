@@ -66,7 +66,7 @@ def set_hold(
         set_by=user.get_username(),
     )
     details: dict[str, Any] = {"hold": str(hold.id), "covers": covered.to_json(), "reason": reason}
-    record_action(tenant, user, "hold.set", name, **details)
+    record_action(tenant, user, "hold.set", name, rows=[hold], **details)
     append_entry(
         tenant.id,
         Kind.HOLD,
@@ -95,7 +95,7 @@ def release_hold(
     if left_behind:
         TenantSetting.objects.filter(tenant_id=tenant.id).update(erased_to=left_behind[0][0])
     details = {"hold": str(hold.id), "reason": reason}
-    record_action(tenant, user, "hold.release", hold.name, **details)
+    record_action(tenant, user, "hold.release", hold.name, rows=[hold], **details)
     append_entry(
         tenant.id,
         Kind.HOLD,

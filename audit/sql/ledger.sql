@@ -103,3 +103,16 @@ FROM (
 WHERE at < latest - %(tolerance)s
 ORDER BY ledger_index
 LIMIT %(row_limit)s
+
+-- baseline_is_entered --
+-- A row if the tenant's log has its baseline.
+SELECT 1 FROM ledger_head WHERE tenant_id = %(tenant_id)s AND has_baseline
+
+-- claim_baseline --
+-- Returns a row for the one transaction that may append the baseline; others wait for it. Locks the
+-- tenant's ledger head.
+INSERT INTO ledger_head AS h (tenant_id, size, has_baseline)
+VALUES (%(tenant_id)s, 0, true)
+ON CONFLICT (tenant_id) DO UPDATE SET has_baseline = true
+WHERE NOT h.has_baseline
+RETURNING 1

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from audit.exports.repeats import FORMS, documents
+from audit.models import PollingTool
 from audit.pages.repeats.forms import PollingToolForm
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
@@ -185,7 +186,8 @@ def polling_add(request: TenantRequest) -> HttpResponseBase:
     except TooManyPollingToolsError:
         messages.error(request, f"Nothing was changed. At most {MAX_TOOLS} tools can be excluded.")
     else:
-        record_action(request.tenant, request.user, "polling.add", name)
+        row = PollingTool(tool_name=name)
+        record_action(request.tenant, request.user, "polling.add", name, rows=[row])
         messages.success(request, f"{name} is excluded from repeats.")
     return _back(request)
 
@@ -198,7 +200,8 @@ def polling_remove(request: TenantRequest) -> HttpResponseBase:
     if not form.is_valid() or not remove_polling_tool(form.cleaned_data["tool"]):
         raise Http404("not a polling tool")
     name = form.cleaned_data["tool"]
-    record_action(request.tenant, request.user, "polling.remove", name)
+    row = PollingTool(tool_name=name)
+    record_action(request.tenant, request.user, "polling.remove", name, rows=[row])
     messages.success(request, f"{name} is included in repeats again.")
     return _back(request)
 

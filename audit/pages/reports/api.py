@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Path, Query, Router
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from audit.models import StoredReport
 from audit.reports.export import document
 from audit.reports.periods import read_period
 from audit.reports.queries import find_report, report_page
@@ -149,7 +150,12 @@ def make_report(request: HttpRequest) -> HttpResponse:
         assert report is not None, "only scheduled ones have a period to clash with"
         tenant = Tenant.objects.get(pk=identity.tenant_id)
         record_action(
-            tenant, actor_of(identity), "report.create", report.query, report=str(report.id)
+            tenant,
+            actor_of(identity),
+            "report.create",
+            report.query,
+            report=str(report.id),
+            rows=[StoredReport(id=report.id)],
         )
     return HttpResponse(
         msgspec.json.encode(document(report)), content_type="application/json", status=201

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from audit.models import StoredReport, StoredReportSchedule
 from audit.pages.reports.forms import ScheduleForm
 from audit.reports.compose import lay_out
 from audit.reports.export import FORMS
@@ -159,6 +160,7 @@ def report_schedule(request: TenantRequest) -> HttpResponseBase:
         ", ".join(decided.kinds) or "none",
         time_zone=decided.time_zone,
         keep_days=decided.keep_days,
+        rows=[StoredReportSchedule(tenant_id=request.tenant.pk)],
     )
     messages.success(request, "Saved. Reports that are due are created within minutes.")
     return redirect("report_list")
@@ -175,7 +177,12 @@ def _begin(request: TenantRequest) -> datetime:
 def _record_and_open(request: TenantRequest, report: Report | None) -> HttpResponseBase:
     assert report is not None, "only scheduled ones have a period to clash with"
     record_action(
-        request.tenant, request.user, "report.create", report.query, report=str(report.id)
+        request.tenant,
+        request.user,
+        "report.create",
+        report.query,
+        report=str(report.id),
+        rows=[StoredReport(id=report.id)],
     )
     return redirect("report_detail", report.id)
 

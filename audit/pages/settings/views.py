@@ -46,6 +46,7 @@ def tenant_settings(request: TenantRequest) -> HttpResponseBase:
                 wanted["name"],
                 before={name: current[name] for name in changed},
                 after={name: wanted[name] for name in changed},
+                rows=[tenant, TenantSetting(tenant_id=tenant.pk)],
             )
         messages.success(request, "Saved.")
         return redirect("tenant_settings")
@@ -95,6 +96,7 @@ def redaction_settings(request: TenantRequest) -> HttpResponseBase:
                 names=names,
                 patterns=patterns,
                 otlp_defaults=otlp,
+                rows=[TenantSetting(tenant_id=request.tenant.pk)],
             )
             messages.success(request, "Saved. All servers apply the rules within 5 seconds.")
             return redirect("redaction_settings")

@@ -67,7 +67,9 @@ class Command(BaseCommand):
             key, text = create_key(tenant, name, scopes, expires_at=_instant(options["expires"]))
         except ValueError as error:
             raise CommandError(str(error)) from error
-        record_action(tenant, operator(), "key.create", str(key), scopes=key.scopes)
+        record_action(
+            tenant, operator(), "key.create", str(key), scopes=key.scopes, rows=[key]
+        )
         self._print({**_of(key), "key": text}, text, is_json=options["json"])
 
     def _list(self, tenant: Tenant, *, is_json: bool) -> None:
@@ -86,7 +88,7 @@ class Command(BaseCommand):
             raise CommandError(f"tenant {tenant.slug} has no key {options['key_id']!r}")
         if key.revoked_at is None:
             revoke_key(key)
-            record_action(tenant, operator(), "key.revoke", str(key))
+            record_action(tenant, operator(), "key.revoke", str(key), rows=[key])
             key = ApiKey.objects.get(tenant=tenant, pk=key.pk)
         message = f"{key} is revoked and stops working within 5 seconds"
         self._print(_of(key), message, is_json=options["json"])

@@ -26,8 +26,9 @@ class Kind(IntEnum):
     """What an entry records. Executors send starts, ends, gaps and decisions.
 
     The server makes the others. A finding is a violation in the output of an end event, in the
-    batch of that end. A definition is a change of what a server says of its tools. A verifier need
-    not know a kind: it proves the entry all the same.
+    batch of that end. A definition is a change of what a server says of its tools. The baseline has
+    the digests of the rows that existed before actions named them. A verifier need not know a kind:
+    it proves the entry all the same.
     """
 
     START = 1
@@ -42,6 +43,7 @@ class Kind(IntEnum):
     FINDING = 10
     DECISION = 11
     DEFINITION = 12
+    BASELINE = 13
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
