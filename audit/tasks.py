@@ -18,7 +18,7 @@ from audit.ledger.private_files import PrivateFileError
 from audit.log.payload import LogPayloadError
 from audit.models import StoredReport
 from audit.reports.schedule import create_due, due, forget_old
-from audit.reports.stored import of_one_moment
+from audit.reports.stored import of_one_moment, record_creation
 from audit.retention import erasure, retention
 from audit.work import payload_search
 from audit.work.drift import job as drift_job
@@ -123,14 +123,7 @@ def make_report(tenant_id: str, kind: str) -> None:
         made = create_due(kind, timezone.now())
         if made is not None:
             tenant = Tenant.objects.get(pk=tenant_id)
-            record_action(
-                tenant,
-                THE_SERVER,
-                "report.create",
-                made.query,
-                report=str(made.id),
-                rows=[StoredReport(id=made.id)],
-            )
+            record_creation(tenant, THE_SERVER, made)
     if made is not None:
         _log.info("created report %s for tenant %s", made.id, tenant_id)
 

@@ -23,7 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import UUID
 
-from tooltrail.evidence import Archive, BundleWriter, EntryLine, ErasureLine, Manifest, Tree, verify
+from tooltrail.evidence import Archive, BundleWriter, EntryLine, Manifest, ProvedLine, Tree, verify
 from tooltrail.evidence.layout import FORMAT, leaf_from
 from tooltrail.ledger import Checkpoint, Kind, SigningKey, commit_of, inclusion_proof
 from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
@@ -117,7 +117,8 @@ def make(path: Path, events: int, size: int) -> None:
             writer.end(
                 versions=[],
                 report=None,
-                erasures=[ErasureLine(line, raw, inclusion_proof(log.end, whole, log.subtree))],
+                statements=[],
+                erasures=[ProvedLine(line, raw, inclusion_proof(log.end, whole, log.subtree))],
                 checkpoints={whole: Checkpoint(KEY.name, whole, root).sign([KEY])},
                 tree=Tree(
                     [log.subtree(*each) for each in subtrees_before(log.begin)],

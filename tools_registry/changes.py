@@ -13,9 +13,10 @@ from uuid import UUID
 from django.db.models import Model
 from django.utils import timezone
 
+from config.instants import iso
 from tenants.actions import THE_SERVER, record_actions
 from tenants.models import User
-from tools_registry.models import ChangeKind, State, Tool, ToolChange
+from tools_registry.models import ChangeKind, State, Tool, ToolChange, ToolVersion
 
 REASON_MAX_LENGTH = 2_000
 _AT_ONCE = 500
@@ -116,6 +117,14 @@ def record_changes(
     Three statements and two or three that read the rows again, however many changes.
     """
     now, actions = timezone.now(), []
+    published: dict[int | None, dict[str, str]] = {
+        row.number: {
+            "published_at": iso(row.created_at),
+            "published_by": row.created_by or row.created_by_key,
+        }
+        for row in rows
+        if isinstance(row, ToolVersion)
+    }
     for change in changes:
         tool.change_count += 1
         change.tenant_id, change.tool, change.ordinal = tool.tenant_id, tool, tool.change_count
@@ -123,7 +132,7 @@ def record_changes(
         change.user_name, change.key_id = by.user_name, by.key_id
         if verb := _VERBS.get(ChangeKind(change.kind)):
             members = {"version": change.number, "digest": change.digest, "reason": reason}
-            members |= change.details
+            members |= published.get(change.number, {}) | change.details
             about = {name: value for name, value in members.items() if value}
             actions.append((f"tool.{verb}", tool.name, about))
     tool.save(update_fields=["change_count", *saving])

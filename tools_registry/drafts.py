@@ -151,4 +151,3 @@ def _lock_revision(draft: ToolDraft, expected: int) -> None:
     stored = find_draft(draft.tool)
     if stored is None or stored.pk != draft.pk or stored.revision != expected:
         raise StaleDraftError(stored)
-

@@ -12,18 +12,20 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+from django.db.models import Q
 from tooltrail.evidence import (
     FORMAT,
     BundleWriter,
     EntryLine,
     Erased,
-    ErasureLine,
     Manifest,
+    ProvedLine,
     RegisteredVersion,
     Tree,
 )
 from tooltrail.evidence.layout import COVERING
-from tooltrail.ledger import LedgerError
+from tooltrail.evidence.statements import PUBLISHED, REPORTED
+from tooltrail.ledger import Kind, LedgerError
 from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
 
 from audit.evidence.entries import entries_of
@@ -37,13 +39,14 @@ from audit.reports.export import FORMS
 from audit.reports.queries import Report
 from audit.sql.run import run
 from config.instants import iso
-from tenants.models import Tenant
+from tenants.models import Action, Tenant
 from tenants.scope import tenant_scope
 
 _BATCHES = 10  # read at once: up to 200 MB, commonly 2 MB
 _CHECKPOINTS_WITHIN = 50
 _VERSION_BYTES = 32 << 20  # the most bytes of descriptions and schemas
 _FIRST_ID = UUID(int=0)
+_PUBLISHED, _REPORTED = (f'"verb":"{verb}"'.encode() for verb in (PUBLISHED, REPORTED))
 
 _WAITS, _WAIT_SECONDS = 15, 4.0  # in all, as long as an entry may wait for its signature
 _BEHIND_ALL = 2**62
@@ -88,6 +91,7 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
     Raises NotSignedError after the entries if the declaration of an erasure stays unsigned.
     """
     ledger_range, of = wanted.ledger_range, wanted.of
+    versions, left_out = _versions(wanted.tenant.id, of, ledger_range.size)
     manifest = Manifest(
         format=FORMAT,
         origin=ledger_range.origin,
@@ -100,9 +104,9 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
         report_id=None if wanted.report is None else wanted.report.id,
         first_index=ledger_range.first_index,
         end_index=ledger_range.end_index,
+        versions_left_out=left_out,
     )
     writer = BundleWriter()
-    versions, left_out = _versions(wanted.tenant.id, of)
     has_report = wanted.report is not None
     yield writer.begin(
         manifest, readme(manifest, has_report=has_report, versions_left_out=left_out)
@@ -159,6 +163,7 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
     """The last parts of the bundle, all by one checkpoint."""
     ledger_range, tenant_id = wanted.ledger_range, wanted.tenant.id
     size, declared = _declaring(tenant_id, ledger_range, missing)
+    stated = list(_stating(wanted, ledger_range.size))
     with tenant_scope(tenant_id):
         tree = StoredTree(tenant_id, size)
         checkpoints = {
@@ -178,8 +183,12 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
         return {
             "report": None if report is None else FORMS["json"].write(report, wanted.tenant.name),
             "erasures": [
-                ErasureLine(line, raw, _proof(lambda at=line.index: tree.inclusion(at)))
+                ProvedLine(line, raw, _proof(lambda at=line.index: tree.inclusion(at)))
                 for line, raw, _ in declared
+            ],
+            "statements": [
+                ProvedLine(line, raw, _proof(lambda at=line.index: tree.inclusion(at)))
+                for line, raw in stated
             ],
             "checkpoints": checkpoints,
             "tree": Tree(
@@ -241,6 +250,22 @@ def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) 
     return declarations
 
 
+def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
+    """The entries that say what was published, and the one that created the report."""
+    report = None if wanted.report is None else f'"{wanted.report.id}"'.encode()
+    for batch in _batches(wanted.tenant.id, "evidence_own_batches", first_index=0, end_index=size):
+        for line, raw in entries_of(batch):
+            if line.index >= size:
+                return
+            is_action = line.kind == Kind.ACTION
+            if (
+                line.kind == Kind.BASELINE
+                or (is_action and _PUBLISHED in raw)
+                or (is_action and report is not None and _REPORTED in raw and report in raw)
+            ):
+                yield line, raw
+
+
 def _covers(declared: list[Declared], missing: list[Run]) -> bool:
     ranges = sorted(each for *_, erased in declared for each in erased.ranges)
     for begin, end in missing:
@@ -267,16 +292,26 @@ def _proof(make: Any) -> list[bytes]:
         return []
 
 
-def _versions(tenant_id: UUID, of: TimeRange) -> tuple[list[RegisteredVersion], int]:
+def _versions(tenant_id: UUID, of: TimeRange, size: int) -> tuple[list[RegisteredVersion], int]:
     """The versions published before the end of the range, oldest first, up to 32 MB.
 
-    Keeps the newest ones. Also returns how many older ones are left out.
+    Keeps the newest ones. Also returns how many older ones are left out. Without those whose
+    publication is not among the first `size` entries yet: nothing proves them.
     """
     with tenant_scope(tenant_id):
         rows = run("evidence_versions", before=of.end, byte_limit=_VERSION_BYTES)
+        unsigned = set(
+            Action.objects.filter(
+                Q(ledger_index=None) | Q(ledger_index__gte=size),
+                tenant_id=tenant_id,
+                verb=PUBLISHED,
+            ).values_list("subject", "details__version")
+        )
     versions = []
     for name, number, digest, description, takes, gives, *more in reversed(rows):
         trusted, ephemeral, on_collision, created_at, user, key, _ = more
+        if (name, number) in unsigned:
+            continue
         versions.append(
             RegisteredVersion(
                 tool_name=name,

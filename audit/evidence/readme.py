@@ -30,6 +30,7 @@ CONTENTS
   events/            the events as received, one per line, in the order of the entries
   erasures.ndjson    the ledger entries that declare payloads as erased, with their proofs
   registry.ndjson    versions of registered tools published before the end of the range{left_out}
+  statements.ndjson  the entries that say what was published{reported}, with their proofs
 {report}  checkpoints/       size and root of the ledger, signed
   tree.json          the hashes that lead from these entries to the root of the largest checkpoint
   keys.txt           the public keys, according to the server
@@ -45,7 +46,10 @@ Without a checkpoint that you or somebody else kept, it does not prove that the 
 everyone the same ledger. {figures}Events may contain personal data: protect this file accordingly.
 """
 _REPORT = "  report.json        the report, as it was stored when it was made\n"
-_FIGURES = "The figures\nof the report are not proved, but they can be recomputed from the events. "
+_FIGURES = (
+    "That the figures\nof the report are right is not proved, but they can be recomputed from the"
+    " events. "
+)
 
 
 def readme(manifest: Manifest, *, has_report: bool, versions_left_out: int = 0) -> str:
@@ -65,6 +69,7 @@ def readme(manifest: Manifest, *, has_report: bool, versions_left_out: int = 0) 
         made_at=manifest.made_at,
         made_by=manifest.made_by,
         report=_REPORT if has_report else "",
+        reported=" and created" if has_report else "",
         figures=_FIGURES if has_report else "",
         left_out=left_out if versions_left_out else "",
     )

@@ -5,9 +5,12 @@ from typing import Any
 
 from django.db import OperationalError, connection
 from psycopg.errors import SerializationFailure
+from tooltrail.evidence.statements import report_digest
 
+from audit.models import StoredReport
 from audit.queries.time_range import TimeRange
 from audit.reports.changes import changes
+from audit.reports.export import document
 from audit.reports.figures import gather
 from audit.reports.queries import (
     MadeAs,
@@ -17,7 +20,8 @@ from audit.reports.queries import (
 )
 from audit.show.charts import range_query
 from config.instants import iso
-from tenants.models import new_id
+from tenants.actions import record_action
+from tenants.models import Tenant, User, new_id
 
 
 def of_one_moment() -> None:
@@ -68,6 +72,19 @@ def create_report(
         if isinstance(error.__cause__, SerializationFailure):
             return None
         raise
+
+
+def record_creation(tenant: Tenant, actor: User | str, report: Report) -> None:
+    """Record who created a report, with its hash: evidence bundles prove the report by it."""
+    record_action(
+        tenant,
+        actor,
+        "report.create",
+        report.query,
+        report=str(report.id),
+        sha256=report_digest(document(report)),
+        rows=[StoredReport(id=report.id)],
+    )
 
 
 def _since(again: Report, figures: dict[str, Any]) -> dict[str, Any]:

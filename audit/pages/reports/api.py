@@ -10,13 +10,11 @@ from django.utils import timezone
 from ninja import Path, Query, Router
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from audit.models import StoredReport
 from audit.reports.export import document
 from audit.reports.periods import read_period
 from audit.reports.queries import find_report, report_page
-from audit.reports.stored import create_report, of_one_moment
+from audit.reports.stored import create_report, of_one_moment, record_creation
 from config.http.problems import ProblemError, problem_responses
-from tenants.actions import record_action
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.api_reads import Answer, ListParams, Page, Params, reads, seal, unseal
 from tenants.keys import actor_of
@@ -149,14 +147,7 @@ def make_report(request: HttpRequest) -> HttpResponse:
         report = create_report(kind, of, now=now, made_by=made_by, made_as="key", again=again)
         assert report is not None, "only scheduled ones have a period to clash with"
         tenant = Tenant.objects.get(pk=identity.tenant_id)
-        record_action(
-            tenant,
-            actor_of(identity),
-            "report.create",
-            report.query,
-            report=str(report.id),
-            rows=[StoredReport(id=report.id)],
-        )
+        record_creation(tenant, actor_of(identity), report)
     return HttpResponse(
         msgspec.json.encode(document(report)), content_type="application/json", status=201
     )

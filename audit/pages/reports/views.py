@@ -11,14 +11,14 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from audit.models import StoredReport, StoredReportSchedule
+from audit.models import StoredReportSchedule
 from audit.pages.reports.forms import ScheduleForm
 from audit.reports.compose import lay_out
 from audit.reports.export import FORMS
 from audit.reports.periods import SCHEDULED, last_whole, read_period, short_words
 from audit.reports.queries import Report, find_report, report_page
 from audit.reports.schedule import LEAST_DAYS, MOST_DAYS, change_schedule, schedule
-from audit.reports.stored import create_report, of_one_moment
+from audit.reports.stored import create_report, of_one_moment, record_creation
 from config.instants import local
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import record_action
@@ -176,14 +176,7 @@ def _begin(request: TenantRequest) -> datetime:
 
 def _record_and_open(request: TenantRequest, report: Report | None) -> HttpResponseBase:
     assert report is not None, "only scheduled ones have a period to clash with"
-    record_action(
-        request.tenant,
-        request.user,
-        "report.create",
-        report.query,
-        report=str(report.id),
-        rows=[StoredReport(id=report.id)],
-    )
+    record_creation(request.tenant, request.user, report)
     return redirect("report_detail", report.id)
 
 

@@ -5,7 +5,7 @@ the tenant's scope.
 """
 
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from django import forms
 
@@ -27,7 +27,7 @@ class RevealForm(forms.Form):
     reason = forms.CharField(min_length=3, max_length=REASON_MAX_LENGTH, strip=True)
 
 
-def reveal(request: TenantRequest, verb: Verb, subject: str, reason: str, **details: str) -> None:
+def reveal(request: TenantRequest, verb: Verb, subject: str, reason: str, **details: Any) -> None:
     """Record that this member reveals the payload, and why. From now on they see it."""
     record_action(request.tenant, request.user, verb, subject, reason=reason, **details)
 

@@ -13,8 +13,8 @@ from tooltrail.evidence import (
     FORMAT,
     BundleWriter,
     EntryLine,
-    ErasureLine,
     Manifest,
+    ProvedLine,
     RegisteredVersion,
     Tree,
 )
@@ -81,6 +81,34 @@ class Log:
             self.lines[index] = EntryLine(index, self.lines[index].leaf)
             self.raws[index] = b""
 
+    def publish(self, version: RegisteredVersion, **details: object) -> int:
+        """Append the action that published a version; `details` replace what it says."""
+        said = {
+            "version": version.number,
+            "digest": version.digest,
+            "published_at": version.published_at,
+            "published_by": version.published_by,
+        }
+        return self.act("tool.publish", version.tool_name, **said | details)
+
+    def act(self, verb: str, subject: str, **details: object) -> int:
+        """Append an action."""
+        action = {"at": at(0), "verb": verb, "subject": subject, "details": details}
+        return self.add(json.dumps(action).encode(), Kind.ACTION)
+
+    def baseline(self, *versions: RegisteredVersion) -> int:
+        """Append a baseline that lists versions."""
+        listed = [
+            (one.tool_name, one.number, one.digest, one.published_at, one.published_by)
+            for one in versions
+        ]
+        return self.add(json.dumps({"rows": {}, "versions": listed}).encode(), Kind.BASELINE)
+
+    def proved(self, index: int, size: int) -> ProvedLine:
+        """An entry with its proof in the first `size` entries."""
+        proof = inclusion_proof(index, size, self.subtree)
+        return ProvedLine(self.lines[index], self.raws[index], proof)
+
     def subtree(self, level: int, index: int) -> bytes:
         """A complete subtree."""
         whole = self.lines[index << level : (index + 1) << level]
@@ -120,12 +148,13 @@ class Bundle:
 
     manifest: Manifest
     entries: list[tuple[EntryLine, bytes]]
-    erasures: list[ErasureLine]
+    erasures: list[ProvedLine]
     checkpoints: dict[int, bytes]
     tree: Tree
     keys: tuple[str, ...] = (str(KEY.verifier),)
     versions: tuple[RegisteredVersion, ...] = (VERSION,)
     report: bytes | None = None
+    statements: tuple[ProvedLine, ...] = ()
 
     @classmethod
     def of(
@@ -137,6 +166,7 @@ class Bundle:
         sizes: Iterable[int] = (),
         previous: Iterable[int] = (),
         declared: Iterable[int] = (),
+        stated: Iterable[int] = (),
     ) -> "Bundle":
         """The bundle of an honest server; `sizes` are those of its checkpoints."""
         sizes = sorted(sizes) or [len(log.lines)]
@@ -155,18 +185,14 @@ class Bundle:
                 end_index=end,
             ),
             list(zip(log.lines[begin:end], log.raws[begin:end], strict=True)),
-            [
-                ErasureLine(
-                    log.lines[index], log.raws[index], inclusion_proof(index, size, log.subtree)
-                )
-                for index in declared
-            ],
+            [log.proved(index, size) for index in declared],
             {each: log.checkpoint(each) for each in sizes},
             Tree(
                 [log.subtree(*each) for each in subtrees_before(begin)],
                 [log.subtree(*each) for each in subtrees_behind(end, size)],
                 {str(each): consistency_proof(each, size, log.subtree) for each in proved},
             ),
+            statements=tuple(log.proved(index, size) for index in stated),
         )
 
     def but(self, **changes: Any) -> "Bundle":
@@ -183,6 +209,7 @@ class Bundle:
                 versions=self.versions,
                 report=self.report,
                 erasures=self.erasures,
+                statements=self.statements,
                 checkpoints=self.checkpoints,
                 tree=self.tree,
                 keys=self.keys,

@@ -67,9 +67,7 @@ class Command(BaseCommand):
             key, text = create_key(tenant, name, scopes, expires_at=_instant(options["expires"]))
         except ValueError as error:
             raise CommandError(str(error)) from error
-        record_action(
-            tenant, operator(), "key.create", str(key), scopes=key.scopes, rows=[key]
-        )
+        record_action(tenant, operator(), "key.create", str(key), scopes=key.scopes, rows=[key])
         self._print({**_of(key), "key": text}, text, is_json=options["json"])
 
     def _list(self, tenant: Tenant, *, is_json: bool) -> None:

@@ -105,9 +105,7 @@ class Command(BaseCommand):
         if (wanted is None) != (tenant.suspended_at is None):
             with tenant_scope(tenant.pk):
                 Tenant.objects.filter(pk=tenant.pk).update(suspended_at=wanted)
-                record_action(
-                    tenant, operator(), f"tenant.{verb}", tenant.name, rows=[tenant]
-                )
+                record_action(tenant, operator(), f"tenant.{verb}", tenant.name, rows=[tenant])
             tenant.suspended_at = wanted
         outcome = "suspended; its keys are rejected within 5 seconds" if wanted else "resumed"
         self._print(_of_tenant(tenant), f"{tenant.slug} {outcome}", is_json=options["json"])

@@ -17,12 +17,14 @@ from django.test import Client
 from django.utils import timezone
 from tooltrail.evidence import Archive, Verdict, verify
 from tooltrail.ledger import Kind
+from tooltrail.tools.digest import tool_digest
 
 from audit.events.batch_ids import BatchId
 from audit.events.body import Line
 from audit.evidence.bundling import Wanted, bundle
 from audit.evidence.ledger_range import NotSignedError, ledger_range_of
 from audit.ledger.actions import enter_actions
+from audit.ledger.baseline import enter_baseline
 from audit.ledger.entries import append_entry
 from audit.models import LedgerCheckpoint
 from audit.queries.call_query import parse
@@ -342,6 +344,9 @@ def test_bundle_contains_the_tool_versions_of_the_registry(acme: Cast, tmp_path:
     register(acme.tenant)
     arrive(acme.tenant, NOW - HOUR)
     sign(acme.tenant)
+    assert not member(make(acme.tenant), "registry.ndjson"), "its publication is not signed yet"
+    enter_actions(acme.tenant.id, NOW)
+    sign(acme.tenant)
     data = make(acme.tenant)
     (line,) = member(data, "registry.ndjson").splitlines()
     assert json.loads(line)["tool_name"] == "search"
@@ -357,6 +362,7 @@ def test_omitted_tool_versions_are_reported(
     for name in ("oldest", "older", "newest"):
         register(acme.tenant, name=name, description="what it does, at length; " * 20)
     arrive(acme.tenant, NOW - HOUR)
+    enter_actions(acme.tenant.id, NOW)
     sign(acme.tenant)
     monkeypatch.setattr("audit.evidence.bundling._VERSION_BYTES", 1500)
     data = make(acme.tenant)
@@ -487,3 +493,38 @@ def data_with(data: bytes, old: bytes, new: bytes) -> bytes:
         for name in before.namelist():
             after.writestr(name, before.read(name).replace(old, new))
     return changed.getvalue()
+
+
+def registry_problems(tenant: Tenant, folder: Path) -> list[str]:
+    """What the verifier says of the registry in a bundle that the server makes now."""
+    verdict = judge(make(tenant), folder)
+    return next(check.problems for check in verdict.checks if check.name == "registry")
+
+
+def test_registry_altered_in_the_database_fails_verification(acme: Cast, tmp_path: Path) -> None:
+    """Each as an attacker would: with the digest that fits, and a date that looks right."""
+    register(acme.tenant, name="older")
+    arrive(acme.tenant, NOW - HOUR)
+    enter_actions(acme.tenant.id, NOW)
+    assert enter_baseline(acme.tenant.id, NOW)
+    register(acme.tenant, name="newer")
+    enter_actions(acme.tenant.id, NOW)
+    sign(acme.tenant)
+    assert registry_problems(acme.tenant, tmp_path) == []
+    forged: dict[str, Any] = {**CONTRACT, "description": "Forged."}
+    del forged["name"]
+    scope = [acme.tenant.id]
+    for name in ("older", "newer"):
+        digest = tool_digest(**forged, name=name)
+        as_owner(
+            "UPDATE tool_version v SET description = 'Forged.', digest = %s FROM tool t"
+            " WHERE v.tenant_id = %s AND t.id = v.tool_id AND t.name = %s",
+            [digest, *scope, name],
+        )
+    assert registry_problems(acme.tenant, tmp_path) == [
+        f"'{name}' version 1 is not the contract that was published" for name in ("older", "newer")
+    ]
+    as_owner("DELETE FROM tool_version WHERE tenant_id = %s", scope)
+    assert registry_problems(acme.tenant, tmp_path) == [
+        f"'{name}' version 1 was published and is missing" for name in ("older", "newer")
+    ]

@@ -35,6 +35,7 @@ _ONES = (
     layout.ERASURES,
     layout.REGISTRY,
 )
+_SOMETIMES = (layout.REPORT, layout.STATEMENTS)
 _CHUNK = re.compile(r"(entries|events)/(\d{6,9})\.ndjson")
 _CHECKPOINT = re.compile(r"checkpoints/(\d{12,19})\.txt")
 _MAX_CHECKPOINTS = 1_000
@@ -68,7 +69,7 @@ class Archive:
             if (match := _CHECKPOINT.fullmatch(name))
         )
         self.has_report = layout.REPORT in self._members
-        self.to_be_read_by_people = [layout.README, *([layout.REPORT] if self.has_report else [])]
+        self.has_statements = layout.STATEMENTS in self._members
 
     def __enter__(self) -> "Archive":
         return self
@@ -122,6 +123,8 @@ class Archive:
             raise UnreadableError(
                 f"its directory is too large ({count:,} members, {directory:,} bytes)"
             )
+        if end_at + _END_FORM.size != size:
+            raise UnreadableError("it has data behind the end of the zip")
         file.seek(0)
         return ZipFile(file)
 
@@ -135,7 +138,7 @@ class Archive:
                 raise UnreadableError(f"it has {shown(name)} twice")
             if chunk := _CHUNK.fullmatch(name):
                 chunks[chunk[1]].add(chunk[2])
-            elif name not in (*_ONES, layout.REPORT) and not _CHECKPOINT.fullmatch(name):
+            elif name not in (*_ONES, *_SOMETIMES) and not _CHECKPOINT.fullmatch(name):
                 raise UnreadableError(f"it has an unexpected member: {shown(name)}")
             if member.flag_bits & _ENCRYPTED:
                 raise UnreadableError(f"{name} is encrypted")
@@ -144,6 +147,8 @@ class Archive:
             if member.file_size > MAX_MEMBER_BYTES:
                 raise UnreadableError(f"{name} would be {member.file_size:,} bytes long")
             members[name] = member
+        if infos and min(member.header_offset for member in infos) != 0:
+            raise UnreadableError("it has data in front of the zip")
         if missing := [name for name in _ONES if name not in members]:
             raise UnreadableError(f"not an evidence bundle: {missing[0]} is missing")
         checkpoints = sum(name.startswith(layout.CHECKPOINTS) for name in members)

@@ -19,10 +19,11 @@ from tooltrail.evidence.layout import (
     README,
     REGISTRY,
     REPORT,
+    STATEMENTS,
     TREE,
     EntryLine,
-    ErasureLine,
     Manifest,
+    ProvedLine,
     RegisteredVersion,
     Tree,
     checkpoint_member,
@@ -70,7 +71,8 @@ class BundleWriter:
         *,
         versions: Iterable[RegisteredVersion],
         report: bytes | None,
-        erasures: Iterable[ErasureLine],
+        erasures: Iterable[ProvedLine],
+        statements: Iterable[ProvedLine],
         checkpoints: Mapping[int, bytes],
         tree: Tree,
         keys: Iterable[str],
@@ -82,6 +84,7 @@ class BundleWriter:
         if report is not None:
             self._add(REPORT, report)
         self._add(ERASURES, self._encoder.encode_lines(erasures))
+        self._add(STATEMENTS, self._encoder.encode_lines(statements))
         for size, note in sorted(checkpoints.items()):
             self._add(checkpoint_member(size), note)
         self._add(TREE, self._encoder.encode(tree) + b"\n")

@@ -5,10 +5,9 @@ from typing import Self
 import msgspec
 
 from tooltrail.evidence.archive import UnreadableError
-from tooltrail.evidence.layout import COVERING, ERASURES, Erased, ErasureLine, leaf_from
+from tooltrail.evidence.layout import COVERING, ERASURES, Erased, ProvedLine, fault_of
 from tooltrail.evidence.signed import Signed
 from tooltrail.evidence.verdict import Check
-from tooltrail.ledger import LedgerError, commit_of, verify_inclusion
 
 
 class Coverage:
@@ -31,7 +30,7 @@ class Coverage:
         """
         ranges: list[tuple[int, int]] = []
         try:
-            for line in msgspec.json.Decoder(ErasureLine).decode_lines(data):
+            for line in msgspec.json.Decoder(ProvedLine).decode_lines(data):
                 entry = line.entry
                 fault = _fault(line, largest)
                 if fault is not None:
@@ -68,20 +67,11 @@ class Coverage:
         self._run = (0, 0)
 
 
-def _fault(line: ErasureLine, largest: Signed) -> str | None:
+def _fault(line: ProvedLine, largest: Signed) -> str | None:
     """Why the line is not a ledger entry that erases; None if it is."""
-    entry = line.entry
-    if entry.kind not in COVERING:
+    if line.entry.kind not in COVERING:
         return "its kind does not erase payloads"
-    if entry.length != len(line.raw):
-        return "its size differs from its entry"
-    if leaf_from(entry, commit_of(entry.salt, line.raw)) != entry.leaf:
-        return "it does not match its leaf"
-    try:
-        verify_inclusion(entry.leaf, entry.index, largest.size, line.proof, largest.root)
-    except LedgerError as error:
-        return str(error)
-    return None
+    return fault_of(line, largest.size, largest.root)
 
 
 def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

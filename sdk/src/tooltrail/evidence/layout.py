@@ -9,9 +9,11 @@ from uuid import UUID
 
 import msgspec
 
-from tooltrail.ledger import VERSION, Kind, leaf_of
+from tooltrail.ledger import VERSION, Kind, LedgerError, commit_of, leaf_of, verify_inclusion
 
-FORMAT = "tooltrail-evidence/1"
+FORMAT = "tooltrail-evidence/2"
+FORMATS = ("tooltrail-evidence/1", FORMAT)
+"""Readable formats. The first had no statements, so its registry and report are not proved."""
 
 README = "README.txt"
 MANIFEST = "bundle.json"
@@ -19,6 +21,7 @@ KEYS = "keys.txt"
 TREE = "tree.json"
 ERASURES = "erasures.ndjson"
 REGISTRY = "registry.ndjson"
+STATEMENTS = "statements.ndjson"
 REPORT = "report.json"
 CHECKPOINTS = "checkpoints/"
 
@@ -50,6 +53,8 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The index of the first entry in the bundle."""
     end_index: Count
     """The index after the last entry."""
+    versions_left_out: Count = 0
+    """How many of the oldest versions of tools are left out, because of their size."""
 
 
 class EntryLine(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -69,11 +74,10 @@ class EntryLine(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     salt: Annotated[bytes, msgspec.Meta(max_length=64)] = b""
 
 
-class ErasureLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line of `erasures.ndjson`: a ledger entry that says which payloads are erased.
+class ProvedLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A line of `erasures.ndjson` and `statements.ndjson`: an entry from anywhere in the ledger.
 
-    `raw` is a document of kind erasure or retention (`Erased`). `proof` is its inclusion proof
-    in the largest checkpoint.
+    `raw` are its bytes. `proof` is its inclusion proof in the largest checkpoint.
     """
 
     entry: EntryLine
@@ -114,6 +118,20 @@ class RegisteredVersion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
     on_collision: str
     published_at: str
     published_by: str
+
+
+def fault_of(line: ProvedLine, size: int, root: bytes) -> str | None:
+    """Why the line is not an entry of the ledger of this size and root; None if it is."""
+    entry = line.entry
+    if entry.length != len(line.raw):
+        return "its size differs from its entry"
+    if leaf_from(entry, commit_of(entry.salt, line.raw)) != entry.leaf:
+        return "it does not match its leaf"
+    try:
+        verify_inclusion(entry.leaf, entry.index, size, line.proof, root)
+    except LedgerError as error:
+        return str(error)
+    return None
 
 
 def entries_member(chunk: int) -> str:

@@ -9,10 +9,13 @@ from tooltrail.evidence import layout
 from tooltrail.evidence.archive import Archive, UnreadableError
 from tooltrail.evidence.coverage import Coverage
 from tooltrail.evidence.layout import EntryLine, Manifest
+from tooltrail.evidence.statements import Statements
 from tooltrail.evidence.verdict import Check
-from tooltrail.ledger import SALT_LENGTH
+from tooltrail.ledger import SALT_LENGTH, Kind
 from tooltrail.ledger.frontier import Frontier
 from tooltrail.ledger.lines import HASH_LENGTH
+
+_STATING = (Kind.ACTION, Kind.BASELINE)
 
 
 class Scan:
@@ -24,6 +27,7 @@ class Scan:
         tree: Frontier | None,
         sizes: Iterable[int],
         coverage: Coverage,
+        statements: Statements,
         complete: Check,
         edited: Check,
     ) -> None:
@@ -42,6 +46,7 @@ class Scan:
         self._expected = self._begin
         self._stops = sorted({size for size in sizes if self._begin <= size <= self._end})
         self._coverage = coverage
+        self._statements = statements
         self._complete = complete
         self._edited = edited
         self._decoder = msgspec.json.Decoder(EntryLine)
@@ -96,6 +101,8 @@ class Scan:
                 raise UnreadableError(f"{name} has no event for entry {index:,}")
             salt = line.salt
             own = leaf_from(line, sha256(b"\x02" + salt + data[at:end]).digest())
+            if line.kind in _STATING and own == leaf:
+                self._statements.note(line.kind, data[at:end])
             at = end + 1
             computed.append(own)
             if own != leaf or len(salt) != SALT_LENGTH:

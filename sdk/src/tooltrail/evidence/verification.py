@@ -16,6 +16,7 @@ from tooltrail.evidence.coverage import Coverage
 from tooltrail.evidence.layout import Manifest, RegisteredVersion, Tree
 from tooltrail.evidence.scan import Scan
 from tooltrail.evidence.signed import Signed, read_keys, read_member, read_signed
+from tooltrail.evidence.statements import Statements
 from tooltrail.evidence.verdict import Check, Verdict
 from tooltrail.ledger import FormatError, ProofError, VerifierKey, verify_consistency
 from tooltrail.ledger.frontier import Frontier
@@ -36,10 +37,17 @@ _NOT_RECEIVED = (
     "Events that never reached the server are in no ledger. Times of arrival are those of the "
     "server's clock."
 )
-_NOT_PROVED = "Who published tool versions, and when, is stated by the server and not proved."
+_NOT_PROVED = (
+    "What was published as the older tool versions, by whom and when, is stated by the server and "
+    "not proved: the ledger names it since its baseline."
+)
+_STATED = (
+    "The tenant's name, README.txt, and who made the bundle and when are the words of whoever made "
+    "this file. A tool whose versions were all published before the range can be left out."
+)
 _REPORT = (
-    "The figures of the report are stated by the server and not proved. You can recalculate them "
-    "from the events in the bundle."
+    "That the figures of the report are right is stated by the server and not proved. You can "
+    "recalculate them from the events in the bundle."
 )
 _NO_KEY = (
     "The public keys are from the bundle itself, so its creator could have created them, too. "
@@ -74,13 +82,14 @@ class _Verification:
     ) -> None:
         self._archive = archive
         self._progress = progress
-        for name in archive.to_be_read_by_people:  # read only to find damage
-            archive.read(name)
+        archive.read(layout.README)  # only to find damage
         manifest = self._manifest = decoded(archive, layout.MANIFEST, Manifest)
-        if manifest.format != layout.FORMAT:
+        if manifest.format not in layout.FORMATS:
             raise UnreadableError(f"unknown format {shown(manifest.format)}")
         if manifest.end_index < manifest.first_index:
             raise UnreadableError("its range ends before it begins")
+        if archive.has_statements != (manifest.format == layout.FORMAT):
+            raise UnreadableError(f"{layout.STATEMENTS} does not fit {manifest.format}")
         self._tree = decoded(archive, layout.TREE, Tree)
         self._complete = Check("complete", "every entry of the range is present, once and in order")
         self._edited = Check("unedited", "every event matches its entry, byte for byte")
@@ -89,7 +98,9 @@ class _Verification:
         self._signed = Check("signed")
         self._consistent = Check("consistent")
         self._window = Check("range", "the bundle has every signed entry of the time range")
-        self._registry = Check("registry", "each tool version matches its digest")
+        self._registry = Check("registry", "each tool version is what entries say was published")
+        self._report = Check("report", "the report is the one that was created")
+        self._statements = Statements()
         self._verdict = Verdict(
             origin=manifest.origin,
             tenant=manifest.tenant,
@@ -106,10 +117,13 @@ class _Verification:
                 self._consistent,
                 self._window,
                 self._registry,
+                *([self._report] if archive.has_report else []),
             ],
         )
-        self._keys = tuple(trusted) or read_keys(archive.read(layout.KEYS))
+        in_bundle = read_keys(archive.read(layout.KEYS))
+        self._keys = tuple(trusted) or in_bundle
         self._has_trusted = bool(trusted)
+        self._unproved = 0
         self._checkpoints = [
             read_member(archive.read(name), size, manifest.origin, self._keys)
             for size, name in archive.checkpoints
@@ -130,6 +144,9 @@ class _Verification:
         self._check_previous()
         self._check_window()
         self._check_registry()
+        if self._archive.has_report:
+            report = self._archive.read(layout.REPORT)
+            self._statements.check_report(self._manifest.report_id, report, self._report)
         verdict = self._verdict
         verdict.size, verdict.root = self._largest.size, to_base64(self._largest.root)
         verdict.keys = [str(key) for key in self._keys]
@@ -137,8 +154,9 @@ class _Verification:
             *([] if self._has_trusted else [_NO_KEY]),
             _NO_WITNESS,
             _NOT_RECEIVED,
-            _NOT_PROVED,
+            *([_NOT_PROVED] if self._unproved else []),
             *([_REPORT] if self._archive.has_report else []),
+            _STATED,
         ]
         return verdict
 
@@ -165,12 +183,15 @@ class _Verification:
         except ProofError as error:
             self._included.fail(str(error))
         coverage = Coverage.read(self._archive.read(layout.ERASURES), largest, self._erased)
+        if self._archive.has_statements:
+            self._statements.read(self._archive.read(layout.STATEMENTS), largest, self._registry)
         sizes = [each.size for each in (*self._checkpoints, *self._previous)]
         scan = self._scan = Scan(
             manifest=manifest,
             tree=tree,
             sizes=sizes,
             coverage=coverage,
+            statements=self._statements,
             complete=self._complete,
             edited=self._edited,
         )
@@ -328,7 +349,18 @@ class _Verification:
                     self._registry.fail(f"{shown(each.tool_name)} version {each.number} was edited")
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
             raise UnreadableError(f"{layout.REGISTRY} cannot be read ({error})") from error
-        if not versions:
+        if self._archive.has_statements:
+            self._unproved = self._statements.check_versions(
+                versions, self._manifest, self._registry
+            )
+        else:
+            self._unproved = len(versions)
+        if self._unproved:
+            self._registry.skip(
+                f"{self._unproved:,} of {len(versions):,} tool versions match their digests, but "
+                "no entry in the bundle proves what was published"
+            )
+        elif not versions:
             self._registry.skip("no registered tool had a version in this range")
 
 

@@ -1,0 +1,183 @@
+"""What entries of the ledger say of the registry and of a report, and whether the bundle agrees.
+
+The publication of a version is an action with the digest of its contract. The baseline lists the
+versions that were published before actions named digests. The creation of a report is an action
+with the SHA-256 of the report. A bundle has these entries whether they lie in its range or not.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from tooltrail.evidence.archive import UnreadableError
+from tooltrail.evidence.layout import (
+    REPORT,
+    STATEMENTS,
+    Manifest,
+    ProvedLine,
+    RegisteredVersion,
+    fault_of,
+)
+from tooltrail.evidence.signed import Signed
+from tooltrail.evidence.verdict import Check
+from tooltrail.ledger import Kind
+from tooltrail.ledger.lines import shown
+
+PUBLISHED = "tool.publish"
+REPORTED = "report.create"
+
+
+class _Details(msgspec.Struct, gc=False):
+    version: int = 0
+    digest: str = ""
+    published_at: str = ""
+    published_by: str = ""
+    report: str = ""
+    sha256: str = ""
+
+
+class _Action(msgspec.Struct, gc=False):
+    at: datetime
+    verb: str
+    subject: str
+    details: msgspec.Raw
+
+
+class _Baseline(msgspec.Struct, gc=False):
+    versions: list[tuple[str, int, str, str, str]]
+    """Tool, number, digest, when and by whom each was published."""
+
+
+class _Version(NamedTuple):
+    """A publication. Empty texts: the entry is of an older release and does not say it."""
+
+    at: datetime
+    digest: str
+    published_at: str
+    published_by: str
+
+
+class Statements:
+    """What the entries say. Entries are noted in the order of the ledger, or in any other."""
+
+    def __init__(self) -> None:
+        self.has_baseline = False
+        self._versions: dict[tuple[str, int], _Version] = {}
+        self._reports: dict[str, str] = {}
+
+    def read(self, data: bytes, largest: Signed, check: Check) -> None:
+        """Read `statements.ndjson`. An entry that is not in the ledger says nothing, and fails.
+
+        Raises UnreadableError.
+        """
+        try:
+            for line in msgspec.json.Decoder(ProvedLine).decode_lines(data):
+                fault = fault_of(line, largest.size, largest.root)
+                if fault is not None:
+                    check.fail(f"the statement at entry {line.entry.index:,} is invalid: {fault}")
+                else:
+                    self.note(line.entry.kind, line.raw)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise UnreadableError(f"{STATEMENTS} cannot be read ({error})") from error
+
+    def note(self, kind: int | None, raw: bytes) -> None:
+        """Note what an entry says. Other kinds of entries and other actions say nothing here."""
+        try:
+            if kind == Kind.ACTION:
+                self._note_action(msgspec.json.decode(raw, type=_Action))
+            elif kind == Kind.BASELINE:
+                self._note_baseline(msgspec.json.decode(raw, type=_Baseline))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return  # it is proved like any other entry, and has no meaning here
+
+    def _note_action(self, action: _Action) -> None:
+        if action.verb not in (PUBLISHED, REPORTED):
+            return
+        details = msgspec.json.decode(action.details, type=_Details)
+        if action.verb == REPORTED:
+            self._reports.setdefault(details.report, details.sha256)
+            return
+        self._versions[action.subject, details.version] = _Version(
+            action.at, details.digest, details.published_at, details.published_by
+        )
+
+    def _note_baseline(self, baseline: _Baseline) -> None:
+        self.has_baseline = True
+        for name, number, digest, at, by in baseline.versions:
+            known = self._versions.get((name, number))
+            if known is None or not known.digest:  # its action may be of an older release
+                version = _Version(datetime.fromisoformat(at), digest, at, by)
+                self._versions[name, number] = version
+
+    def check_versions(
+        self, listed: Iterable[RegisteredVersion], manifest: Manifest, check: Check
+    ) -> int:
+        """Compare the versions in the bundle with the entries. Returns how many are not proved.
+
+        A version without an entry fails only if there is a baseline: before it, older releases
+        published without naming what.
+        """
+        there: set[tuple[str, int]] = set()
+        unproved, oldest = 0, ""
+        for one in listed:
+            key = one.tool_name, one.number
+            there.add(key)
+            oldest = min(oldest or one.published_at, one.published_at)
+            said, name = self._versions.get(key), f"{shown(one.tool_name)} version {one.number}"
+            if said is None and self.has_baseline:
+                check.fail(f"{name}: no entry of the ledger says that it was published")
+            elif said is None or not said.digest:
+                unproved += 1
+            elif said.digest != one.digest:
+                check.fail(f"{name} is not the contract that was published")
+            elif (said.published_at, said.published_by) != (one.published_at, one.published_by):
+                check.fail(
+                    f"{name} was published at {said.published_at} by {shown(said.published_by)},"
+                    " not as stated"
+                )
+        self._check_missing(there, manifest, oldest, check)
+        return unproved
+
+    def _check_missing(
+        self, there: set[tuple[str, int]], manifest: Manifest, oldest: str, check: Check
+    ) -> None:
+        end = None if manifest.end is None else datetime.fromisoformat(manifest.end)
+        left_out = manifest.versions_left_out
+        highest: dict[str, int] = {}
+        for name, number in self._versions.keys() | there:
+            highest[name] = max(number, highest.get(name, 0))
+        for (name, number), said in self._versions.items():
+            is_older = bool(left_out) and (not oldest or said.published_at <= oldest)
+            is_later = end is not None and said.at >= end
+            if (name, number) not in there and not is_older and not is_later:
+                check.fail(f"{shown(name)} version {number} was published and is missing")
+        if self.has_baseline and not left_out:
+            for name, last in highest.items():
+                for number in range(1, last):
+                    if (name, number) not in self._versions and (name, number) not in there:
+                        check.fail(f"{shown(name)} version {number} is missing")
+
+    def check_report(self, report_id: UUID | None, data: bytes, check: Check) -> None:
+        """Compare the report in the bundle with the action that created it."""
+        said = self._reports.get(str(report_id))
+        if not said:
+            check.skip("no signed entry has a hash of this report")
+            return
+        try:
+            document = json.loads(data)
+            document.pop("tenant", None)  # the tenant's name of today
+            if report_digest(document) != said:
+                check.fail("it is not the report that was created")
+        except (ValueError, AttributeError, RecursionError) as error:
+            raise UnreadableError(f"{REPORT} cannot be read ({error})") from error
+
+
+def report_digest(document: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of a report as JSON: members sorted, no spaces, ASCII."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
