@@ -42,7 +42,8 @@ def digests_of(
     digests: RowDigests = {}
     for model, wanted in ids.items():
         digests |= {row_name(model, each): None for each in wanted}
-        digests |= _read(tenant_id, model, using, {f"{_id_of(model)}__in": wanted})
+        found = _stored(tenant_id, model, using).filter(**{f"{_id_of(model)}__in": wanted})
+        digests |= {row_name(model, each): _digest(values) for each, *values in found}
     return digests
 
 
@@ -50,7 +51,8 @@ def stored_digests(
     tenant_id: UUID, model: type[models.Model], *, using: str = DEFAULT_DB_ALIAS
 ) -> Iterator[tuple[str, str]]:
     """Name and digest of each of the tenant's rows of a model. One query; needs the scope."""
-    return _read(tenant_id, model, using, {})
+    for row_id, *values in _stored(tenant_id, model, using).iterator():
+        yield row_name(model, row_id), _digest(values)
 
 
 def row_name(model: type[models.Model], row_id: Any) -> str:
@@ -58,14 +60,12 @@ def row_name(model: type[models.Model], row_id: Any) -> str:
     return f"{model._meta.db_table}/{row_id}"
 
 
-def _read(
-    tenant_id: UUID, model: type[models.Model], using: str, filters: dict[str, Any]
-) -> Iterator[tuple[str, str]]:
+def _stored(tenant_id: UUID, model: type[models.Model], using: str) -> models.QuerySet[Any, Any]:
+    """Id and proved columns of the tenant's rows."""
     columns: Sequence[str] = model.in_ledger  # type: ignore[attr-defined]  # see `proved_models`
     tenant = "id" if model._meta.db_table == "tenant" else "tenant_id"
-    stored = model._base_manager.using(using).filter(**{tenant: tenant_id}, **filters)
-    for row_id, *values in stored.values_list(_id_of(model), *columns).iterator():
-        yield row_name(model, row_id), _digest(values)
+    rows = model._base_manager.using(using).filter(**{tenant: tenant_id})
+    return rows.values_list(_id_of(model), *columns)
 
 
 def _id_of(model: type[models.Model]) -> str:

@@ -83,7 +83,16 @@ _FITTING: dict[str, dict[str, Any]] = {
         "redrive_edited": None,
     },
 }
-_DOCUMENTS = {"content", "input_schema", "output_schema", "meta", "answer", "details", "contract"}
+_DOCUMENTS = {
+    "content",
+    "input_schema",
+    "output_schema",
+    "meta",
+    "answer",
+    "details",
+    "rows",
+    "contract",
+}
 """Columns whose text is JSON."""
 
 
