@@ -211,11 +211,16 @@ def count_calls(wanted: CallFilter, *, now: datetime, budget: Budget | None = No
 def calls_by_id(places: Iterable[tuple[datetime, UUID]]) -> list[ListedCall]:
     """The calls that started at these instants and have these ids, newest first."""
     wanted = dict.fromkeys(places)
+    if not wanted:
+        return []
+    days = sorted({at.astimezone(UTC).date() for at, _ in wanted})
     parameters = {
-        "days": sorted({at.astimezone(UTC).date() for at, _ in wanted}),
+        "days": days,
+        "first_day": days[0],
+        "last_day": days[-1],
         "invocation_ids": [pk for _, pk in wanted],
     }
-    return [ListedCall(*row) for row in rows("calls_by_id", parameters)] if wanted else []
+    return [ListedCall(*row) for row in rows("calls_by_id", parameters)]
 
 
 def call_day(invocation_id: UUID, *, now: datetime) -> date | None:

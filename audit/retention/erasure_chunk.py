@@ -142,6 +142,12 @@ class Chunk:
                 days=arrays.days([each.day for each in erased]),
                 decision_ids=arrays.uuids([each.decision_id for each in erased]),
             )
+            run(
+                "erasure_forget_hits",
+                using=KEEPER,
+                days=arrays.days([each.day for each in erased]),
+                invocation_ids=arrays.uuids([each.invocation_id for each in erased]),
+            )
         started = {call.invocation_id for call in calls}
         erasure.erased_calls += len(blank)
         erasure.erased_calls += len({each.invocation_id for each in erased} - started)

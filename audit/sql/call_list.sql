@@ -350,12 +350,17 @@ WHERE tenant_id = %(tenant_id)s
   AND producer_id = ANY(%(producer_ids)s)
 
 -- calls_by_id --
--- Some calls, by their days and ids, newest first.
+-- Some calls, by their days and ids, newest first. Of calls that did not run, the day is that of
+-- their latest decision.
 SELECT {{call_columns}}
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
   AND started_on = ANY(%(days)s)
   AND invocation_id = ANY(%(invocation_ids)s)
+UNION ALL
+SELECT {{call_columns}}
+FROM ({{unrun_call}}) AS unrun
+WHERE started_on = ANY(%(days)s) AND invocation_id = ANY(%(invocation_ids)s)
 ORDER BY started_at DESC, invocation_id DESC
 
 -- call_day --

@@ -105,7 +105,9 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
             return False
         wanted = replace(parsed, since=search.since, until=search.until)
         begin = stored_cursor(search.cursor_at, search.cursor_id)
-        calls, cursor = call_chunk(wanted, now=search.created_at, before=begin, size=CHUNK)
+        calls, cursor = call_chunk(
+            wanted, now=search.created_at, before=begin, size=CHUNK, with_unrun=True
+        )
         hits = _search(search, calls)[: max(0, MAX_HITS - search.found_count)]
         PayloadHit.objects.bulk_create(hits, ignore_conflicts=True)
         search.searched_count += len(calls)

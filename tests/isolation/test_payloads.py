@@ -3,21 +3,26 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 from django.test import Client
 
 from audit.models import PayloadSearch, RejectedEvent
+from audit.queries.call_list import call_page
+from audit.queries.call_query import ANYBODY, parse
 from audit.work.payload_search import run_slice
+from tenants.keys import create_key
 from tenants.members import add_member
-from tenants.models import Action, Membership, Role, User
+from tenants.models import Action, Membership, Role, Scope, User
 from tenants.scope import tenant_scope
 from tests.isolation.routes import ROUTES, Listing, Object, Visit, opens_to
 from tests.isolation.world import World, make_world
 from tests.support.event_requests import post
 from tests.support.factories import (
     make_call,
+    make_decision,
     make_ingest_key,
     make_user,
     send_events,
@@ -99,7 +104,20 @@ def world() -> World:
         },
     )
     alone = make_call(trace_id=f"{world.canary} alone", output=failed[1]["output"], is_error=True)
-    send_events(world.tenant, [*failed, *broken, *alone], key=key)
+    # Of a call that was refused, of one that ran, and of one that waits for an approval.
+    quoting: dict[str, Any] = {
+        "trace_id": world.canary,
+        "args": {"q": PAYLOAD},
+        "reason": PAYLOAD,
+        "violations": [violation],
+    }
+    ran = {"invocation_id": failed[0]["invocation_id"]}
+    decisions = [
+        make_decision("rejectedArguments", decided_at=at, **quoting),
+        make_decision("approved", decided_at=at, **quoting, **ran),
+        make_decision("awaiting", decided_at=at, **quoting),
+    ]
+    send_events(world.tenant, [*failed, *broken, *alone, *decisions], key=key)
     post(key, json.dumps({"args": PAYLOAD, "type": "neither"}).encode())  # an invalid event
     post(key, json.dumps({**failed[0], "args": [PAYLOAD]}).encode())  # a conflict
     with tenant_scope(world.tenant.id):
@@ -173,6 +191,78 @@ def test_payload_pages_show_payloads_to_editor_and_admin(
     may_open = opens_to(visit, role)
     is_shown = PAYLOAD in shown(visit, world, client)
     assert is_shown == may_open, "if nobody is shown it, the viewer's test proves nothing"
+
+
+ABOUT_DECISIONS = {
+    "/calls/?q=state:refused": True,
+    "/calls/tail?q=state:refused": True,
+    "/calls/export.ndjson?q=decision:rejected-arguments": False,
+    "/calls/<day>/<refused>": True,
+    "/calls/<day>/<refused>/start": True,
+    "/calls/<day>/<ran>": True,
+    "/traces/<trace>": True,
+    "/traces/<trace>?call=<refused>": True,
+    "/traces/<trace>/text": True,
+    "/violations/?side=arguments": False,
+    "/approvals/": False,
+    "/approvals/export.ndjson": False,
+}
+"""Addresses about decisions, and whether they show what these quote to those who may see it."""
+
+
+@pytest.mark.parametrize("address", ABOUT_DECISIONS)
+def test_what_decisions_quote_is_a_payload(
+    address: str, world: World, members: dict[Role, User]
+) -> None:
+    with tenant_scope(world.tenant.id):
+        (refused,) = call_page(
+            parse(f'state:refused trace:"{world.canary}"', ANYBODY).wanted, now=datetime.now(UTC)
+        ).calls
+    places = {
+        "<day>": str(world.at.date()),
+        "<refused>": str(refused.invocation_id),
+        "<ran>": str(world.call_id),
+        "<trace>": world.canary,
+    }
+    path = address
+    for name, value in places.items():
+        path = path.replace(name, value)
+    for role, user in members.items():
+        client = signed_in(user)
+        answers = [client.get(path, headers=each) for each in ({}, {"HX-Request": "true"})]
+        body = "".join(each.getvalue().decode() for each in answers)
+        sees = role in {Role.EDITOR, Role.ADMIN}
+        assert {each.status_code for each in answers} == (
+            {200} if sees or not path.endswith("/start") else {403}
+        )
+        assert (PAYLOAD in body) == (sees and ABOUT_DECISIONS[address]), role
+    for scopes in ([Scope.READ], [Scope.READ, Scope.PAYLOADS]):
+        key = create_key(world.tenant, "reader", scopes)[1]
+        answer = Client().get(
+            f"/api/v1/calls/{refused.invocation_id}", headers={"authorization": f"Bearer {key}"}
+        )
+        assert answer.status_code == 200
+        assert (PAYLOAD in answer.content.decode()) == (Scope.PAYLOADS in scopes)
+
+
+def test_auditor_reveals_a_refused_call(world: World) -> None:
+    auditor = make_user("asking")
+    with tenant_scope(world.tenant.id):
+        add_member(world.tenant, auditor, Role.AUDITOR)
+        (refused,) = call_page(
+            parse(f'state:refused trace:"{world.canary}"', ANYBODY).wanted, now=datetime.now(UTC)
+        ).calls
+    client = signed_in(auditor)
+    address = f"/calls/{world.at.date()}/{refused.invocation_id}"
+    assert PAYLOAD not in client.get(address).content.decode()
+    page = client.post(f"{address}/reveal", {"reason": "Case 4711"}, follow=True).content.decode()
+    shown_reason = page.split('id="call-panel"')[1]
+    assert shown_reason.count(PAYLOAD) >= 2, "the arguments and the reason"
+    assert PAYLOAD in client.get(f"{address}/start").content.decode()
+    assert PAYLOAD not in client.get("/calls/?q=state:refused").content.decode()
+    with tenant_scope(world.tenant.id):
+        verbs = [one.verb for one in Action.objects.filter(user_id=auditor.pk).order_by("at")]
+    assert verbs[:2] == ["call.reveal", "call.view"]
 
 
 @pytest.mark.parametrize("kind", ["start", "end"])
