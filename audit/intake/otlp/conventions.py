@@ -1,44 +1,45 @@
 """The table of conventions: which spans are tool calls, and what their attributes mean.
 
-Pure. Sources: OpenTelemetry's GenAI and MCP conventions (semantic-conventions-genai, status
-Development), OpenInference's span kinds, pydantic-ai's instrumentation up to version 2. They
-change over time. So every event contains `MAPPING_VERSION`. Increase it with each change here, in
-`audit.intake.otlp.mapping` or `.decisions` that makes a different event of the same span.
+Pure data. Sources: OpenTelemetry's GenAI and MCP conventions (semantic-conventions-genai, status
+Development), OpenInference's span kinds, OpenLLMetry's (Traceloop), and what instrumentations and
+frameworks that follow none of them send (docs/frameworks). They change over time. So every event
+contains `MAPPING_VERSION`. Increase it with each change here, in `audit.intake.otlp.facts`,
+`.wrappers`, `.mapping` or `.decisions` that makes a different event of the same span.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import msgspec
-from tooltrail.events import BIGINT_MAX, ID_MAX_LENGTH
-from tooltrail.mcp_results import TOOL_ERROR, CallState, McpResult
 
 from audit.events.any_json import ANY_JSON
-from audit.events.decode import is_too_deep
-from audit.events.outputs import mcp_result
-from audit.events.spans import STATUS_ERROR, STATUS_OK, Span
+from audit.events.spans import Span
 
-MAPPING_VERSION = 3
-
-MAX_VALUE_DEPTH = 40
-"""Arguments and results nested deeper stay JSON text, because events have a limit on nesting."""
+MAPPING_VERSION = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Convention:
     """How one convention marks a tool call, and its attribute names. The first present counts."""
 
     name: str
     mark: tuple[str, str]
-    """The attribute and value that mark a tool call; ("", x) if the span's name must be x."""
-    tool_name: tuple[str, ...]
+    """The attribute and value that mark a tool call; ("", x) if the span's name must be x. A name
+    alone is no proof: the span must have the first attribute of `tool_name`, too."""
+    tool_name: tuple[str, ...] = ()
     name_prefix: tuple[str, ...] = ()
     """Prefixes of the tool's name in the span's name, used if no attribute has the tool's name."""
+    name_suffix: tuple[str, ...] = ()
+    """Suffixes, likewise."""
     tool_call_id: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     result: tuple[str, ...] = ()
+    error_message: tuple[str, ...] = ()
     is_text: bool = False
     """Whether values are text, except if their `….mime_type` is JSON or they begin like JSON."""
+    is_mcp: bool = False
+    """Whether results are `CallToolResult`s."""
 
 
 CONVENTIONS = (
@@ -50,6 +51,7 @@ CONVENTIONS = (
         tool_call_id=("gen_ai.tool.call.id",),
         arguments=("gen_ai.tool.call.arguments",),
         result=("gen_ai.tool.call.result",),
+        is_mcp=True,
     ),
     Convention(
         name="gen_ai",
@@ -57,17 +59,77 @@ CONVENTIONS = (
         tool_name=("gen_ai.tool.name",),
         name_prefix=("execute_tool ",),
         tool_call_id=("gen_ai.tool.call.id",),
-        arguments=("gen_ai.tool.call.arguments", "tool_arguments"),
-        result=("gen_ai.tool.call.result", "tool_response"),
+        arguments=(
+            "gen_ai.tool.call.arguments",
+            "tool_arguments",
+            "gcp.vertex.agent.tool_call_args",  # Google ADK, schema 1
+        ),
+        result=("gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response"),
+        error_message=("gen_ai.framework.error.message",),
+    ),
+    Convention(
+        name="vercel",
+        mark=("ai.operationId", "ai.toolCall"),
+        tool_name=("ai.toolCall.name",),
+        tool_call_id=("ai.toolCall.id",),
+        arguments=("ai.toolCall.args",),
+        result=("ai.toolCall.result",),
     ),
     Convention(
         name="openinference",
         mark=("openinference.span.kind", "TOOL"),
         tool_name=("tool.name", "tool_call.function.name"),
+        name_suffix=(".__call__",),  # dspy
         tool_call_id=("tool.id", "tool_call.id"),
         arguments=("input.value", "tool_call.function.arguments", "tool.parameters"),
         result=("output.value",),
         is_text=True,
+    ),
+    Convention(
+        name="traceloop",
+        mark=("traceloop.span.kind", "tool"),
+        tool_name=("gen_ai.tool.name", "traceloop.entity.name"),
+        name_suffix=(".tool",),
+        arguments=("traceloop.entity.input",),
+        result=("traceloop.entity.output",),
+    ),
+    Convention(
+        name="langsmith",
+        mark=("langsmith.span.kind", "tool"),
+        tool_name=("gen_ai.tool.name", "langsmith.trace.name"),
+        tool_call_id=("gen_ai.tool.call.id",),
+        arguments=("gen_ai.prompt",),
+        result=("gen_ai.completion",),
+    ),
+    Convention(
+        name="langfuse",
+        mark=("langfuse.observation.type", "tool"),
+        arguments=("langfuse.observation.input",),
+        result=("langfuse.observation.output",),
+        error_message=("langfuse.observation.status_message",),
+    ),
+    Convention(
+        name="logfire_function",  # of the OpenAI Agents SDK
+        mark=("logfire.msg_template", "Function: {name}"),
+        tool_name=("name",),
+        arguments=("input",),
+        result=("output",),
+        error_message=("error",),
+    ),
+    Convention(
+        name="logfire_mcp",
+        mark=("rpc.method", "tools/call"),
+        name_prefix=("MCP request: tools/call ", "MCP server handle request: tools/call "),
+        arguments=("request",),
+        result=("response",),
+        is_mcp=True,
+    ),
+    Convention(
+        name="haystack",
+        mark=("", "haystack.agent.step.tool"),
+        tool_name=("haystack.tool.name",),
+        arguments=("haystack.agent.step.tool.input",),
+        result=("haystack.agent.step.tool.output",),
     ),
     Convention(
         name="pydantic_ai",
@@ -79,19 +141,52 @@ CONVENTIONS = (
     ),
 )
 
+PART = "claude_code.tool.execution"
+"""The name of a span that is a part of the call around it and does not name its tool."""
+
+_NO_TOOLS = {"(merged tools)"}
+"""Google ADK's name of the span around what parallel calls returned together."""
+
 CONTEXT = {
-    "agent": ("gen_ai.agent.name", "agent.name", "agent_name"),
+    "agent": (
+        "gen_ai.agent.name",
+        "agent.name",
+        "agent_name",
+        "ai.telemetry.functionId",
+        "langsmith.metadata.lc_agent_name",
+        "traceloop.association.properties.lc_agent_name",
+        "metadata/lc_agent_name",
+        "graph.node.id",
+    ),
     "agent_id": ("gen_ai.agent.id",),
     "agent_version": ("gen_ai.agent.version",),
     "agent_run": ("gen_ai.agent.call.id",),
-    "conversation": ("gen_ai.conversation.id", "session.id"),
-    "workflow": ("gen_ai.workflow.name",),
+    "conversation": (
+        "gen_ai.conversation.id",
+        "session.id",
+        "ai.telemetry.metadata.sessionId",
+        "langsmith.metadata.session_id",
+        "langsmith.metadata.thread_id",
+        "traceloop.association.properties.session_id",
+        "traceloop.association.properties.thread_id",
+        "metadata/session_id",
+        "metadata/thread_id",
+    ),
+    "workflow": ("gen_ai.workflow.name", "traceloop.workflow.name"),
     "model": ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "model_name"),
     "provider": ("gen_ai.provider.name", "gen_ai.system", "llm.provider"),
-    "user": ("user.id", "enduser.id"),
+    "user": (
+        "user.id",
+        "enduser.id",
+        "ai.telemetry.metadata.userId",
+        "langsmith.metadata.user_id",
+        "traceloop.association.properties.user_id",
+        "metadata/user_id",
+    ),
 }
 """Members of an event's `context`, and their source attributes: on the span itself, or on the
-nearest span above it that has one."""
+nearest span above it that has one. After `metadata/`: a member of OpenInference's JSON text
+`metadata`."""
 
 _CONTEXT_OF = {
     attribute: (name, rank)
@@ -100,231 +195,89 @@ _CONTEXT_OF = {
 }
 """Member and rank by attribute, because a span has fewer attributes than there are names here."""
 
-_PROMPT_TOKENS = ("gen_ai.usage.input_tokens", "llm.token_count.prompt")
-_COMPLETION_TOKENS = ("gen_ai.usage.output_tokens", "llm.token_count.completion")
+_METADATA = tuple(name.partition("/")[2] for name in _CONTEXT_OF if name.startswith("metadata/"))
+_BY_MARK = {each.mark: each for each in CONVENTIONS if each.mark[0]}
+_MARKING = frozenset(name for name, _ in _BY_MARK)
+_BY_NAME = {each.mark[1]: each for each in CONVENTIONS if not each.mark[0]}
 
 
-class _Absent:
-    """Stands for a value that was not recorded, which differs from null."""
+class Names:
+    """The names of the conventions of one span, in their order."""
 
-    def __bool__(self) -> bool:
-        return False
-
-
-ABSENT = _Absent()
-
-
-class Failure(msgspec.Struct, gc=False):
-    """Why a call failed, as far as a span says."""
-
-    type: str | None
-    message: str | None
-    code: str | None
-
-
-class Facts(msgspec.Struct, gc=False):
-    """The contents of a tool call's span. `has_failed` is None if the span does not say."""
-
-    span: Span
-    convention: str
-    tool_name: str
-    tool_call_id: str | None
-    tool_type: str | None
-    arguments: Any
-    result: Any
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    has_failed: bool | None
-    failure: Failure | None
-    is_mcp: bool
-    """Whether `result` is a `CallToolResult`."""
-    call_state: CallState | None
-    """Cancelled, by the error; waiting or working, by an MCP result."""
+    def __init__(self, *conventions: Convention) -> None:
+        """Join the names of these conventions."""
+        self.convention = conventions[0].name
+        self.is_mcp = any(each.is_mcp for each in conventions)
+        self.tool_name = tuple(name for each in conventions for name in each.tool_name)
+        self.name_prefix = tuple(name for each in conventions for name in each.name_prefix)
+        self.name_suffix = tuple(name for each in conventions for name in each.name_suffix)
+        self.tool_call_id = tuple(
+            dict.fromkeys(name for each in conventions for name in each.tool_call_id)
+        )
+        self.arguments = tuple((name, each) for each in conventions for name in each.arguments)
+        self.result = tuple((name, each) for each in conventions for name in each.result)
+        self.error_message = tuple(name for each in conventions for name in each.error_message)
 
 
-def convention_of(span: Span) -> Convention | None:
-    """The convention that makes the span a tool call; None if it is none."""
+_names = cache(Names)  # there are as many as combinations of conventions
+
+
+def names_of(span: Span) -> Names | None:
+    """The names of the conventions that make the span a tool call; None if it is none."""
     attributes = span.attributes
-    for convention in CONVENTIONS:
-        attribute, value = convention.mark
-        if (attributes.get(attribute) if attribute else span.name) != value:
-            continue
-        if attribute or "gen_ai.tool.name" in attributes:  # the span's name alone is no proof
-            return convention
-    return None
+    found = [
+        convention
+        for name in _MARKING.intersection(attributes)
+        if isinstance(value := attributes[name], str)
+        and (convention := _BY_MARK.get((name, value))) is not None
+    ]
+    named = _BY_NAME.get(span.name)
+    if named is not None and named.tool_name[0] in attributes:
+        found.append(named)
+    if not found or _is_no_call(span):
+        return None
+    if len(found) > 1:
+        found.sort(key=CONVENTIONS.index)
+    return _names(*found)
 
 
-def read_facts(span: Span, convention: Convention) -> Facts:
-    """The facts in a span that is a tool call by this convention."""
+def _is_no_call(span: Span) -> bool:
+    """Whether a span has a tool call's mark and is none."""
     attributes = span.attributes
-    result = _payload(span, convention, convention.result)
-    is_of_mcp = bool(attributes.get("mcp.method.name"))
-    read = _mcp_result(result, is_of_mcp=is_of_mcp)
-    error = read.message if read is not None and read.is_error else None
-    has_failed = _has_failed(span, result, error if is_of_mcp else None)
-    return Facts(
-        span=span,
-        convention=convention.name,
-        tool_name=_tool_name(span, convention),
-        tool_call_id=first_text(attributes, convention.tool_call_id),
-        tool_type=first_text(attributes, ("gen_ai.tool.type",)),
-        arguments=_payload(span, convention, convention.arguments),
-        result=result,
-        prompt_tokens=_count(attributes, _PROMPT_TOKENS),
-        completion_tokens=_count(attributes, _COMPLETION_TOKENS),
-        has_failed=has_failed,
-        failure=_failure(span, error) if has_failed else None,
-        is_mcp=is_of_mcp and read is not None,
-        call_state=_call_state(span, read if is_of_mcp else None, has_failed is True),
-    )
+    name = attributes.get("gen_ai.tool.name")
+    if name is None:  # FastMCP hands a call on to a mounted server, which has a span of its own
+        return span.name.startswith("delegate ") and "fastmcp.component.key" in attributes
+    return isinstance(name, str) and name in _NO_TOOLS
 
 
 def read_context(span: Span) -> dict[str, str]:
     """The `context` members in a span, such as agent, conversation and model."""
     best: dict[str, tuple[int, str]] = {}
-    for attribute, value in span.attributes.items():
-        place = _CONTEXT_OF.get(attribute)
-        if place is not None and value and isinstance(value, str):
-            name, rank = place
-            if name not in best or rank < best[name][0]:
-                best[name] = rank, value
+    attributes = span.attributes
+    for attribute, value in attributes.items():
+        if attribute == "metadata":
+            for name in _METADATA:
+                _consider(best, f"metadata/{name}", _member(value, name))
+        elif attribute in _CONTEXT_OF and (
+            attribute != "graph.node.id" or attributes.get("openinference.span.kind") == "AGENT"
+        ):
+            _consider(best, attribute, value)
     return {name: best[name][1] for name in CONTEXT if name in best}
 
 
-def first_text(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    """The first of these attributes that is a non-empty text."""
-    for name in names:
-        value = attributes.get(name)
-        if value and isinstance(value, str):
-            return value
-    return None
+def _consider(best: dict[str, tuple[int, str]], attribute: str, value: Any) -> None:
+    if not value or not isinstance(value, str):
+        return
+    name, rank = _CONTEXT_OF[attribute]
+    if name not in best or rank < best[name][0]:
+        best[name] = rank, value
 
 
-def read_value(value: Any) -> Any:
-    """An attribute's value; a text that is JSON as `msgspec.Raw`. `ABSENT` stays."""
-    if value is ABSENT:
-        return value
-    return _json(value) if isinstance(value, str) else _shallow(value)
-
-
-def short_id(text: Any) -> str | None:
-    """The text if it fits into an id of the contract. Longer ones stay only in the span."""
-    return text if isinstance(text, str) and 0 < len(text) <= ID_MAX_LENGTH else None
-
-
-def _tool_name(span: Span, convention: Convention) -> str:
-    named = first_text(span.attributes, convention.tool_name)
-    if named is not None:
-        return named
-    for prefix in convention.name_prefix:
-        if span.name.startswith(prefix) and len(span.name) > len(prefix):
-            return span.name.removeprefix(prefix)
-    return span.name or convention.mark[1]
-
-
-def _payload(span: Span, convention: Convention, names: tuple[str, ...]) -> Any:
-    for name in names:
-        if name not in span.attributes:
-            continue
-        value = span.attributes[name]
-        if not isinstance(value, str):
-            return _shallow(value)
-        if convention.is_text and value[:1] not in ("{", "["):
-            mime_type = span.attributes.get(f"{name.partition('.')[0]}.mime_type")
-            if mime_type != "application/json":
-                return value
-        return _json(value)
-    return ABSENT
-
-
-_SKIP = msgspec.json.Decoder(msgspec.Raw)
-
-
-def _json(text: str) -> Any:
-    """A text that is JSON as `msgspec.Raw` on one line; any other text unchanged."""
-    start = text.lstrip()[:1]
-    if not start or start not in '{["-0123456789tfn':
-        return text
-    data = text.encode()
-    try:
-        if start in "{[":
-            if is_too_deep(data, MAX_VALUE_DEPTH):
-                return text
-            _SKIP.decode(data)
-        # A text may look like a number. It is one only if JSON would write it the same way.
-        elif msgspec.json.encode(ANY_JSON.decode(data)) != data:
-            return text
-    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
-        return text
-    # Line feeds in JSON are white space. An event must be on one line.
-    return msgspec.Raw(data.replace(b"\n", b" ").replace(b"\r", b" "))
-
-
-def _shallow(value: Any) -> Any:
-    """An attribute's value, as JSON text if it is nested too deep for an event."""
-    if not isinstance(value, dict | list):
-        return value
-    data = msgspec.json.encode(value)
-    return data.decode() if is_too_deep(data, MAX_VALUE_DEPTH) else value
-
-
-def _count(attributes: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    for name in names:
-        value = attributes.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= BIGINT_MAX:
-            return value
-    return None
-
-
-def _has_failed(span: Span, result: Any, mcp_error: str | None) -> bool | None:
-    if span.status.code == STATUS_ERROR or span.attributes.get("error.type"):
-        return True
-    if mcp_error is not None:
-        return True
-    return False if span.status.code == STATUS_OK or result is not ABSENT else None
-
-
-def _failure(span: Span, mcp_error: str | None) -> Failure:
-    exception = next((event for event in span.events if event.name == "exception"), None)
-    raised = exception.attributes if exception is not None else {}
-    return Failure(
-        type=first_text(span.attributes, ("error.type",))
-        or first_text(raised, ("exception.type",))
-        or (TOOL_ERROR if mcp_error is not None else None),
-        message=first_text(raised, ("exception.message",))
-        or span.status.message
-        or mcp_error
-        or first_text(span.attributes, ("error.message",)),
-        code=first_text(span.attributes, ("rpc.response.status_code",)),
-    )
-
-
-_CANCELLED = {"cancelled", "canceled", "cancellederror", "operationcanceledexception"}
-"""Last parts of the types of errors that say that a call was cancelled, in lower case."""
-
-
-def _call_state(span: Span, result: McpResult | None, has_failed: bool) -> CallState | None:
-    if not has_failed:
-        return None if result is None else result.call_state
-    raised = [event.attributes for event in span.events if event.name == "exception"]
-    types = [
-        first_text(span.attributes, ("error.type",)),
-        first_text(span.attributes, ("rpc.response.status_code",)),
-        *(first_text(each, ("exception.type",)) for each in raised[:1]),
-    ]
-    words = {each.rpartition(".")[2].lower() for each in types if each is not None}
-    return "cancelled" if words & _CANCELLED else None
-
-
-def _mcp_result(result: Any, *, is_of_mcp: bool) -> McpResult | None:
-    """The result as a `CallToolResult`; None if it is none. Other spans may wrap a failed one."""
-    if result is ABSENT:
+def _member(text: Any, name: str) -> Any:
+    if not isinstance(text, str) or f'"{name}"' not in text:
         return None
-    if isinstance(result, msgspec.Raw):
-        if not is_of_mcp and b"isError" not in bytes(result):
-            return None
-        try:
-            result = ANY_JSON.decode(result)
-        except (msgspec.MsgspecError, RecursionError):
-            return None
-    return mcp_result(result)
+    try:
+        value = ANY_JSON.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return value.get(name) if isinstance(value, dict) else None

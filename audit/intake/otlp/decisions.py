@@ -19,9 +19,9 @@ from tooltrail.events import NAME_MAX_LENGTH
 from audit.events.decode import is_too_deep
 from audit.events.instants import instant_of
 from audit.events.spans import Span, event_uuid, span_uuid
-from audit.intake.otlp.conventions import (
+from audit.intake.otlp.conventions import MAPPING_VERSION
+from audit.intake.otlp.facts import (
     ABSENT,
-    MAPPING_VERSION,
     Facts,
     first_text,
     read_value,

@@ -29,20 +29,24 @@ from audit.events.spans import (
     span_uuid,
 )
 from audit.intake.otlp.conventions import (
-    ABSENT,
     MAPPING_VERSION,
-    Facts,
-    convention_of,
-    first_text,
+    PART,
+    names_of,
     read_context,
-    read_facts,
-    short_id,
 )
 from audit.intake.otlp.decisions import (
     Decided,
     approval_decisions,
     guardrail_decision,
     has_run,
+)
+from audit.intake.otlp.facts import (
+    ABSENT,
+    Facts,
+    first_text,
+    part_of,
+    read_facts,
+    short_id,
 )
 
 
@@ -175,29 +179,33 @@ class _Mapping:
         decisions: list[Decided] = []
         tools: dict[tuple[str, str], Facts] = {}
         for key, span in self._spans.items():
-            convention = convention_of(span)
-            if convention is None:
+            names = names_of(span)
+            if names is None:
                 beside.append(span)
                 continue
-            facts = tools[key] = read_facts(span, convention)
+            facts = tools[key] = read_facts(span, names)
             approvals = approval_decisions(facts)
             decisions += approvals
             if has_run(facts, approvals):
                 self._facts[key] = facts
-        names: dict[tuple[str, str], str] | None = None
+        tool_names: dict[tuple[str, str], str] | None = None
         for span in beside:
-            one = guardrail_decision(span, tools.get((span.trace_id, span.parent_span_id)))
+            around = tools.get((span.trace_id, span.parent_span_id))
+            if around is not None and span.name == PART and around.span.key in self._facts:
+                self._facts[span.key] = part_of(span, around)
+                continue
+            one = guardrail_decision(span, around)
             if one is None:
                 others.append(span)
                 continue
             if one.tool_name is None and one.tool_call_id is not None:
-                if names is None:
-                    names = {
+                if tool_names is None:
+                    tool_names = {
                         (each.span.trace_id, each.tool_call_id): each.tool_name
                         for each in tools.values()
                         if each.tool_call_id is not None
                     }
-                one = one._replace(tool_name=names.get((span.trace_id, one.tool_call_id)))
+                one = one._replace(tool_name=tool_names.get((span.trace_id, one.tool_call_id)))
             decisions.append(one)
         return others, decisions
 
@@ -210,7 +218,9 @@ class _Mapping:
         head, depth = span, 0
         while (parent := self._parent(head)) is not None and parent.key not in seen:
             outer, inner = self._facts.get(parent.key), self._facts[head.key]
-            if outer is None or not is_same_call(identity_of(outer), identity_of(inner)):
+            if outer is None or not (
+                inner.is_part or is_same_call(identity_of(outer), identity_of(inner))
+            ):
                 break
             head, depth = parent, depth + 1
             seen.add(head.key)
@@ -303,8 +313,8 @@ def _protocol(call: ToolCall) -> str | None:
 
 
 def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:
-    """`is_error` and `output`, by the outermost span that says whether the call failed."""
-    decisive = next((each for each in call.facts if each.has_failed is not None), None)
+    """`is_error` and `output`, by the span that decides whether the call failed."""
+    decisive = _decisive(call.facts)
     result = _first(call.facts, "result")
     source = next((each for each in call.facts if each.result is result), None)
     output_type = {"output_type": CALL_TOOL_RESULT} if source is not None and source.is_mcp else {}
@@ -337,6 +347,33 @@ def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:
     return {"is_error": False, **_state(source), **output_type, "output": output}
 
 
+def _decisive(facts: Sequence[Facts]) -> Facts | None:
+    """The span that decides whether a call failed; None if no span says.
+
+    Each span decides for itself, and a failure below it counts although it says that all is well:
+    a framework that turns an error into a text reports success. Of several spans below it, the one
+    that ended last counts, as it was a retry.
+    """
+    if len(facts) == 1:
+        return facts[0] if facts[0].has_failed is not None else None
+    below: dict[tuple[str, str], tuple[int, Facts]] = {}
+    verdict: Facts | None = None
+    for each in reversed(facts):  # the innermost first
+        span = each.span
+        _, inner = below.get(span.key, (0, None))
+        is_decided_below = (
+            inner is not None
+            and not each.has_failed
+            and (inner.has_failed or each.has_failed is None)
+        )
+        verdict = inner if is_decided_below else each if each.has_failed is not None else None
+        if verdict is not None:
+            above = (span.trace_id, span.parent_span_id)
+            if span.end_time_unix_nano >= below.get(above, (0, None))[0]:
+                below[above] = span.end_time_unix_nano, verdict
+    return verdict
+
+
 def _state(facts: Facts | None) -> dict[str, str]:
     """The member `call_state` by the span that decides."""
     if facts is None or facts.call_state is None:
@@ -352,6 +389,8 @@ def _source(call: ToolCall, spans: Sequence[Any]) -> dict[str, Any]:
     }
     if len(spans) > 1:
         source["merged"] = spans[1:]
+    if guessed := sorted({name for each in call.facts for name in each.guessed}):
+        source["guessed"] = guessed
     if call.of_executor:
         source["of_executor"] = True
     return source

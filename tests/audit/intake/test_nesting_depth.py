@@ -45,7 +45,7 @@ import json, os, sys, threading
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 from audit.events.decode import RefusedLineError, TooDeepError, decode_line
 from audit.events.instants import Instants
-from audit.intake.otlp.conventions import _json
+from audit.intake.otlp.facts import _json
 from audit.intake.otlp.otlp_json import read_json
 from audit.events.spans import UnreadableTraceError
 

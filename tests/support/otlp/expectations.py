@@ -94,7 +94,7 @@ def langchain(tenant: Tenant) -> None:
         "ok",
         {"celsius": 22.5},
     )
-    assert stored["plan_trip"].output["data"]["content"] == "London: 22.5"
+    assert stored["plan_trip"].output == "London: 22.5"
     assert {call.start["args"] for call in stored.values()} == {"London"}
     assert _failure(stored["book_flight"]) == ("failed", "ValueError", "no such flight")
     assert {call.row.run_id for call in stored.values()} == {"conversation-7"}

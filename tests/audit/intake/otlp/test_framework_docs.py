@@ -21,7 +21,7 @@ def test_convention_table_matches_the_code() -> None:
     for (_, cells), convention in zip(rows, CONVENTIONS, strict=True):
         mark, *columns = ([*re.findall(r"`([^`]+)`", cell)] for cell in cells.split("|"))
         assert mark[: len(convention.mark)] == list(filter(None, convention.mark)) or (
-            mark == [convention.mark[1], "gen_ai.tool.name"]
+            mark == [convention.mark[1], convention.tool_name[0]]
         )
         assert [tuple(column) for column in columns] == [
             convention.tool_name,
@@ -32,7 +32,7 @@ def test_convention_table_matches_the_code() -> None:
 
 
 def test_context_attributes_match_the_code() -> None:
-    for member in ("conversation", "model"):
+    for member in ("agent", "conversation", "model"):
         for attribute in CONTEXT[member]:
             assert f"`{attribute}`" in OVERVIEW or attribute == "model_name"
     assert f'"mapping_version": {MAPPING_VERSION}' in OVERVIEW
