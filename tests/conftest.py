@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if admin_url is None:
         # Durability is not what most tests are about; those that are start their own server.
         _embedded = EmbeddedPostgres(
-            _workspace / "postgres", settings=("fsync = off", "full_page_writes = off")
+            _workspace / "postgres", settings=("fsync = off", "full_page_writes = off", "jit = off")
         )
         _embedded.start()
         admin_url = _embedded.admin_url
