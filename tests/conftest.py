@@ -64,8 +64,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--sample",
         action="store_true",
-        help="only some cases of tests that are marked `generated`, chosen by --randomly-seed",
+        help="some of the long tests and generated cases, chosen by --randomly-seed",
     )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Name the seed: it repeats this sample."""
+    return f"sample: --randomly-seed={sampling.seed(config)}" if config.option.sample else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -178,7 +183,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     `--dist loadfile` hands them out.
     """
     if config.getoption("sample"):
-        chosen = sampling.choose(items, config.getoption("randomly_seed", 0))
+        chosen = sampling.choose(items, sampling.seed(config))
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
     late = {item.path for item in items if _uses_browser(item)}

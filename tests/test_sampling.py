@@ -1,5 +1,7 @@
 """What `pytest --sample` runs."""
 
+from typing import cast
+
 import pytest
 
 from tests.support import sampling
@@ -74,3 +76,27 @@ def test_of_tests_of_one_kind_the_count_is_kept_with_all_cases(pytester: pytest.
         assert ("test_first_start[0]" in kept) == ("test_first_start[1]" in kept)
         seen |= kept
     assert len(seen) == 5
+
+
+class Options:
+    """What `some` asks a session for."""
+
+    def __init__(self, *, sample: bool, seed: int) -> None:
+        self.given = {"sample": sample, "randomly_seed": seed}
+
+    def getoption(self, name: str, default: object = None) -> object:
+        return self.given.get(name, default)
+
+
+def test_some_pages_are_chosen_by_the_seed_in_their_order() -> None:
+    pages = [f"/{n:02}" for n in range(40)]
+
+    def some(*, sample: bool, seed: int) -> list[str]:
+        options = cast(pytest.Config, Options(sample=sample, seed=seed))
+        return sampling.some(options, "axe", pages, 7)
+
+    chosen = [some(sample=True, seed=seed) for seed in (1, 1, 2)]
+    assert [len(set(each)) for each in chosen] == [7, 7, 7]
+    assert chosen[0] == chosen[1] != chosen[2]
+    assert all(each == sorted(each) for each in chosen)
+    assert some(sample=False, seed=1) == pages

@@ -187,6 +187,7 @@ def test_checkout_and_wheel_take_turns_on_the_same_data(installed: Installed, fo
     assert (var / "secrets.json").read_bytes() == secrets
 
 
+@pytest.mark.sampled("installed wheels", 1)
 def test_wheel_keeps_its_data_in_the_users_data_folder(
     installed: Installed, tmp_path: Path
 ) -> None:

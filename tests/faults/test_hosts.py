@@ -67,6 +67,7 @@ def start_on_full_disk(site: Site, calls: int, size: int) -> subprocess.Popen[st
     return site.start("full-disk", *arguments, before=small_disk(site))
 
 
+@pytest.mark.sampled("executor on a bad host", 1)
 def test_events_of_another_key_on_the_host_are_not_sent(
     site: Site, globex: Cast, live_server: LiveServer, tmp_path: Path
 ) -> None:
@@ -85,6 +86,7 @@ def test_events_of_another_key_on_the_host_are_not_sent(
         assert other.balance().calls_lost == 0
 
 
+@pytest.mark.sampled("executor on a bad host", 1)
 def test_jumping_clock_loses_no_events(far_site: Site, proxy: Proxy, full: bool) -> None:
     proxy.choose = lambda: random.choice([Fault.NONE, Fault.NONE, Fault.ANSWER_DROPPED])
     calls = 20_000 if full else 1500

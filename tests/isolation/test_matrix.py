@@ -143,7 +143,7 @@ def may_change(visit: Visit, visitor: Visitor) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.generated(50)
+@pytest.mark.generated(24)
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_each_route_answers_as_declared(route: str, everybody: list[tuple[Visitor, World]]) -> None:
     visit = ROUTES[route]
@@ -235,7 +235,7 @@ def admin(foreign: World) -> Client:
 
 
 @pytest.mark.slow
-@pytest.mark.generated(40)
+@pytest.mark.generated(30)
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_every_answer_has_security_headers(route: str, foreign: World, admin: Client) -> None:
     """Pages, files, errors and redirects."""

@@ -192,6 +192,7 @@ def _check_sees_nothing(visit: Visit, foreign: World, own: World) -> None:
         assert 404 in statuses, "no method returned 404"
 
 
+@pytest.mark.generated(50)
 @pytest.mark.parametrize("route", sorted(CLOSED))
 def test_member_of_another_tenant_sees_nothing(route: str, foreign: World, own: World) -> None:
     _check_sees_nothing(CLOSED[route], foreign, _visiting(CLOSED[route], own))

@@ -1,7 +1,7 @@
 """axe-core on every page of calls and settings, in light and dark; and sizes of pages.
 
 What axe calls serious or critical fails; so does a first load of more than 250 KB. With `--sample`
-each page is checked in one of the two schemes, by the seed.
+some of the pages are checked, each in one of the two schemes, by the seed.
 """
 
 import json
@@ -22,6 +22,7 @@ from tenants.invitations import invite
 from tenants.keys import create_key
 from tenants.models import Role, Scope
 from tenants.scope import tenant_scope
+from tests.support import sampling
 from tests.support.accessibility import Scheme, accessibility_findings, open_folds
 from tests.support.contracts import make_contract
 from tests.support.drafts import drafted_and_replayed
@@ -52,6 +53,7 @@ from tools_registry.schemas import ToolContract
 from tools_registry.versions import register_contracts
 
 FIRST_LOAD = 250_000  # bytes over the network
+PAGES_SAMPLED = 18
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def visits(
     browser: Browser, live_server: LiveServer, site: Site, pytestconfig: pytest.Config
 ) -> dict[str, Visit]:
     """Every page, loaded once with an empty cache: the admin's, then those without a session."""
-    one_of = random.Random(pytestconfig.getoption("randomly_seed", 0))
+    one_of = random.Random(sampling.seed(pytestconfig))
     schemes: list[list[Scheme]] = [["light"], ["dark"]]
     if not pytestconfig.getoption("sample"):
         schemes = [["light", "dark"]]
@@ -153,7 +155,8 @@ def visits(
             return Visit(sizes.copy(), findings)
 
         sign_in(page, site.cast.admin)
-        visited = {address: visit(address) for address in site.addresses}
+        addresses = sampling.some(pytestconfig, "axe", site.addresses, PAGES_SAMPLED)
+        visited = {address: visit(address) for address in addresses}
         context.clear_cookies()
         for address in ("/login", "/nowhere", f"/invitations/{token}"):
             visited[address] = visit(address)

@@ -63,6 +63,7 @@ def run(alias: str, var: Path, *arguments: str) -> "subprocess.CompletedProcess[
     return manage(*arguments, TOOLTRAIL_VAR=str(var), **addresses(alias))
 
 
+@pytest.mark.sampled("older installation", 1)
 def test_installation_on_the_last_replaced_migrations_continues(
     database: str, tmp_path: Path
 ) -> None:
@@ -79,7 +80,7 @@ def test_installation_on_the_last_replaced_migrations_continues(
     assert completed.returncode == 0, completed.stdout
 
 
-@pytest.mark.generated(2)
+@pytest.mark.generated(1)
 @pytest.mark.parametrize(
     ("which", "at"),
     [
@@ -139,6 +140,7 @@ def assert_migrate_restores(database: str, complete: dict[str, list[str]], tmp_p
     assert schema_of(database) == complete
 
 
+@pytest.mark.sampled("older installation", 1)
 def test_missing_last_grants_are_added(database: str, tmp_path: Path) -> None:
     """They are a migration of their own, which does all that the replaced one did."""
     complete = schema_of(database)
@@ -154,6 +156,7 @@ def test_missing_last_grants_are_added(database: str, tmp_path: Path) -> None:
     assert_migrate_restores(database, complete, tmp_path)
 
 
+@pytest.mark.sampled("older installation", 1)
 def test_superuser_flag_of_an_older_installation_is_cleared(database: str, tmp_path: Path) -> None:
     """Its first migration made accounts without the constraint; older code goes on meanwhile."""
     complete = schema_of(database)

@@ -3,13 +3,28 @@
 `@pytest.mark.generated(20)` keeps 20 cases of a test. `@pytest.mark.generated(20, kind="route")`
 keeps at least one case for each value of its parameter `route`, even if these are more than 20.
 `@pytest.mark.sampled("refused start", 2)` keeps two of the tests with this mark and name, with all
-their cases. `.ci/full` and a plain `pytest` run everything.
+their cases. A test that visits many pages takes `some` of them. `.ci/full` and a plain `pytest`
+run everything.
 """
 
 import random
 from collections import defaultdict
+from collections.abc import Sequence
 
 import pytest
+
+
+def seed(config: pytest.Config) -> int:
+    """The seed of the sample: `--randomly-seed`, or 0 without pytest-randomly."""
+    return int(config.getoption("randomly_seed", 0))
+
+
+def some[T](config: pytest.Config, name: str, things: Sequence[T], count: int) -> list[T]:
+    """With `--sample`, `count` of the things in their order, by the seed and the name; else all."""
+    if not config.getoption("sample"):
+        return list(things)
+    places = random.Random(f"{seed(config)} {name}").sample(range(len(things)), count)
+    return [things[place] for place in sorted(places)]
 
 
 def choose(items: list[pytest.Item], seed: int) -> set[pytest.Item]:

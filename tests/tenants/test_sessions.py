@@ -50,6 +50,7 @@ def test_session_cookie_is_http_only_and_same_site(acme: Cast) -> None:
     assert not cookie["domain"]
 
 
+@pytest.mark.generated(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("chosen", "sent"),

@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tenants.members import add_member
@@ -16,6 +17,8 @@ from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
 from tools_registry.versions import register_contracts
+
+pytestmark = pytest.mark.sampled("admin in a browser", 2)
 
 
 def _register(cast: Cast, name: str) -> Tool:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from uuid import UUID
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tenants.scope import tenant_scope
@@ -15,6 +16,8 @@ from tests.support.sign_in import sign_in
 from tools_registry.changes import timeline
 from tools_registry.exchange import job
 from tools_registry.models import Tool
+
+pytestmark = pytest.mark.sampled("import in a browser", 1)
 
 
 def preview(page: Page, file: Path, tools: object) -> UUID:

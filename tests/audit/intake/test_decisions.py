@@ -50,6 +50,7 @@ def matches(cast: Cast, query: str) -> list[tuple[UUID, str]]:
     return [(call.invocation_id, call.state) for call in page.calls]
 
 
+@pytest.mark.generated(4)
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_decision_is_stored_and_counts_in_its_trace_alone(acme: Cast, decision: str) -> None:
     event = make_decision(

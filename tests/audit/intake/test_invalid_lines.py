@@ -123,6 +123,7 @@ def endless_numbers() -> Iterator[None]:
     sys.set_int_max_str_digits(most)
 
 
+@pytest.mark.generated(6)
 @pytest.mark.slow
 @pytest.mark.usefixtures("endless_numbers")
 @pytest.mark.parametrize("name", CORPUS)

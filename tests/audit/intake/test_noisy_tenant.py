@@ -33,6 +33,7 @@ def body(**members: Any) -> bytes:
     return "\n".join(json.dumps(event) for event in make_call(**members)).encode()
 
 
+@pytest.mark.sampled("noisy tenant", 1)
 def test_expensive_requests_of_one_tenant_do_not_block_another(acme: Cast, globex: Cast) -> None:
     """Eight requests of 3 KB used to block every tenant's intake for half a minute."""
     register_checked_tool(acme.tenant, output_schema=COSTLY)
@@ -71,6 +72,7 @@ def test_expensive_requests_of_one_tenant_do_not_block_another(acme: Cast, globe
     assert max(seconds) < 10  # it was 30 s; now some tenths on a quiet machine
 
 
+@pytest.mark.sampled("noisy tenant", 1)
 @pytest.mark.parametrize("path", ["/api/v1/events", "/v1/traces"])
 def test_slow_bodies_of_one_tenant_do_not_block_another(
     acme: Cast, globex: Cast, path: str

@@ -167,6 +167,7 @@ def assert_equal(figures: OverTime, log: Log) -> None:
     assert_percentiles(figures.total.duration_ms, calls)
 
 
+@pytest.mark.generated(12)
 @pytest.mark.slow
 @pytest.mark.parametrize("zone", ZONES, ids=lambda zone: str(zone.tzname(NOW)))
 @pytest.mark.parametrize("name", LENGTHS)

@@ -89,6 +89,7 @@ REPORTS = [
 ]
 
 
+@pytest.mark.generated(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(("zone", "params"), REPORTS)
 def test_every_figure_matches_the_api(cast: Cast, zone: str, params: dict[str, str]) -> None:
@@ -125,6 +126,7 @@ def test_every_figure_matches_the_api(cast: Cast, zone: str, params: dict[str, s
     assert sum(one["calls"] for one in figures["reliability"]["errors"]) == total["failed"]
 
 
+@pytest.mark.generated(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(("zone", "params"), REPORTS)
 def test_every_figure_matches_the_pages(cast: Cast, zone: str, params: dict[str, str]) -> None:

@@ -327,6 +327,7 @@ class Killed(BaseException):
     pass
 
 
+@pytest.mark.generated(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["calls", "log", "inbox"])
 def test_erasure_resumes_after_a_worker_is_killed_at_any_step(

@@ -133,7 +133,7 @@ def target(installation: Installation) -> Iterator[tuple[EmbeddedPostgres, dict[
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("backup", 2)
+@pytest.mark.sampled("backup", 1)
 def test_backups_move_between_external_and_embedded_databases(
     installation: Installation, target: tuple[EmbeddedPostgres, dict[str, str]], tmp_path: Path
 ) -> None:
@@ -180,7 +180,7 @@ def test_backups_move_between_external_and_embedded_databases(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("backup", 2)
+@pytest.mark.sampled("backup", 1)
 def test_backup_and_restore_problems_print_one_line_and_lose_nothing(
     target: tuple[EmbeddedPostgres, dict[str, str]], tmp_path: Path
 ) -> None:
@@ -260,7 +260,7 @@ def older_postgres(folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("backup", 2)
+@pytest.mark.sampled("backup", 1)
 def test_embedded_database_18_moves_to_an_older_server(
     prepared: Installation, tmp_path: Path
 ) -> None:
@@ -309,7 +309,7 @@ def test_embedded_database_18_moves_to_an_older_server(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("backup", 2)
+@pytest.mark.sampled("backup", 1)
 def test_failed_restore_reports_the_postgresql_error(
     prepared: Installation,
     target: tuple[EmbeddedPostgres, dict[str, str]],

@@ -31,10 +31,13 @@ NOBODY = dict.fromkeys(
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def installation() -> Iterator[Installation]:
-    """An installation whose database has the schema."""
+    """An installation with a tenant, made by a command that started and stopped the database."""
     with prepared_installation() as created:
+        completed = manage("tenant", "create", "acme", TOOLTRAIL_VAR=str(created.var))
+        assert completed.returncode == 0, completed.stderr
+        assert created.postgres.running_pid() is None
         yield created
 
 
@@ -57,23 +60,25 @@ def test_missing_database_is_reported_in_one_line(
 
 
 @pytest.mark.slow
-def test_command_starts_and_stops_the_embedded_database(installation: Installation) -> None:
-    for arguments, message in (
-        (("tenant", "create", "acme"), ""),
-        (("tenant", "list"), "acme"),
-        (("reindex", "--check"), "index and log agree"),
-        (("ledger", "status"), "acme: "),
-        (("partitions", "plan"), "0 missing"),
-        (("migrate", "--check", "--database", "owner"), ""),
-        (("tenant", "suspend", "acme"), ""),
-    ):
-        completed = manage(*arguments, TOOLTRAIL_VAR=str(installation.var))
-        assert completed.returncode == 0, completed.stderr
-        assert message in completed.stdout
-        assert installation.postgres.running_pid() is None
-    completed = manage("tenant", "suspend", "nobody", TOOLTRAIL_VAR=str(installation.var))
-    assert completed.returncode == 1
-    assert installation.postgres.running_pid() is None
+@pytest.mark.generated(2)
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("tenant", "list"), 0, "acme"),
+        (("reindex", "--check"), 0, "index and log agree"),
+        (("ledger", "status"), 0, "acme: "),
+        (("partitions", "plan"), 0, "0 missing"),
+        (("migrate", "--check", "--database", "owner"), 0, ""),
+        (("tenant", "suspend", "acme"), 0, ""),
+        (("tenant", "suspend", "nobody"), 1, ""),
+    ],
+)
+def test_command_starts_and_stops_the_embedded_database(
+    installation: Installation, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    completed = manage(*arguments, TOOLTRAIL_VAR=str(installation.var))
+    assert completed.returncode == code, completed.stderr
+    assert message in completed.stdout
     assert installation.processes() == []
 
 

@@ -131,7 +131,7 @@ def test_printed_example_call_works_and_a_second_start_keeps_the_database(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("processes of an installation", 2)
+@pytest.mark.sampled("processes of an installation", 1)
 def test_demo_records_calls_and_a_kill_leaves_no_processes(installation: Installation) -> None:
     process = installation.up("--json", "--demo")
     facts = announcement(process)
@@ -149,7 +149,7 @@ def test_demo_records_calls_and_a_kill_leaves_no_processes(installation: Install
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("processes of an installation", 2)
+@pytest.mark.sampled("processes of an installation", 1)
 def test_dead_processes_are_restarted_and_end_with_the_supervisor(
     installation: Installation,
 ) -> None:
@@ -175,7 +175,7 @@ def test_dead_processes_are_restarted_and_end_with_the_supervisor(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.sampled("processes of an installation", 2)
+@pytest.mark.sampled("processes of an installation", 1)
 def test_web_processes_hold_only_the_url_of_their_role(installation: Installation) -> None:
     process = installation.up("--json", "--demo")
     announcement(process)
@@ -266,14 +266,14 @@ def test_interrupted_start_leaves_no_processes(unprepared: Installation) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("refused start", 2)
+@pytest.mark.sampled("refused start", 1)
 def test_invalid_option_leaves_no_processes(installation: Installation) -> None:
     assert "--dev-tenant ???: not a slug" in installation.refusal("--dev-tenant", "???")
     assert installation.processes() == []
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("refused start", 2)
+@pytest.mark.sampled("refused start", 1)
 def test_port_in_use_is_reported(unprepared: Installation) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -281,7 +281,7 @@ def test_port_in_use_is_reported(unprepared: Installation) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("refused start", 2)
+@pytest.mark.sampled("refused start", 1)
 def test_unusable_var_folder_is_reported(unprepared: Installation) -> None:
     unprepared.var.write_text("a file where the folder should be")
     assert f"cannot read {unprepared.var}" in unprepared.refusal()
@@ -291,14 +291,14 @@ def test_unusable_var_folder_is_reported(unprepared: Installation) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("refused start", 2)
+@pytest.mark.sampled("refused start", 1)
 def test_unreachable_database_is_reported(unprepared: Installation) -> None:
     output = unprepared.refusal(DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
     assert output.startswith("CommandError: database: ")
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("refused start", 2)
+@pytest.mark.sampled("refused start", 1)
 def test_superuser_connection_is_rejected(unprepared: Installation) -> None:
     owner = os.environ["DATABASE_OWNER_URL"]
     output = unprepared.refusal(DATABASE_URL=owner, DATABASE_OWNER_URL=owner)

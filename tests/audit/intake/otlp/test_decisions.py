@@ -136,6 +136,7 @@ def test_guardrail_that_decides_nothing_about_a_call_is_skipped(
     assert event_texts(acme) == []
 
 
+@pytest.mark.generated(4)
 @pytest.mark.parametrize("prefix", ["gen_ai", "openclaw"])
 @pytest.mark.parametrize(
     ("resolution", "status", "state", "found"),

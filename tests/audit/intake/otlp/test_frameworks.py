@@ -28,6 +28,7 @@ from tests.support.server import LiveServer
 PAGES = BASE_DIR / "docs" / "frameworks"
 
 
+@pytest.mark.generated(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("script", EXPECTATIONS)
 def test_each_framework_call_appears_once(acme: Cast, live_server: LiveServer, script: str) -> None:
@@ -45,6 +46,7 @@ def test_bearer_token_is_accepted(acme: Cast, live_server: LiveServer) -> None:
     EXPECTATIONS["plain_otel.py protobuf"][0](acme.tenant)
 
 
+@pytest.mark.generated(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["opentelemetry.md", "mcp.md"])
 def test_documented_program_runs_unchanged(

@@ -107,6 +107,7 @@ def found(acme: Cast) -> set[tuple[str, str]]:
         return {(row.path, row.code) for row in rows}
 
 
+@pytest.mark.generated(1)
 @pytest.mark.parametrize(("server", "tool", "args", "expected"), SERVERS, ids=["python", "npm"])
 def test_structured_content_through_sdk_and_as_event(
     acme: Cast,
@@ -150,6 +151,7 @@ def test_error_of_a_server_is_a_failed_call(
     assert "book_flight" in (call.row.error_message or "")
 
 
+@pytest.mark.generated(1)
 @pytest.mark.parametrize(
     ("schema", "kinds"), [(WEATHER, set()), (HUMID, {("$.humidity", "MISSING_REQUIRED")})]
 )

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from audit.models import PayloadSearch
@@ -19,9 +20,12 @@ from tests.support.hostile_text import XSS, send_hostile_calls
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
+pytestmark = pytest.mark.sampled("list of calls in a browser", 3)
+
 NAMED = ("tool_name", "tool_version", "trace_id", "run_id")
 
 
+@pytest.mark.sampled("hostile text in a browser", 1)
 def test_scripts_in_agent_text_run_on_no_page(page: Page, acme: Cast) -> None:
     send_hostile_calls(acme)
     sign_in(page, acme.admin)

@@ -19,6 +19,8 @@ from tests.support.hostile_text import XSS, send_hostile_calls
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
+pytestmark = pytest.mark.sampled("latency in a browser", 3)
+
 
 @pytest.fixture
 def busy(acme: Cast) -> Cast:
@@ -134,6 +136,7 @@ def test_link_leads_to_the_figures_of_the_newest_calls_without_javascript(
     context.close()
 
 
+@pytest.mark.sampled("axe in a browser", 1)
 def test_axe_reports_no_serious_issues(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     for address in ("/latency/?range=6h", "/latency/newest?range=6h", "/latency/?tool=none"):
@@ -142,6 +145,7 @@ def test_axe_reports_no_serious_issues(page: Page, busy: Cast) -> None:
         assert accessibility_findings(page) == [], address
 
 
+@pytest.mark.sampled("hostile text in a browser", 1)
 def test_hostile_agent_text_does_not_run(page: Page, acme: Cast) -> None:
     send_hostile_calls(acme)
     for text in XSS:

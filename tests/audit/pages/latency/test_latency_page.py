@@ -198,6 +198,7 @@ def assert_equal(report: Latency, log: Log, matches: Callable[[CompletedCall], b
     assert report.errors == errors
 
 
+@pytest.mark.generated(12)
 @pytest.mark.parametrize("zone", ZONES, ids=lambda zone: str(zone.tzname(NOW)))
 @pytest.mark.parametrize("name", LENGTHS)
 def test_figures_equal_a_recount_of_the_log(log: Log, name: str, zone: tzinfo) -> None:

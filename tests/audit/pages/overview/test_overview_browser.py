@@ -19,6 +19,8 @@ from tests.support.hostile_text import XSS, send_hostile_calls
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
+pytestmark = pytest.mark.sampled("overview in a browser", 4)
+
 
 @pytest.fixture
 def busy(acme: Cast) -> Cast:
@@ -157,6 +159,7 @@ def test_tables_replace_charts_without_javascript(
     context.close()
 
 
+@pytest.mark.sampled("hostile text in a browser", 1)
 def test_hostile_agent_text_does_not_run(page: Page, acme: Cast) -> None:
     send_hostile_calls(acme)
     violation = {"severity": "error", "code": "WRONG_TYPE"}
@@ -211,6 +214,7 @@ def test_pages_fit_a_phone_screen(page: Page, acme: Cast) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") == 390, address
 
 
+@pytest.mark.sampled("axe in a browser", 1)
 def test_axe_reports_no_serious_issues(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     for address in ("/?range=6h", "/violations/?range=6h", "/violations/?tool=search&from=x"):

@@ -79,6 +79,7 @@ def test_link_leads_to_the_results_without_javascript(
     context.close()
 
 
+@pytest.mark.sampled("axe in a browser", 1)
 def test_axe_reports_no_serious_issues(page: Page, looping: Cast) -> None:
     sign_in(page, looping.editor)
     for address in ("/repeats/?range=1h", "/repeats/results?range=1h", "/repeats/?tool=none"):
@@ -87,6 +88,7 @@ def test_axe_reports_no_serious_issues(page: Page, looping: Cast) -> None:
         assert accessibility_findings(page) == [], address
 
 
+@pytest.mark.sampled("hostile text in a browser", 1)
 def test_hostile_agent_text_does_not_run_and_fits_a_phone(page: Page, acme: Cast) -> None:
     for text in (*XSS, "x" * 250):
         send_loop(acme, tool_name=text, call_id=text, trace_id=text)

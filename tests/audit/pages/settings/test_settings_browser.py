@@ -1,5 +1,6 @@
 """Keys, members and the switcher in a real browser."""
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tenants.keys import authenticate, create_key
@@ -8,6 +9,8 @@ from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
+
+pytestmark = pytest.mark.sampled("settings in a browser", 3)
 
 
 def test_key_is_created_copied_and_revoked(page: Page, acme: Cast) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from uuid import UUID
 
+import pytest
 from playwright.sync_api import Browser, Dialog, Page, expect
 
 from audit.models import Replay
@@ -17,6 +18,8 @@ from tools_registry.changes import Publisher, timeline
 from tools_registry.drafts import create_draft, find_draft
 from tools_registry.models import Tool
 from tools_registry.versions import contract_of
+
+pytestmark = pytest.mark.sampled("draft in a browser", 2)
 
 TAKEN_AWAY = '{"type": "object", "required": ["celsius"]}'
 

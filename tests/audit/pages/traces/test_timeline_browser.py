@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.support.server import LiveServer
 
+pytestmark = pytest.mark.sampled("timeline in a browser", 5)
+
 
 @pytest.fixture
 def plain_page(browser: "Browser", live_server: "LiveServer") -> Iterator[Page]:

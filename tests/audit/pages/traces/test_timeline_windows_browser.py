@@ -14,6 +14,8 @@ from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 from tests.support.traces import FAILED_OUTPUT
 
+pytestmark = pytest.mark.sampled("long timeline in a browser", 3)
+
 COUNT = 250
 LAST = COUNT - 1
 BROKEN = (70, 200)
