@@ -93,6 +93,11 @@ class Child:
     name: str
     command: list[str]
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    takes_over: bool = False
+    """Whether the processes of a killed one go on until the next has loaded, and ends them.
+
+    Its command then takes `--replaces` and their process groups."""
+    _orphans: list[int] = field(default_factory=list)
     _process: subprocess.Popen[bytes] | None = None
     _started_at: float = 0.0
     _restart_at: float | None = None
@@ -102,8 +107,10 @@ class Child:
         """Start it. Its output goes to stderr, because stdout is for the announcement."""
         self._started_at = time.monotonic()
         self._restart_at = None
+        self._orphans = [group for group in self._orphans if _kill_group(group, 0)]
+        replaces = ["--replaces", *map(str, self._orphans)] if self._orphans else []
         self._process = subprocess.Popen(  # noqa: S603  # our own commands
-            self.command,
+            [*self.command, *replaces],
             cwd=BASE_DIR,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -113,9 +120,9 @@ class Child:
         )
 
     @property
-    def group(self) -> int | None:
-        """Id of the process group while it runs."""
-        return self._process.pid if self._process else None
+    def groups(self) -> list[int]:
+        """Ids of the process groups that run: its own, and those left of killed ones."""
+        return [*self._orphans, *([self._process.pid] if self._process else [])]
 
     def poll(self) -> int | None:
         """Return the exit code if it has ended."""
@@ -125,7 +132,10 @@ class Child:
         """Start it again if it has ended and its delay is over. Return whether it was started."""
         now = time.monotonic()
         if self._process is not None and (code := self._process.poll()) is not None:
-            self.signal(signal.SIGKILL)  # processes it left behind
+            if self.takes_over and code < 0:
+                self._orphans.append(self._process.pid)
+            else:
+                _kill_group(self._process.pid, signal.SIGKILL)  # processes it left behind
             self._process = None
             if now - self._started_at > _LIVED_S:
                 self._restart_delay_s = 0.0
@@ -145,10 +155,8 @@ class Child:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it and all processes it started."""
-        if self._process is not None:
-            # macOS raises PermissionError if only a zombie is left.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+        for group in self.groups:
+            _kill_group(group, number)
 
 
 class Supervisor:
@@ -265,7 +273,7 @@ class Supervisor:
 
     def _update_guardian(self) -> None:
         database = self.postgres.running_pid() if self.postgres is not None else None
-        groups = [f"-{child.group}" for child in self.children if child.group is not None]
+        groups = [f"-{group}" for child in self.children for group in child.groups]
         self._write_guardian(f"{database or 0} {' '.join(groups)}\n")
 
     def _end_guardian(self) -> None:
@@ -310,6 +318,16 @@ def answers(host: str, port: int) -> bool:
         connection.close()
 
 
+def _kill_group(group: int, number: int) -> bool:
+    """Send a signal to a process group. Return whether there is one."""
+    # macOS raises PermissionError if only a zombie is left.
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
 def _reason(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
 
@@ -345,6 +363,7 @@ def main() -> int:
                 "web server",
                 web_command(options.host, options.port),
                 child_environment(APP) | {"TOOLTRAIL_DATABASE_POOL": "1"},
+                takes_over=True,
             )
         )
         if supervisor.wait_until_ready(options.host, options.port):

@@ -6,10 +6,12 @@ a fault in native code): the server was down for 6 to 8 s, until the supervisor 
 """
 
 import argparse
+import contextlib
 import gc
 import importlib
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +27,8 @@ from config.postgresql.schema import disk_migrations
 
 _START_S = 5.5
 """A process that ends by itself within this time cannot start. Granian has the same value."""
+
+_END_S = 0.5
 
 
 class WebServer(MPServer):
@@ -72,6 +76,25 @@ def load() -> None:
     gc.freeze()  # a collection in a fork would copy each memory page it visits
 
 
+def end(groups: list[int]) -> None:
+    """End the web processes of a killed server. They have `_END_S` to finish their requests."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for group in groups:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
+        deadline = time.monotonic() + _END_S
+        while any(map(_is_there, groups)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def _is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
 def main() -> None:
     """Run `python -m config.process.web_server`, as the supervisor does."""
     parser = argparse.ArgumentParser()
@@ -79,8 +102,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--workers", type=int, required=True)
     parser.add_argument("--blocking-threads", type=int, required=True)
+    parser.add_argument("--replaces", type=int, nargs="+", default=[], metavar="GROUP")
     options = parser.parse_args()
     load()
+    end(options.replaces)  # only now: they answered while this process was loading
     WebServer(
         "config.wsgi:application",
         address=options.host,

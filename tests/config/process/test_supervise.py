@@ -86,3 +86,39 @@ for lived_s in (60, 60, 60, 0, 0):
     assert completed.stderr.splitlines()[0] == (
         "tooltrail: the worker exited with exit code 0; restarting it"
     )
+
+
+def test_processes_of_a_killed_server_go_on_until_the_next_one_ends_them() -> None:
+    completed = supervise("""
+supervisor = Supervisor(None)
+command = ["/bin/sh", "-c", "sleep 600 & echo ready >&2; wait; :", "server"]
+child = Child("web server", command, takes_over=True)
+supervisor.add(child)
+mine = psutil.Process(child.groups[0])
+while not mine.children():
+    time.sleep(0.01)
+served = mine.children()[0]
+mine.kill()
+child.wait()
+child._restart_delay_s = 0.0
+print(child.restart_if_due(), served.is_running())
+left, now = child.groups
+print(left == mine.pid, child._process.args[-2:] == ["--replaces", str(left)])
+supervisor.stop()
+deadline = time.monotonic() + 5
+while served.is_running() and served.status() != "zombie" and time.monotonic() < deadline:
+    time.sleep(0.01)
+print(served.is_running() and served.status() != "zombie")
+""")
+    assert completed.stdout == "True True\nTrue True\nFalse\n"
+
+
+def test_processes_of_a_server_that_ended_by_itself_end_with_it() -> None:
+    completed = supervise("""
+child = Child("web server", ["/bin/sh", "-c", "sleep 600 & exit 1"], takes_over=True)
+child.start()
+child.wait()
+child.restart_if_due()
+print(child.groups)
+""")
+    assert completed.stdout == "[]\n"

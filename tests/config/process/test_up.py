@@ -158,7 +158,10 @@ def test_dead_processes_are_restarted_and_end_with_the_supervisor(
     for name, word in (("web server", "config.process.web_server"), ("worker", "procrastinate")):
         old = until(partial(installation.processes, word))
         min(old, key=psutil.Process.create_time).kill()
+        if name == "web server":
+            assert _answers(facts["url"]), "its web processes went with it"
         until(partial(_others, installation, word, {one.pid for one in old}))
+        until(partial(_are_gone, installation, word, {one.pid for one in old}))
         output = f"the {name} exited with signal SIGKILL; restarting it"
         assert output in installation.errors.read_text()
     postmaster = installation.postgres.running_pid()
@@ -244,6 +247,10 @@ def test_child_environment_contains_only_the_url_of_its_role(
     watched = {f"{name}{each}" for name in names for each in ("", "_FILE")}
     assert watched & child_environment(APP).keys() == both
     assert not watched & child_environment(None).keys()
+
+
+def _are_gone(installation: Installation, word: str, pids: set[int]) -> bool:
+    return pids.isdisjoint(one.pid for one in installation.processes(word))
 
 
 def _others(installation: Installation, word: str, known: set[int]) -> set[int]:
