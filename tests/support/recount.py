@@ -203,6 +203,8 @@ def _whole_log(tenant: Tenant) -> dict[_Place, dict[str, Any]]:
             event = log[batch.batch_id, position] = json.loads(raw)
             if "event_id" not in event:
                 continue  # the server made one, of the line's number: test_ingest.py
+            if "invocation_id" not in event and event["type"] == "toolCallDecision":
+                continue  # likewise, of the provider's id
             leaf = leaf_for(
                 _KINDS[event["type"]],
                 event["event_id"],
