@@ -20,6 +20,7 @@ from audit.models import StoredReport
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment, record_creation
 from audit.retention import erasure, retention
+from audit.retention.proved_holds import HoldsAlteredError
 from audit.work import payload_search
 from audit.work.drift import job as drift_job
 from audit.work.replay import job as replay_job
@@ -161,11 +162,18 @@ def keep_to_retention(timestamp: int) -> None:
 @app.task
 def expire(tenant_id: str) -> None:
     """Erase a tenant's expired data for a few seconds, then let other tasks run."""
+    _enter_actions(UUID(tenant_id))
     try:
         if retention.run_slice(UUID(tenant_id), timezone.now()):
             _expire_soon(tenant_id)
-    except retention.CannotExpireError as error:
+    except (retention.CannotExpireError, HoldsAlteredError) as error:
         _log.warning("tenant %s: %s", tenant_id, error)
+
+
+def _enter_actions(tenant_id: UUID) -> None:
+    """Enter what people did: the entry that justifies an erasure comes before the erasure's."""
+    while actions.enter_actions(tenant_id, timezone.now()) == actions.BATCH:
+        pass
 
 
 def _expire_soon(tenant_id: str) -> None:
@@ -221,6 +229,7 @@ def erase_calls(tenant_id: str, erasure_id: str) -> None:
     if KEEPER not in connections:
         _log.warning("DATABASE_KEEPER_URL is not set: this worker erases nothing")
         return
+    _enter_actions(UUID(tenant_id))
     if erasure.run_slice(UUID(tenant_id), UUID(erasure_id)):
         erase_calls.defer(tenant_id=tenant_id, erasure_id=erasure_id)
 

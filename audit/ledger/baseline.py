@@ -13,6 +13,7 @@ from tooltrail.ledger import Kind
 from audit.ledger.entries import append_entry
 from audit.sql.run import run
 from config.instants import iso
+from tenants.models import TenantSetting
 from tenants.row_digests import proved_models, stored_digests
 from tenants.scope import tenant_scope
 from tools_registry.models import ToolVersion
@@ -42,7 +43,13 @@ def enter_baseline(tenant_id: UUID, now: datetime) -> bool:
                 *("created_at", "created_by", "created_by_key"),
             )
         ]
+        setting = TenantSetting.objects.filter(tenant_id=tenant_id).first()
         if not run("claim_baseline", tenant_id=tenant_id):
             return False
-        append_entry(tenant_id, Kind.BASELINE, {"rows": rows, "versions": versions}, now)
+        members = {
+            "rows": rows,
+            "versions": versions,
+            "payload_days": setting and setting.payload_days,
+        }
+        append_entry(tenant_id, Kind.BASELINE, members, now)
         return True

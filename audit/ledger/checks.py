@@ -19,6 +19,8 @@ from django.utils import timezone
 from tooltrail.ledger import HASH_LENGTH, Kind, LedgerError, VerifierKey, open_checkpoint
 
 from audit.ledger import actions
+from audit.ledger.actions import TOLERANCE
+from audit.ledger.declarations import unjustified
 from audit.ledger.entry_view import stored_batch
 from audit.ledger.folding import grow
 from audit.ledger.missing import Missing, erased_by
@@ -107,6 +109,14 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
         return not reading.is_over
 
 
+def _last_received(check: LedgerCheck) -> datetime | None:
+    """When the batch before the check's next index arrived; None at the beginning."""
+    before = Batch.objects.for_tenant(check.tenant_id).filter(
+        first_index__lt=check.next_index, event_count__gt=0
+    )
+    return before.order_by("-first_index").values_list("received_at", flat=True).first()
+
+
 class _Reading:
     """One chunk of a check. It updates the check's counters."""
 
@@ -114,6 +124,7 @@ class _Reading:
         self._check = check
         self._tenant_id = check.tenant_id
         self._actions: dict[int, bytes] = {}
+        self._received_at = _last_received(check)
         self.findings: list[str] = []
         self.missing = Missing(check.missing)
         self.is_over = False
@@ -135,6 +146,7 @@ class _Reading:
             # The current size, as entries may have arrived since the check began.
             self.findings += actions.strays(self._tenant_id, ledger_status(self._tenant_id).size)
             self.findings += unexplained(self._tenant_id)
+            self.findings += unjustified(self._tenant_id)
 
     def _leaves(self) -> Iterator[bytes]:
         check = self._check
@@ -156,8 +168,22 @@ class _Reading:
                 self.is_over = True
                 return
             self._compare_events(batch)
+            self._compare_times(batch)
             check.next_index += batch.event_count
             yield batch.leaves
+
+    def _compare_times(self, batch: StoredBatch) -> None:
+        """The log is in the order of arrival: a batch inserted later, or a wrong clock, is not."""
+        before, self._received_at = self._received_at, batch.received_at
+        at = f"{batch.received_at:%Y-%m-%d %H:%M} UTC"
+        arrived = f"entry {batch.first_index:,}: it arrived at {at}"
+        if before is not None and before - batch.received_at > TOLERANCE:
+            self._fault(
+                f"{arrived}, and the one before it at {before:%Y-%m-%d %H:%M}: it was inserted"
+                " later, or a clock was wrong"
+            )
+        if batch.received_at - timezone.now() > TOLERANCE:
+            self._fault(f"{arrived}, which is in the future")
 
     def _compare_events(self, batch: StoredBatch) -> None:
         try:

@@ -39,6 +39,7 @@ from audit.retention.holds import (
     holds_of_call,
     lock_record,
 )
+from audit.retention.proved_holds import HoldsAlteredError, holds_to_keep
 from audit.sql import arrays
 from audit.sql.run import run
 from config.postgresql.aliases import KEEPER
@@ -228,7 +229,14 @@ def _run_chunk(tenant_id: UUID, pk: UUID, targets: set[UUID]) -> bool:
     if erasure.step != "calls" and not targets:
         rows = run("erasure_targets", erasure_id=pk, using=KEEPER)
         targets.update(row[0] for row in rows)
-    chunk = Chunk(erasure, is_dry, holds_in_force(tenant_id, using=KEEPER), targets)
+    try:
+        holds = holds_to_keep(tenant_id, using=KEEPER)
+    except HoldsAlteredError as error:
+        erasure.state, erasure.finished_at = ErasureState.FAILED, timezone.now()
+        erasure.problem = str(error)
+        erasure.save(using=KEEPER)
+        return False
+    chunk = Chunk(erasure, is_dry, holds, targets)
     steps: dict[str, Callable[[], None]] = {
         "calls": chunk.calls,
         "log": chunk.log,

@@ -34,7 +34,8 @@ from audit.retention.event_removal import (
     remove_events,
 )
 from audit.retention.hold_match import covers_line
-from audit.retention.holds import held_positions, holds_in_force, lock_record
+from audit.retention.holds import held_positions, lock_record
+from audit.retention.proved_holds import holds_to_keep
 from audit.sql.run import rows
 from config.postgresql.aliases import KEEPER, OWNER
 from tenants.actions import THE_SERVER, record_action
@@ -156,7 +157,7 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
     """
     tenant_id = setting.tenant_id
     erased_to = lock_record(tenant_id, using=KEEPER)
-    holds = holds_in_force(tenant_id, using=KEEPER)
+    holds = holds_to_keep(tenant_id, using=KEEPER)
     batches = rows(
         "expired_batches",
         {"before": before, "erased_to": erased_to, "batch_limit": _BATCHES},
@@ -232,7 +233,7 @@ def _blank_refused(setting: TenantSetting, before: datetime, deadline: float) ->
     while has_more and not (ids and time.monotonic() >= deadline):
         with tenant_scope(setting.tenant_id, using=KEEPER):
             lock_record(setting.tenant_id, using=KEEPER)
-            holds = holds_in_force(setting.tenant_id, using=KEEPER)
+            holds = holds_to_keep(setting.tenant_id, using=KEEPER)
             limit = _READ_LINES if holds else _ROWS
             lines = rows(
                 "expired_refused",
@@ -276,6 +277,7 @@ def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
                 return True
             with tenant_scope(tenant_id, using=OWNER):
                 lock_record(tenant_id, using=OWNER)
+                holds_to_keep(tenant_id, using=OWNER)
                 ((deleted,),) = rows(delete_day, {"day": day, "row_limit": _ROWS}, using=OWNER)
             if deleted < _ROWS:  # a hold covers what is left
                 day = _oldest_day(tenant_id, oldest_day, day + timedelta(days=1), before)

@@ -116,3 +116,40 @@ VALUES (%(tenant_id)s, 0, true)
 ON CONFLICT (tenant_id) DO UPDATE SET has_baseline = true
 WHERE NOT h.has_baseline
 RETURNING 1
+
+-- held_calls_in_ranges --
+-- How many calls that a hold covers have an event in ranges of ledger indexes. NULL: the hold does not
+-- ask for it.
+WITH held AS (
+    SELECT i.invocation_id, i.start_batch_id, i.start_pos, i.end_batch_id, i.end_pos
+    FROM invocation i
+    WHERE i.tenant_id = %(tenant_id)s
+      AND (%(trace_id)s::text IS NULL OR i.trace_id = %(trace_id)s)
+      AND (%(case_id)s::text IS NULL OR i.case_id = %(case_id)s)
+      AND (%(tool_name)s::text IS NULL OR i.tool_name = %(tool_name)s)
+      AND (%(since)s::timestamptz IS NULL OR i.started_at >= %(since)s)
+      AND (%(until)s::timestamptz IS NULL OR i.started_at < %(until)s)
+), events AS (
+    SELECT invocation_id, start_batch_id AS batch_id, start_pos AS pos FROM held
+    UNION ALL
+    SELECT invocation_id, end_batch_id, end_pos FROM held
+)
+SELECT count(DISTINCT e.invocation_id)
+FROM unnest(%(begins)b::bigint[], %(ends)b::bigint[]) AS r (begin_index, end_index)
+JOIN batch b ON b.tenant_id = %(tenant_id)s
+    AND b.first_index < r.end_index
+    AND b.first_index + b.event_count > r.begin_index
+JOIN events e ON e.batch_id = b.batch_id
+    AND b.first_index + e.pos >= r.begin_index
+    AND b.first_index + e.pos < r.end_index
+
+-- batches_received_after --
+-- The first batches in ranges of ledger indexes that arrived at an instant or later.
+SELECT b.first_index, b.received_at
+FROM unnest(%(begins)b::bigint[], %(ends)b::bigint[]) AS r (begin_index, end_index)
+JOIN batch b ON b.tenant_id = %(tenant_id)s
+    AND b.first_index < r.end_index
+    AND b.first_index + b.event_count > r.begin_index
+WHERE b.received_at >= %(before)s
+ORDER BY b.first_index
+LIMIT %(row_limit)s

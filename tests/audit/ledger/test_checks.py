@@ -1,17 +1,21 @@
 """Checks of a whole ledger: what passes, what is reported; cancelled and killed checks."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from django.utils import timezone
+from tooltrail.evidence.layout import COVERING
 from tooltrail.ledger import Kind
 
 from audit.ledger import checks
 from audit.ledger.entries import append_entry
 from audit.log.payload import pack, unpack
 from audit.models import Batch, LedgerCheck
+from audit.retention.event_removal import declare
+from config.postgresql.aliases import KEEPER
 from tenants.models import TenantSetting
 from tenants.scope import tenant_scope
 from tenants.slices import JobState
@@ -24,7 +28,7 @@ from tests.support.ledger_log import (
     own_folder,
 )
 
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
+NOW = timezone.now()
 LATER = timedelta(minutes=1)
 
 
@@ -148,8 +152,13 @@ def test_leaf_rewritten_with_its_tile_is_detected_at_the_signed_root(acme: Cast)
 
 def declare_erased(cast: Cast, kind: Kind, ranges: list[list[int]]) -> None:
     """Append the entry that declares erased payloads."""
-    with tenant_scope(cast.tenant.id):
-        append_entry(cast.tenant.id, kind, {"ranges": ranges, "reason": "r", "actor": "a"}, NOW)
+    if kind not in COVERING:
+        with tenant_scope(cast.tenant.id):
+            append_entry(cast.tenant.id, kind, {"ranges": ranges, "reason": "r", "actor": "a"}, NOW)
+        return
+    runs = [(begin, end) for begin, end in ranges]
+    with tenant_scope(cast.tenant.id, using=KEEPER):
+        declare(cast.tenant.id, kind, runs, "r", "a", NOW, using=KEEPER)
 
 
 @pytest.mark.parametrize("kind", [Kind.RETENTION, Kind.ERASURE])
