@@ -207,11 +207,13 @@ def keep_ledger(tenant_id: str) -> None:
 def _keep_ledger(tenant_id: UUID) -> None:
     now = timezone.now()
     waiting = actions.enter_actions(tenant_id, now) == actions.BATCH
-    enter_baseline(tenant_id, now)
     try:
+        keys.of_this_machine(now)  # the first key is in the baseline
+        enter_baseline(tenant_id, now)
         has_more = signer.keep(tenant_id, now, seconds=_LEDGER_SECONDS)
     except keys.NoKeyError as error:
-        _log.debug("ledger of tenant %s: %s", tenant_id, error)
+        if signer.note_unsigned(tenant_id, str(error), now):
+            _log.error("ledger of tenant %s: not signed: %s", tenant_id, error)
         return
     except PrivateFileError as error:
         _log.error("ledger of tenant %s: not signed: %s", tenant_id, error)

@@ -9,8 +9,10 @@ from datetime import datetime
 from uuid import UUID
 
 from tooltrail.ledger import Kind
+from tooltrail.ledger.lines import to_base64
 
 from audit.ledger.entries import append_entry
+from audit.models import LedgerKey
 from audit.sql.run import run
 from config.instants import iso
 from tenants.models import TenantSetting
@@ -44,12 +46,14 @@ def enter_baseline(tenant_id: UUID, now: datetime) -> bool:
             )
         ]
         setting = TenantSetting.objects.filter(tenant_id=tenant_id).first()
+        keys = list(LedgerKey.objects.values_list("public_key", flat=True))
         if not run("claim_baseline", tenant_id=tenant_id):
             return False
         members = {
             "rows": rows,
             "versions": versions,
             "payload_days": setting and setting.payload_days,
+            "ledger_keys": [to_base64(bytes(key)) for key in keys],
         }
         append_entry(tenant_id, Kind.BASELINE, members, now)
         return True

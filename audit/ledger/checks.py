@@ -18,7 +18,7 @@ from uuid import UUID
 from django.utils import timezone
 from tooltrail.ledger import HASH_LENGTH, Kind, LedgerError, VerifierKey, open_checkpoint
 
-from audit.ledger import actions
+from audit.ledger import actions, signatures
 from audit.ledger.actions import TOLERANCE
 from audit.ledger.declarations import unjustified
 from audit.ledger.entry_view import stored_batch
@@ -26,6 +26,7 @@ from audit.ledger.folding import grow
 from audit.ledger.missing import Missing, erased_by
 from audit.ledger.recompute import Remade, StoredBatch, remake
 from audit.ledger.rows import unexplained
+from audit.ledger.signatures import Announced, announced
 from audit.ledger.status import ledger_status
 from audit.ledger.tree import StoredTree
 from audit.log.payload import LogPayloadError
@@ -33,7 +34,6 @@ from audit.models import (
     Batch,
     LedgerCheck,
     LedgerCheckpoint,
-    LedgerKey,
 )
 from tenants import slices
 from tenants.models import new_id
@@ -87,16 +87,18 @@ def cancel_check(pk: UUID, now: datetime) -> bool:
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
     """Continue a check for `seconds`. Returns True if there is more to do."""
-    return slices.run_slice(lambda _: _run_chunk(tenant_id, pk), seconds)
+    with tenant_scope(tenant_id):
+        known = announced(tenant_id)
+    return slices.run_slice(lambda _: _run_chunk(tenant_id, pk, known), seconds)
 
 
-def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
+def _run_chunk(tenant_id: UUID, pk: UUID, known: Announced) -> bool:
     with tenant_scope(tenant_id):
         matches = LedgerCheck.objects.for_tenant(tenant_id).filter(id=pk)
         check = matches.select_for_update().first()
         if check is None or check.state not in UNDER_WAY:
             return False
-        reading = _Reading(check)
+        reading = _Reading(check, known)
         reading.read()
         check.findings = [*check.findings, *reading.findings][:FINDINGS_KEPT]
         check.finding_count += len(reading.findings)
@@ -120,7 +122,8 @@ def _last_received(check: LedgerCheck) -> datetime | None:
 class _Reading:
     """One chunk of a check. It updates the check's counters."""
 
-    def __init__(self, check: LedgerCheck) -> None:
+    def __init__(self, check: LedgerCheck, known: Announced) -> None:
+        self._known = known
         self._check = check
         self._tenant_id = check.tenant_id
         self._actions: dict[int, bytes] = {}
@@ -145,6 +148,7 @@ class _Reading:
                 self.findings += self.missing.messages()
             # The current size, as entries may have arrived since the check began.
             self.findings += actions.strays(self._tenant_id, ledger_status(self._tenant_id).size)
+            self.findings += signatures.disagreements(self._tenant_id, self._known)
             self.findings += unexplained(self._tenant_id)
             self.findings += unjustified(self._tenant_id)
 
@@ -226,11 +230,10 @@ class _Reading:
     def _compare_roots(self, first: int, end: int) -> None:
         """Check this epoch's checkpoints whose last entry is in the chunk just read."""
         of_tenant = LedgerCheckpoint.objects.for_tenant(self._tenant_id)
-        epoch = of_tenant.order_by("-epoch").values_list("epoch", flat=True).first() or 0
-        keys = [bytes(key) for key in LedgerKey.objects.values_list("public_key", flat=True)]
+        epoch = self._known.epoch
         for one in of_tenant.filter(epoch=epoch, size__gt=first, size__lte=end).order_by("size"):
             self._check.checkpoint_count += 1
-            vkeys = [VerifierKey(one.origin, key) for key in keys]
+            vkeys = [VerifierKey(one.origin, key) for key in self._known.public_keys]
             try:
                 signed = open_checkpoint(one.note.encode(), one.origin, vkeys)
                 root = StoredTree(self._tenant_id, one.size).root()

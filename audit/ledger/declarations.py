@@ -116,15 +116,17 @@ def _faults(tenant_id: UUID, entry: OwnEntry, one: _Declaration, said: _Said) ->
             before = entry.received_at - timedelta(days=said.payload_days)
             yield from _too_young(tenant_id, where, one, before)
     for hold in said.holds.values():
-        covers = {name: hold.covers.get(name) for name in ("trace_id", "case_id", "tool_name")}
+        covers = hold.covers
         ((count,),) = run(
             "held_calls_in_ranges",
             tenant_id=tenant_id,
             begins=arrays.bigints([begin for begin, _ in one.ranges]),
             ends=arrays.bigints([end for _, end in one.ranges]),
-            since=_instant(hold.covers.get("since")),
-            until=_instant(hold.covers.get("until")),
-            **covers,
+            trace_id=covers.get("trace_id"),
+            case_id=covers.get("case_id"),
+            tool_name=covers.get("tool_name"),
+            since=_instant(covers.get("since")),
+            until=_instant(covers.get("until")),
         )
         if count:
             calls = "a call" if count == 1 else f"{count:,} calls"

@@ -24,7 +24,7 @@ from audit.ledger import keys, private_files, signer_state
 from audit.ledger.folding import LogBrokenError, fold_slice
 from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
-from audit.ledger.status import LedgerStatus, ledger_status
+from audit.ledger.status import LedgerStatus, ledger_status, unsigned_since
 from audit.ledger.tree import StoredTree
 from audit.sql.run import run
 from config.postgresql.aliases import KEEPER
@@ -34,6 +34,9 @@ _log = logging.getLogger(__name__)
 
 SIGN_EVERY = timedelta(seconds=20)
 """Shortest time between two checkpoints of a log. It is checked more often (`audit.tasks`)."""
+
+UNSIGNED_MAX = timedelta(minutes=3)
+"""Entries are signed within a minute. If they wait this long, no machine signs."""
 
 
 class RefusedError(Exception):
@@ -163,6 +166,20 @@ def _publish(tenant_id: UUID, state: SignerState, signing: Sequence[StoredKey]) 
             note=state.note,
             signed_at=state.signed_at,
         )
+
+
+def note_unsigned(tenant_id: UUID, why: str, now: datetime) -> bool:
+    """Note as a refusal that no machine signs, if entries have waited for `UNSIGNED_MAX`.
+
+    For a machine without a key: another one may sign. Returns whether they have waited so long.
+    """
+    with tenant_scope(tenant_id):
+        status = ledger_status(tenant_id)
+        since = None if status.size == status.signed_size else unsigned_since(tenant_id, status)
+    if since is None or now - since < UNSIGNED_MAX:
+        return False
+    _note(tenant_id, f"no machine has signed since {since:%Y-%m-%d %H:%M} UTC: {why}", now)
+    return True
 
 
 def _note(tenant_id: UUID, refusal: str | None, now: datetime) -> None:

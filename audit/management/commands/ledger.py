@@ -108,8 +108,8 @@ class Command(BaseCommand):
         new, old = keys.rotate(now, overlap)
         for tenant in Tenant.objects.order_by("slug"):
             with tenant_scope(tenant.id):
-                is_signed = ledger_status(tenant.id).epoch is not None
-            if is_signed:
+                has_entries = ledger_status(tenant.id).size > 0
+            if has_entries:
                 announce_keys(tenant, new, old, operator(), now)
         document = {
             "public_key": to_base64(new.public()),

@@ -1,0 +1,104 @@
+"""Check the tables of checkpoints and keys against what the log announces and the signer holds.
+
+Whoever can write to the database can put a key of their own into the table of keys, and a
+checkpoint signed with it into the other. So no key counts because a table has it: the first keys
+are in the baseline, later ones in entries of kind key, and this machine's are in its file. Which
+epoch is the current one follows from entries, too.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+import msgspec
+from django.utils import timezone
+from tooltrail.ledger import FormatError, Kind
+from tooltrail.ledger.lines import from_base64, to_base64
+
+from audit.ledger import keys, signer_state
+from audit.ledger.own_entries import own_entries
+from audit.ledger.private_files import PrivateFileError
+from audit.ledger.status import ledger_status
+from audit.models import LedgerCheckpoint, LedgerKey
+
+_PUBLISHED_WITHIN = timedelta(minutes=1)
+_LISTED = 20
+
+
+class _Key(msgspec.Struct):
+    public_key: str
+
+
+class _KeyEntry(_Key):
+    replaces: list[_Key] = []
+
+
+class _EpochEntry(msgspec.Struct):
+    epoch: int
+
+
+class _Baseline(msgspec.Struct):
+    ledger_keys: list[str] = []
+
+
+@dataclass
+class Announced:
+    """The public keys and the epoch that the log and this machine know."""
+
+    public_keys: set[bytes] = field(default_factory=set)
+    epoch: int = 0
+
+
+def announced(tenant_id: UUID) -> Announced:
+    """Read the entries about keys and epochs, and this machine's file. Needs the scope.
+
+    In a log without a baseline the table's keys are believed.
+    """
+    known, has_baseline = Announced(), False
+    for entry in own_entries(tenant_id, {Kind.KEY, Kind.EPOCH, Kind.BASELINE}):
+        with suppress(msgspec.MsgspecError, FormatError):
+            if entry.kind is Kind.KEY:
+                said = msgspec.json.decode(entry.raw, type=_KeyEntry)
+                for each in (said, *said.replaces):
+                    known.public_keys.add(from_base64(each.public_key, "a key"))
+            elif entry.kind is Kind.EPOCH:
+                epoch = msgspec.json.decode(entry.raw, type=_EpochEntry).epoch
+                known.epoch = max(known.epoch, epoch)
+            elif listed := msgspec.json.decode(entry.raw, type=_Baseline).ledger_keys:
+                known.public_keys |= {from_base64(each, "a key") for each in listed}
+                has_baseline = True
+    with suppress(PrivateFileError):
+        known.public_keys |= {key.public() for key in keys.load()}
+    if not has_baseline:
+        known.public_keys |= {bytes(row.public_key) for row in LedgerKey.objects.all()}
+    return known
+
+
+def disagreements(tenant_id: UUID, known: Announced) -> Iterator[str]:
+    """One message for each key, epoch or checkpoint in a table that differs. Needs the scope."""
+    for row in LedgerKey.objects.order_by("created_at"):
+        if bytes(row.public_key) not in known.public_keys:
+            key = to_base64(bytes(row.public_key))
+            yield f"the public key {key} is in the database, and no entry announces it"
+    of_tenant = LedgerCheckpoint.objects.for_tenant(tenant_id)
+    for one in of_tenant.filter(epoch__gt=known.epoch).order_by("epoch", "size")[:_LISTED]:
+        yield f"the checkpoint of {one.size:,} entries is of epoch {one.epoch}, which never began"
+    status = ledger_status(tenant_id)
+    if status.refusal is not None:
+        yield f"the signer refuses to sign: {status.refusal}"
+    state = None
+    with suppress(PrivateFileError):
+        state = signer_state.load(tenant_id)
+    if state is None or not state.note:
+        return
+    newest = of_tenant.order_by("-epoch", "-size").first()
+    there = None if newest is None else (newest.epoch, newest.size, bytes(newest.root))
+    is_fresh = state.signed_at and timezone.now() - state.signed_at < _PUBLISHED_WITHIN
+    if there != (state.epoch, state.size, state.root) and not is_fresh:
+        size = 0 if newest is None else newest.size
+        yield (
+            f"the newest checkpoint in the database has {size:,} entries; the signer's last one is"
+            f" another, of {state.size:,}"
+        )
