@@ -24,6 +24,7 @@ print(json.dumps([interfaces, status, process.wait()]))
 """
 
 
+@pytest.mark.sampled("installed wheels", 1)
 @pytest.mark.slow
 def test_installed_checkout_starts_without_network(tmp_path: Path) -> None:
     up = ["uv", "run", "manage.py", "up", "--dev-tenant", "acme", "--json", "--port", "0"]

@@ -38,6 +38,7 @@ def small_disk(path: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
+@pytest.mark.sampled("stopping or without a database", 1)
 def test_full_database_disk_rejects_events_and_loses_none(full: bool) -> None:
     with new_installation() as installation, small_disk(installation.var):
         installation.prepare()

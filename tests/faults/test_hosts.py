@@ -34,7 +34,7 @@ def small_disk(site: Site) -> tuple[str, ...]:
     return prefix
 
 
-@pytest.mark.sampled("full disk", 1)
+@pytest.mark.sampled("executor on a bad host", 1)
 def test_full_disk_loses_nothing_while_the_server_is_reachable(site: Site, full: bool) -> None:
     calls = 2000 if full else 500
     executor = start_on_full_disk(site, calls, size=2000)
@@ -45,7 +45,7 @@ def test_full_disk_loses_nothing_while_the_server_is_reachable(site: Site, full:
     assert (balance.emitted, balance.lost) == (8 * calls, 0)
 
 
-@pytest.mark.sampled("full disk", 1)
+@pytest.mark.sampled("executor on a bad host", 1)
 def test_full_disk_without_a_server_loses_only_declared_events(
     far_site: Site, proxy: Proxy, full: bool
 ) -> None:

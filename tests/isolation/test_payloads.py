@@ -160,7 +160,7 @@ def shown(visit: Visit, world: World, client: Client, **headers: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.generated(50)
+@pytest.mark.generated(25)
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_viewer_sees_no_payload(route: str, world: World, members: dict[Role, User]) -> None:
     viewer = signed_in(members[Role.VIEWER])  # not shared, because one route signs out
@@ -169,7 +169,7 @@ def test_viewer_sees_no_payload(route: str, world: World, members: dict[Role, Us
 
 
 @pytest.mark.slow
-@pytest.mark.generated(50)
+@pytest.mark.generated(25)
 @pytest.mark.parametrize("route", sorted(ROUTES.keys() - ON_REQUEST.keys()))
 def test_auditor_sees_no_payload_without_a_reveal(
     route: str, world: World, members: dict[Role, User]

@@ -151,6 +151,7 @@ def test_invalid_query_or_format_exports_nothing(acme: Cast) -> None:
     assert client.get("/calls/export.xlsx").status_code == 404
 
 
+@pytest.mark.sampled("large or many", 2)
 @pytest.mark.slow
 def test_export_memory_does_not_grow_with_the_number_of_calls() -> None:
     """The peak memory of writing 200 chunks equals that of writing 20."""

@@ -137,6 +137,7 @@ def test_four_http_clients_produce_the_same_index(acme: Cast, live_server: LiveS
     check_history(acme, over_http(acme, live_server), seed=4)
 
 
+@pytest.mark.generated(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", ["trace_id", "tool_name", "producer_id"])
 @pytest.mark.usefixtures("no_retries")

@@ -21,7 +21,7 @@ SHORT, FULL = 30, 1_000  # orders of a part
 RECOUNT_EVERY = 10
 
 
-@pytest.mark.generated(3)
+@pytest.mark.generated(1)
 @pytest.mark.parametrize(
     "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))]
 )

@@ -96,6 +96,7 @@ def test_balance_does_not_act_on_a_long_interval(tmp_path: Path) -> None:
     assert not processes.balances[0].asks_to_move()
 
 
+@pytest.mark.sampled("two web processes", 1)
 @pytest.mark.slow
 def test_dead_process_is_not_counted(tmp_path: Path) -> None:
     holder = (
@@ -144,6 +145,7 @@ def installation() -> Iterator[Installation]:
         yield created
 
 
+@pytest.mark.sampled("two web processes", 1)
 @pytest.mark.slow
 def test_connections_accepted_by_one_process_are_served_by_both(installation: Installation) -> None:
     """The clients only obey `Connection: close` in the answers."""

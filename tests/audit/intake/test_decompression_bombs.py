@@ -75,7 +75,7 @@ def high_water(process: psutil.Process) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux' /proc")
 @pytest.mark.parametrize("name", BOMBS)
-@pytest.mark.generated(4)
+@pytest.mark.generated(2)
 def test_decompression_bomb_is_rejected_with_little_memory(
     server: LiveServer, acme: Cast, name: str
 ) -> None:

@@ -137,6 +137,7 @@ def server() -> Iterator[LiveServer]:
         yield server
 
 
+@pytest.mark.sampled("large or many", 2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "content_type", "answer"),
@@ -189,6 +190,7 @@ def field(number: int, data: bytes) -> bytes:
     return bytes((number << 3 | 2,)) + length + bytes((size,)) + data
 
 
+@pytest.mark.sampled("large or many", 2)
 @pytest.mark.slow
 def test_deep_bodies_to_any_api_crash_no_process(server: LiveServer, acme: Cast) -> None:
     scopes = list(Scope)
@@ -218,6 +220,7 @@ def test_deep_bodies_to_any_api_crash_no_process(server: LiveServer, acme: Cast)
     assert web_process(server) == process
 
 
+@pytest.mark.sampled("large or many", 2)
 @pytest.mark.slow
 def test_deep_form_values_crash_no_process(server: LiveServer, acme: Cast) -> None:
     acme.admin.is_staff = True

@@ -142,6 +142,7 @@ def test_concurrent_workers_create_one_report(acme: Cast, monkeypatch: pytest.Mo
     assert len(reports(acme)) == 1
 
 
+@pytest.mark.sampled("scheduled reports", 1)
 @pytest.mark.slow
 def test_tasks_create_due_reports_and_delete_expired_reports(
     acme: Cast, globex: Cast, clock: list[datetime]
@@ -163,6 +164,7 @@ def test_tasks_create_due_reports_and_delete_expired_reports(
     assert len(reports(acme)) == 2
 
 
+@pytest.mark.sampled("scheduled reports", 1)
 @pytest.mark.slow
 def test_worker_process_creates_scheduled_reports(acme: Cast) -> None:
     decide(acme, "day")

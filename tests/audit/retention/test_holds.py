@@ -61,6 +61,7 @@ CALLS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.generated(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "covers",

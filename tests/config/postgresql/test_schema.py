@@ -69,7 +69,7 @@ def sent(url: str, headers: dict[str, str], body: bytes = b"{}") -> tuple[int, s
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("newer schema", 1)
+@pytest.mark.sampled("code of another schema", 1)
 def test_process_stops_writing_after_an_unknown_migration(installation: Installation) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
@@ -148,7 +148,7 @@ def test_replaced_migration_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("newer schema", 1)
+@pytest.mark.sampled("code of another schema", 1)
 def test_error_of_older_code_on_a_newer_schema_is_503(installation: Installation) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
@@ -162,7 +162,7 @@ def test_error_of_older_code_on_a_newer_schema_is_503(installation: Installation
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("concurrent migration", 1)
+@pytest.mark.sampled("code of another schema", 1)
 def test_migrations_run_while_senders_continue(installation: Installation) -> None:
     later = {"DJANGO_SETTINGS_MODULE": "tests.config.later.settings"}
     process = installation.up("--json", "--dev-tenant", "acme", **later)
@@ -186,7 +186,7 @@ def test_migrations_run_while_senders_continue(installation: Installation) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("concurrent migration", 1)
+@pytest.mark.sampled("code of another schema", 1)
 def test_two_concurrent_starts_on_a_new_database_succeed() -> None:
     with (
         new_installation() as one,
@@ -206,7 +206,7 @@ def test_two_concurrent_starts_on_a_new_database_succeed() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("newer schema", 1)
+@pytest.mark.sampled("code of another schema", 1)
 def test_command_of_older_code_is_rejected_in_one_line(installation: Installation) -> None:
     installation.postgres.start()
     try:

@@ -21,7 +21,7 @@ from tests.support.installation import (
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.sampled("database away", 1)
+@pytest.mark.sampled("stopping or without a database", 1)
 def test_probes_answer_and_requests_get_503_while_the_database_hangs() -> None:
     """A suspended PostgreSQL neither answers nor closes connections: the worst kind of outage."""
     with prepared_installation() as installation:
@@ -67,7 +67,7 @@ def test_probes_answer_and_requests_get_503_while_the_database_hangs() -> None:
         assert end(process) == 0
 
 
-@pytest.mark.sampled("database away", 1)
+@pytest.mark.sampled("stopping or without a database", 1)
 def test_requests_get_503_without_the_database_and_nothing_is_lost() -> None:
     with prepared_installation() as installation:
         process = installation.up("--json", "--dev-tenant", "acme")

@@ -26,7 +26,7 @@ def installation() -> Iterator[Installation]:
         yield created
 
 
-@pytest.mark.sampled("drain", 1)
+@pytest.mark.sampled("stopping or without a database", 1)
 def test_server_serves_while_it_drains(installation: Installation) -> None:
     """A load balancer sees 503 and uses another server; until then no request is refused."""
     process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_DRAIN_S="600")
@@ -44,7 +44,7 @@ def test_server_serves_while_it_drains(installation: Installation) -> None:
     assert not (installation.var / "draining").exists()
 
 
-@pytest.mark.sampled("drain", 1)
+@pytest.mark.sampled("stopping or without a database", 1)
 def test_server_ends_after_the_drain(installation: Installation) -> None:
     (installation.var / "draining").touch()  # as a killed process leaves it
     process = installation.up("--json", TOOLTRAIL_DRAIN_S="3")

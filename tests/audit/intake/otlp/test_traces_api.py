@@ -281,6 +281,7 @@ def test_lone_surrogate_is_replaced(acme: Cast, key: str) -> None:
     assert {call.output for call in calls(acme.tenant)} == {"cut �", None}
 
 
+@pytest.mark.sampled("large or many", 2)
 @pytest.mark.slow
 def test_request_may_contain_more_calls_than_a_batch(acme: Cast, key: str) -> None:
     body = request(*(span(attributes={**GENAI, "n": str(n)}) for n in range(1_201)))

@@ -88,6 +88,7 @@ def _call(client: Path, server: LiveServer, record: Record, key: str) -> dict[st
     return answers
 
 
+@pytest.mark.sampled("generated client", 1)
 def test_every_operation_answers_as_documented(
     client: Path, live_server: LiveServer, acme: Cast
 ) -> None:
@@ -157,6 +158,7 @@ def test_every_operation_answers_as_documented(
     assert bodies["read_tool"]["versions"][0]["output_schema"]["required"] == ["celsius"]
 
 
+@pytest.mark.sampled("generated client", 1)
 def test_error_answer_is_the_documented_problem(
     client: Path, live_server: LiveServer, acme: Cast
 ) -> None:

@@ -79,6 +79,7 @@ def test_each_view_prints_a_fitting_table_and_json(
     assert len(rows) == ROWS.get(view, 1)
 
 
+@pytest.mark.sampled("query command", 3)
 def test_call_and_trace_are_printed(live_server: LiveServer, record: Record) -> None:
     call = query(live_server, record.auditor, "call", str(record.failed)).stdout
     assert f'"q": "{PAYLOAD}"' in call
@@ -93,6 +94,7 @@ def test_call_and_trace_are_printed(live_server: LiveServer, record: Record) -> 
     assert document["trace_id"] == "a/trace"
 
 
+@pytest.mark.sampled("query command", 3)
 def test_filters_are_applied_by_the_server(live_server: LiveServer, record: Record) -> None:
     calls = documents(
         query(live_server, record.auditor, "calls", "tool:search", "state:error", "--json")
@@ -104,6 +106,7 @@ def test_filters_are_applied_by_the_server(live_server: LiveServer, record: Reco
     assert "No results." in none.stdout
 
 
+@pytest.mark.sampled("query command", 3)
 def test_actions_of_users_and_programs_are_printed(live_server: LiveServer, record: Record) -> None:
     (action,) = documents(
         query(live_server, record.reader, "actions", "--verb", "report.", "--json")
@@ -113,6 +116,7 @@ def test_actions_of_users_and_programs_are_printed(live_server: LiveServer, reco
     assert "tool.publish" in shown.stdout
 
 
+@pytest.mark.sampled("query command", 3)
 def test_limit_and_all_options_page_through_calls(live_server: LiveServer, acme: Cast) -> None:
     events = [event for n in range(205) for event in make_call(trace_id=f"trace-{n}")]
     send_events(acme.tenant, events)
@@ -148,6 +152,7 @@ def test_query_errors_are_reported(
     assert "Traceback" not in completed.stderr
 
 
+@pytest.mark.sampled("query command", 3)
 def test_wrong_key_and_unreachable_server_are_reported(live_server: LiveServer, acme: Cast) -> None:
     wrong = query(live_server, "tt_wrong", "summary")
     assert (wrong.returncode, wrong.stdout) == (1, "")
@@ -164,6 +169,7 @@ def test_wrong_key_and_unreachable_server_are_reported(live_server: LiveServer, 
     assert "not from a Tooltrail server" in other.stderr
 
 
+@pytest.mark.sampled("query command", 3)
 def test_control_characters_of_agents_are_escaped(live_server: LiveServer, acme: Cast) -> None:
     hostile = "\x1b[2J\x1b]0;owned\x07\u202e"
     error = {"type": "FATAL", "message": hostile}
