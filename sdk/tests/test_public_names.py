@@ -213,7 +213,10 @@ def test_executor_context_can_be_created_from_a_trail() -> None:
 def modules() -> list[ModuleType]:
     walked = pkgutil.walk_packages(tooltrail.__path__, "tooltrail.")
     return [
-        importlib.import_module(each.name) for each in walked if not each.name.endswith("__main__")
+        importlib.import_module(each.name)
+        for each in walked
+        if not each.name.endswith("__main__")
+        and not each.name.startswith("tooltrail.integrations.")  # each needs its framework
     ]
 
 

@@ -150,9 +150,9 @@ def member(document: dict[str, Any], name: str) -> Any:
 
 
 def _reported_context(start: dict[str, Any]) -> list[ContextValue]:
-    """Return agent and model as OTLP spans report them (`audit.intake.otlp.conventions`)."""
+    """Return agent and model as spans (`audit.intake.otlp.conventions`) or adapters report them."""
     context = start.get("context")
-    if "otlp" not in start or not isinstance(context, dict):
+    if not isinstance(context, dict):
         return []
     return [
         ContextValue(name.replace("_", " ").capitalize(), value, "")

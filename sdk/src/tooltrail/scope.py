@@ -31,6 +31,7 @@ CONTEXT_MEMBERS = frozenset(
         "safety_mode",
         "timeouts_ms",
         "budget_tokens",
+        "context",
         "tool_call_id",
         "idempotency_key",
     }
@@ -83,11 +84,14 @@ def make_scope(
     outer = _scope.get()
     members = dict(outer.members) if outer else {}
     for name, value in context.items():
-        if value is None or value == "":
+        if value is None or value in ("", {}):
             continue
         if name in _RUNS:
             members.pop(_RUNS[name], None)
-        members[name] = value if name in _COUNTS else str(value)[:ID_MAX_LENGTH]
+        if name == "context":
+            members[name] = {part: str(text)[:ID_MAX_LENGTH] for part, text in value.items()}
+        else:
+            members[name] = value if name in _COUNTS else str(value)[:ID_MAX_LENGTH]
     same_trace = outer is not None and trace_id in (None, "", outer.trace_id)
     if outer is not None and same_trace:
         chosen, parent, call, span = outer.trace_id, outer.parent_id, outer.call, outer.span

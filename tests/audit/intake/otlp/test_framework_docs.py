@@ -49,6 +49,9 @@ def test_documented_limits_match_the_code() -> None:
 @pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
 def test_every_framework_page_names_the_environment_variables(page: str) -> None:
     text = (PAGES / page).read_text()
+    if "OTEL_" not in text:
+        assert "tooltrail.integrations." in text, "neither OpenTelemetry nor an adapter"
+        return
 
     assert 'OTEL_EXPORTER_OTLP_ENDPOINT="$TOOLTRAIL_URL"' in text
     assert 'OTEL_EXPORTER_OTLP_HEADERS="x-api-key=$TOOLTRAIL_API_KEY"' in text
@@ -62,3 +65,20 @@ def test_documented_mcp_middleware_matches_the_tested_script() -> None:
     assert middleware in run
     assert "server._lowlevel_server.middleware.append(with_content)" in shown
     assert "server._lowlevel_server.middleware.append(with_content)" in run
+
+
+ADAPTERS = Path(__file__).resolve().parents[4] / "sdk" / "tests" / "integrations"
+
+
+@pytest.mark.parametrize("adapter", sorted(each.parent.name for each in ADAPTERS.glob("*/run.py")))
+def test_adapter_is_documented_as_its_tested_script_uses_it(adapter: str) -> None:
+    page = adapter.replace("_", "-") + ".md"
+    text, run = (PAGES / page).read_text(), (ADAPTERS / adapter / "run.py").read_text()
+    shown = re.findall(rf"^from tooltrail\.integrations\.{adapter} import \w+$", text, re.MULTILINE)
+    pins = (ADAPTERS / adapter / "requirements.txt").read_text().split()
+
+    assert len(shown) == 1
+    assert shown[0] in run
+    assert shown[0].rpartition(" ")[2] + "(" in text
+    assert any(pin.replace("==", " ") in text for pin in pins), f"{page} names no tested version"
+    assert f"]({page})" in OVERVIEW

@@ -53,6 +53,7 @@ def test_page_shows_arguments_output_context_and_events(acme: Cast) -> None:
         run_id="run-7",
         case_id="crm-1",
         timeouts_ms=2_000,
+        context={"agent": "concierge", "model": "script-1", "turns": 3},
     )
     shown = text(body(acme, where))
     for part in (
@@ -62,6 +63,8 @@ def test_page_shows_arguments_output_context_and_events(acme: Cast) -> None:
         "20 ms (timeout 2.00 s)",
         "Run run-7",
         "Case crm-1",
+        "Agent concierge",
+        "Model script-1",
         "Start #0 received",
         "End #1 received",
     ):

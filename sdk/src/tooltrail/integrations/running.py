@@ -1,0 +1,182 @@
+"""The calls that a framework is making: what all adapters have in common.
+
+Owns pairing a framework's start with its end, and keeping an adapter's mistakes from the tool.
+"""
+
+import json
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from typing import Any
+
+from tooltrail.current_span import current_span
+from tooltrail.events import Decision
+from tooltrail.scope import current_scope
+from tooltrail.spool import SpoolFullError
+from tooltrail.trail import Recorded, Trail
+
+
+class ReportedError(Exception):
+    """A failure that a framework reports by its text only."""
+
+
+class Running:
+    """The calls that have begun and not ended, each by a key of the framework's.
+
+    Nothing here raises, except SpoolFullError with `when_full="raise"`, before the tool runs.
+    """
+
+    def __init__(self, trail: Trail) -> None:
+        self._trail = trail
+        self._open: dict[Hashable, tuple[ExitStack, Recorded]] = {}
+        self._asked: dict[Hashable, str] = {}  # key of what awaits an approval: its call's id
+
+    @contextmanager
+    def harmless(self) -> Iterator[None]:
+        """Report an adapter's mistake like one of the trail, instead of raising it."""
+        try:
+            yield
+        except SpoolFullError:
+            raise
+        except Exception as error:
+            self._trail._complain(error)
+
+    def begin(
+        self,
+        key: Hashable,
+        tool: str,
+        args: Any,
+        *,
+        trace_id: str | None = None,
+        parent: Hashable = None,
+        encloses: bool = True,
+        context: Mapping[str, Any] | None = None,
+        **members: Any,
+    ) -> None:
+        """Record that a tool is about to run.
+
+        - `trace_id` is used if the call is in no trace or span yet.
+        - `parent` is the key of the call around it, where that is not the one of this context.
+        - `encloses` says whether what runs next in this context belongs to this call. False if
+          the framework begins several calls in one context.
+        - `context` is what is known of the agent: `agent`, `model`, `conversation`, `user` …
+        - `members` are those of `Trail.trace`.
+        """
+        with self.harmless():
+            place: AbstractContextManager[str]
+            around = self._open.get(parent)
+            if around is not None:
+                call = around[1].call
+                place = self._trail.trace(
+                    call.trace_id, parent_invocation_id=call.id, **members, context=_known(context)
+                )
+            else:
+                place = self._place(trace_id, context, members)
+            record = self._trail.record(tool, args if isinstance(args, dict) else {"input": args})
+            with ExitStack() as stack:
+                if encloses:
+                    stack.enter_context(place)
+                    recorded = stack.enter_context(record)
+                else:
+                    with place:
+                        recorded = stack.enter_context(record)
+                        recorded.call.leave()
+                self._open[key] = (stack.pop_all(), recorded)
+
+    def decide(
+        self,
+        key: Hashable,
+        tool: str,
+        decision: Decision,
+        *,
+        args: Any = None,
+        reason: str | None = None,
+        tool_call_id: str | None = None,
+        trace_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        **members: Any,
+    ) -> None:
+        """Record a decision about the call with this key: `awaiting` first, then the answer.
+
+        An answer to nothing that awaits one is a call's only decision, unless it is `approved`:
+        most frameworks say that of every call that nobody was asked about.
+        """
+        with self.harmless():
+            asked = self._asked.pop(key, None)
+            if decision == "approved" and asked is None:
+                return
+            with self._place(trace_id, context, members):
+                decided = self._trail.decision(
+                    tool,
+                    decision,
+                    args=args,
+                    reason=reason,
+                    tool_call_id=tool_call_id,
+                    invocation_id=asked,
+                )
+            if decision == "awaiting":
+                self._asked[key] = decided
+
+    def _place(
+        self, trace_id: str | None, context: Mapping[str, Any] | None, members: dict[str, Any]
+    ) -> AbstractContextManager[str]:
+        if current_scope() is not None or current_span() is not None:
+            trace_id = None
+        return self._trail.trace(trace_id, context=_known(context), **members)
+
+    def is_open(self, key: Hashable) -> bool:
+        """Whether a call with this key has begun and not ended."""
+        return key in self._open
+
+    def end(self, key: Hashable, output: Any) -> None:
+        """Record that the tool returned `output`. A key that is not open is ignored."""
+        with self.harmless():
+            stack, recorded = self._open.pop(key, (None, None))
+            if stack is not None and recorded is not None:
+                recorded.output = output
+                stack.close()
+
+    def fail(self, key: Hashable, error: BaseException | str) -> None:
+        """Record that the tool raised `error`. A key that is not open is ignored."""
+        with self.harmless():
+            stack, _ = self._open.pop(key, (None, None))
+            if stack is not None:
+                raised = ReportedError(error) if isinstance(error, str) else error
+                stack.__exit__(type(raised), raised, raised.__traceback__)
+
+    @contextmanager
+    def around(self, tool: str, args: Any, **options: Any) -> Iterator["Outcome"]:
+        """Record the block as a call; the options are those of `begin`. Raises what it raises.
+
+        Set `output` of the yielded object, or `failure` to the text of an error it reports.
+        """
+        key, outcome = object(), Outcome()
+        self.begin(key, tool, args, **options)
+        try:
+            yield outcome
+        except BaseException as error:
+            self.fail(key, error)
+            raise
+        if outcome.failure is None:
+            self.end(key, outcome.output)
+        else:
+            self.fail(key, outcome.failure)
+
+
+def _known(context: Mapping[str, Any] | None) -> dict[str, str]:
+    return {name: str(value) for name, value in (context or {}).items() if value}
+
+
+def read_json(value: Any) -> Any:
+    """The object or list in a text that a framework made of it; any other value as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
+
+
+class Outcome:
+    """What the block of `Running.around` says of its call."""
+
+    def __init__(self) -> None:
+        self.output: Any = None
+        self.failure: str | None = None

@@ -1,0 +1,99 @@
+"""Runs the script of a framework in an environment of its own, and pairs the events it recorded."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tooltrail.events import EVENT
+
+HERE = Path(__file__).parent
+SDK = HERE.parents[1]
+_TIMEOUT_S = 600
+
+
+@dataclass
+class RecordedCall:
+    """One call: its start, and the events that ended it."""
+
+    start: dict[str, Any]
+    ends: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return str(self.start["invocation_id"])
+
+    @property
+    def parent(self) -> str | None:
+        return self.start.get("parent_invocation_id")
+
+    @property
+    def output(self) -> Any:
+        [end] = self.ends
+        return end["output"]
+
+    @property
+    def state(self) -> str:
+        [end] = self.ends
+        return end.get("call_state") or ("failed" if end["is_error"] else "ok")
+
+
+@dataclass
+class Recording:
+    """What one framework's script recorded."""
+
+    calls: list[RecordedCall]
+    decisions: list[dict[str, Any]]
+
+    def of(self, tool: str) -> list[RecordedCall]:
+        return [call for call in self.calls if call.start["tool_name"] == tool]
+
+    def one(self, tool: str) -> RecordedCall:
+        [call] = self.of(tool)
+        return call
+
+
+def run(framework: str, out: Path) -> Recording:
+    """Run `<framework>/run.py` with exactly the versions of its `requirements.txt`.
+
+    Fails if these cannot be installed, if the script fails, or if the server would reject an event.
+    """
+    uv = os.environ.get("UV") or shutil.which("uv")
+    assert uv, "the adapters' tests need uv"
+    folder = HERE / framework
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TOOLTRAIL_", "OTEL_", "VIRTUAL_ENV", "PYTHONPATH"))
+    }
+    ran = subprocess.run(
+        [
+            *(uv, "run", "--quiet", "--isolated", "--no-project", "--python", sys.executable),
+            *("--with-requirements", str(folder / "requirements.txt"), "--with-editable", str(SDK)),
+            *("python", str(folder / "run.py"), str(out)),
+        ],
+        env=environment | {"DO_NOT_TRACK": "1", "CREWAI_DISABLE_TELEMETRY": "true"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    calls: dict[str, RecordedCall] = {}
+    decisions = []
+    for event in json.loads(out.read_text()):
+        EVENT.validate_json(json.dumps(event))
+        match event["type"]:
+            case "toolExecutionStart":
+                assert event["invocation_id"] not in calls, "the same start twice"
+                calls[event["invocation_id"]] = RecordedCall(event)
+            case "toolExecutionEnd":
+                calls[event["invocation_id"]].ends.append(event)
+            case "toolCallDecision":
+                decisions.append(event)
+    return Recording(list(calls.values()), decisions)

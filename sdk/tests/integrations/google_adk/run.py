@@ -1,0 +1,96 @@
+"""Google ADK's runner with a scripted model."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import stage
+from google.adk.agents import LlmAgent
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools.agent_tool import AgentTool
+from google.genai import types
+from tooltrail.integrations.google_adk import TooltrailPlugin
+
+
+class Scripted(BaseLlm):
+    model: str = "script-1"
+    turns: list[list[types.Part]]
+
+    async def generate_content_async(
+        self, llm_request: Any, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        parts = self.turns.pop(0) if self.turns else [types.Part(text="value of k")]
+        yield LlmResponse(content=types.Content(role="model", parts=parts))
+
+
+def call(name: str, n: int, /, **args: Any) -> types.Part:
+    return types.Part(function_call=types.FunctionCall(id=f"call_{n}", name=name, args=args))
+
+
+def get_weather(city: str) -> dict[str, float]:
+    return stage.WEATHER
+
+
+def lookup(key: str) -> str:
+    return f"value of {key}"
+
+
+def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
+    return {"title": title, "rows": rows}
+
+
+def boom(n: int) -> str:
+    return stage.boom(n)
+
+
+async def slow() -> str:
+    await asyncio.sleep(60)
+    return "never"
+
+
+trail = stage.make_trail()
+plugin = TooltrailPlugin(trail)
+
+
+async def ask(*turns: list[types.Part]) -> None:
+    inner = LlmAgent(
+        name="helper", model=Scripted(turns=[[call("lookup", 9, key="k")]]), tools=[lookup]
+    )
+    agent = LlmAgent(
+        name="concierge",
+        model=Scripted(turns=list(turns)),
+        tools=[get_weather, AgentTool(inner), report, boom, slow],
+    )
+    sessions: Any = InMemorySessionService()
+    await sessions.create_session(app_name="app", user_id="ann", session_id="conv-1")
+    runner = Runner(agent=agent, app_name="app", session_service=sessions, plugins=[plugin])
+    message = types.Content(role="user", parts=[types.Part(text="go")])
+    async for _ in runner.run_async(user_id="ann", session_id="conv-1", new_message=message):
+        pass
+
+
+async def main() -> None:
+    with suppress(ValueError):
+        await ask(
+            [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
+            [call("helper", 3, request="look")],
+            [call("report", 4, title="T", rows=stage.ROWS)],
+            [call("boom", 5, n=7)],
+        )
+    task = asyncio.create_task(ask([call("slow", 6)]))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+asyncio.run(main())
+stage.finish(trail)

@@ -1,0 +1,130 @@
+"""pydantic-ai's agent with a scripted model."""
+
+import asyncio
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import stage
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    InstrumentationSettings,
+    ModelResponse,
+)
+from pydantic_ai.messages import TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from tooltrail.integrations.pydantic_ai import TooltrailCapability
+
+
+def scripted(*turns: list[ToolCallPart]) -> FunctionModel:
+    left = list(turns)
+
+    def answer(messages: list[Any], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=left.pop(0) if left else [TextPart("done")])
+
+    return FunctionModel(answer, model_name="script-1")
+
+
+def call(name: str, n: int, /, **args: Any) -> ToolCallPart:
+    return ToolCallPart(name, args, tool_call_id=f"call_{n}")
+
+
+trail = stage.make_trail()
+capability = TooltrailCapability(trail)
+
+
+def get_weather(city: str) -> dict[str, float]:
+    return stage.WEATHER
+
+
+def lookup(key: str) -> str:
+    return f"value of {key}"
+
+
+async def helper(task: str) -> str:
+    inner = Agent(
+        scripted([call("lookup", 9, key="k")]),
+        name="inner",
+        tools=[lookup],
+        capabilities=[capability],
+    )
+    await inner.run(task)
+    return "value of k"
+
+
+def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
+    return {"title": title, "rows": rows}
+
+
+def boom(n: int) -> str:
+    return stage.boom(n)
+
+
+async def slow() -> str:
+    await asyncio.sleep(60)
+    return "never"
+
+
+def agent(*turns: list[ToolCallPart]) -> Agent[None, Any]:
+    made: Agent[None, Any] = Agent(
+        scripted(*turns),
+        name="concierge",
+        tools=[get_weather, helper, report, boom, slow],
+        capabilities=[capability],
+        output_type=[str, DeferredToolRequests],
+    )
+
+    @made.tool_plain(requires_approval=True)
+    def transfer(amount: int) -> str:
+        return f"sent {amount}"
+
+    return made
+
+
+async def main() -> None:
+    with suppress(ValueError):
+        await agent(
+            [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
+            [call("helper", 3, task="look")],
+            [call("report", 4, title="T", rows=stage.ROWS)],
+            [call("boom", 5, n=7)],
+        ).run("go", conversation_id="conv-1")
+    task = asyncio.create_task(agent([call("slow", 6)]).run("go"))
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    asking = agent([call("transfer", 7, amount=5)])
+    asked = await asking.run("go", conversation_id="conv-1")
+    await asking.run(
+        message_history=asked.all_messages(),
+        deferred_tool_results=DeferredToolResults(approvals={"call_7": True}),
+        conversation_id="conv-1",
+    )
+
+
+asyncio.run(main())
+
+# Beside OpenTelemetry: the call names the span of its tool, so the server joins both.
+exporter = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
+beside = stage.make_trail()
+Agent(
+    scripted([call("get_weather", 1, city="London")]),
+    tools=[get_weather],
+    capabilities=[TooltrailCapability(beside)],
+).run_sync("go")
+(span,) = [each for each in exporter.get_finished_spans() if "get_weather" in each.name]
+assert span.context is not None
+assert beside.events[0]["traceparent"].split("-")[2] == f"{span.context.span_id:016x}"
+stage.finish(trail)

@@ -1,0 +1,88 @@
+"""Each adapter, with the real framework and a scripted model: every call once, and as it was.
+
+The script of a framework is `<framework>/run.py`. All make the same calls: two of `get_weather` at
+once, `helper` that asks `lookup`, `report` with a structure, `boom` that raises, and `slow` that is
+cancelled.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sdk.tests.integrations.calls import run
+from sdk.tests.integrations.stage import ROWS, WEATHER
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a framework tells its adapter."""
+
+    agent: str | None = "concierge"
+    model: str | None = "script-1"
+    conversation: str | None = "conv-1"
+    tool_call_id: bool = True
+    slow: str | None = "cancelled"
+    """How the call ends that is stopped from outside. None: the framework stops no tool."""
+    extra: frozenset[str] = frozenset()
+    """Further tools that its script calls, tested beside this table."""
+    error: str = "boom 7"
+    wrapped: str | None = None
+    """The member in which the framework puts the result of a tool."""
+
+
+FRAMEWORKS = {
+    "pydantic_ai": Told(extra=frozenset({"transfer"})),
+    "google_adk": Told(),
+    "langchain": Told(extra=frozenset({"async_helper", "async_lookup"})),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.generated(2)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_adapter_records_each_call_once_and_as_it_was(framework: str, tmp_path: Path) -> None:
+    told = FRAMEWORKS[framework]
+    recording = run(framework, tmp_path / "events.json")
+    assert all(len(call.ends) == 1 for call in recording.calls), "a call that ended twice, or never"
+
+    def in_framework(result: Any) -> Any:
+        return result if told.wrapped is None else {told.wrapped: result}
+
+    weather = recording.of("get_weather")
+    assert [call.start["args"] for call in weather] == [{"city": "London"}, {"city": "Paris"}]
+    assert [call.output["data"] for call in weather] == [in_framework(WEATHER)] * 2
+    assert len({call.id for call in weather}) == 2
+    assert [call.parent for call in weather] == [None, None], "parallel calls are not nested"
+
+    helper, lookup = recording.one("helper"), recording.one("lookup")
+    assert (helper.state, lookup.state) == ("ok", "ok")
+    assert lookup.parent == helper.id
+    assert lookup.output["data"] == in_framework("value of k")
+    assert lookup.start["trace_id"] == helper.start["trace_id"]
+
+    report = recording.one("report")
+    assert report.start["args"] == {"title": "T", "rows": ROWS}
+    assert report.output["data"] == in_framework({"title": "T", "rows": ROWS})
+    assert report.parent is None
+
+    boom = recording.one("boom")
+    assert boom.state == "failed"
+    assert boom.output["error"]["message"] == told.error
+    if told.slow is not None:
+        assert recording.one("slow").state == told.slow
+
+    usual = {"get_weather", "helper", "lookup", "report", "boom", *(["slow"] if told.slow else [])}
+    assert {call.start["tool_name"] for call in recording.calls} == usual | told.extra
+    first = weather[0].start
+    context = first.get("context", {})
+    assert (context.get("agent"), context.get("model")) == (told.agent, told.model)
+    assert first.get("run_id") == told.conversation
+    assert ("tool_call_id" in first) == told.tool_call_id
+    assert {call.start["trace_id"] for call in [*weather, helper]} == {first["trace_id"]}
+    if "transfer" in told.extra:
+        assert [each["decision"] for each in recording.decisions] == ["awaiting", "approved"]
+        assert len({each["invocation_id"] for each in recording.decisions}) == 1
+        transfer = recording.one("transfer").start
+        assert {each["tool_call_id"] for each in recording.decisions} == {transfer["tool_call_id"]}
