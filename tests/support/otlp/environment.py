@@ -17,6 +17,7 @@ import pytest
 FRAMEWORKS = Path(__file__).parent / "frameworks"
 FIXTURES = Path(__file__).parent / "fixtures"
 """What the frameworks sent when captured (tests/support/otlp/capture.py)."""
+EVERYTHING = "@modelcontextprotocol/server-everything@2026.8.31"
 _REQUIREMENTS = FRAMEWORKS / "requirements.txt"
 _TIMEOUT_S = 600
 
@@ -42,6 +43,21 @@ def frameworks_python() -> str:
             )
         (folder / "complete").touch()
     return str(python)
+
+
+@cache
+def npm_server() -> str:
+    """The command of a server from npm, installed beside the frameworks."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        pytest.skip("a server from npm needs Node.js")
+    folder = Path(sys.prefix) / "mcp-servers" / EVERYTHING.rpartition("@")[2]
+    index = folder / "node_modules" / EVERYTHING.rpartition("@")[0] / "dist" / "index.js"
+    if not index.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(folder), EVERYTHING]
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
+    return f"{node} {index} stdio"
 
 
 def run_framework(script: str, endpoint: str, headers: str) -> str:

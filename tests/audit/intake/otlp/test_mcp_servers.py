@@ -1,13 +1,8 @@
 """Results of real MCP servers, through our SDK, as spans and as events: read as MCP means them."""
 
 import json
-import shutil
-import subprocess
-import sys
 import sysconfig
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,14 +15,13 @@ from audit.queries.definitions import ServedTool, ToolFilter, find_definition, s
 from tenants.scope import tenant_scope
 from tests.support.arrival_checks import register_checked_tool
 from tests.support.factories import Cast, make_call, make_ingest_key, send_events
-from tests.support.otlp.environment import FRAMEWORKS, frameworks_python, run_framework
+from tests.support.otlp.environment import FRAMEWORKS, frameworks_python, npm_server, run_framework
 from tests.support.otlp_requests import Stored, calls
 from tests.support.recount import assert_consistent
 from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.slow
 
-EVERYTHING = "@modelcontextprotocol/server-everything@2026.8.31"
 WEATHER = {
     "type": "object",
     "properties": {"celsius": {"type": "number"}},
@@ -39,21 +33,6 @@ HUMID = {"type": "object", "required": ["humidity"]}
 
 def python_server() -> str:
     return f"{frameworks_python()} {FRAMEWORKS / 'mcp_client_server.py'} server"
-
-
-@cache
-def npm_server() -> str:
-    """The command of a server from npm, installed beside the frameworks."""
-    npm, node = shutil.which("npm"), shutil.which("node")
-    if npm is None or node is None:
-        pytest.skip("a server from npm needs Node.js")
-    folder = Path(sys.prefix) / "mcp-servers" / EVERYTHING.rpartition("@")[2]
-    index = folder / "node_modules" / EVERYTHING.rpartition("@")[0] / "dist" / "index.js"
-    if not index.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        command = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(folder), EVERYTHING]
-        subprocess.run(command, check=True, capture_output=True, timeout=300)
-    return f"{node} {index} stdio"
 
 
 SERVERS: list[tuple[Callable[[], str], str, dict[str, Any], dict[str, Any]]] = [

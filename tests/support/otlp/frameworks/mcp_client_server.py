@@ -36,9 +36,13 @@ def book_flight(to: str) -> str:
 
 
 async def with_content(ctx, call_next):
-    result = await call_next(ctx)
+    span = trace.get_current_span()
+    try:
+        result = await call_next(ctx)
+    except asyncio.CancelledError:  # by the client's notifications/cancelled
+        span.set_attribute("error.type", "cancelled")
+        raise
     if ctx.method == "tools/call":
-        span = trace.get_current_span()
         span.set_attribute("gen_ai.tool.call.arguments", json.dumps(ctx.params["arguments"]))
         shown = result if isinstance(result, dict) else result.model_dump(mode="json")
         span.set_attribute("gen_ai.tool.call.result", json.dumps(shown))
