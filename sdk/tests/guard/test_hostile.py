@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from tooltrail.guard import SchemaError, Violation, create_guard, enforce, guard, validate
-from tooltrail.guard.explain import explain
+from tooltrail.guard.explain import Walk, explain
 from tooltrail.guard.jsonschema import compile_schema
+from tooltrail.guard.nodes import Node
 from tooltrail.guard.violations import MORE
 from tooltrail.guard.work import EXPLAINED_STEPS, NATIVE_STEPS
 
@@ -325,3 +326,25 @@ def test_values_without_json_form_are_invalid(value: object) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     for strategy in ("throw", "coerce-and-warn", "strip-extra"):
         assert enforce(value, schema, on_invalid=strategy).outcome == "failed"
+
+
+def test_known_verdicts_cost_steps_and_deciding_stops_at_the_first_violation() -> None:
+    """60,000 equal items took four times as long as the steps allow."""
+    options = [{"const": number} for number in range(3_000)]
+    compiled = compile_schema({"type": "array", "items": {"anyOf": options}})
+    assert compiled.native is None, "so the walk remembers verdicts"
+    visits = 0
+
+    def count(walk: Walk, node: Node, value: Any, path: str) -> None:
+        nonlocal visits
+        visits += 1
+        visit(walk, node, value, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        visit = Walk.visit
+        patch.setattr(Walk, "visit", count)
+        judged = compiled.judge([-1] * 60_000, EXPLAINED_STEPS)
+    assert judged.is_valid is False
+    assert judged.violations[-1] is MORE
+    assert len(judged.violations) > 1_000
+    assert visits <= EXPLAINED_STEPS // 4

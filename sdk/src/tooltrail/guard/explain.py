@@ -132,6 +132,7 @@ class Walk:
         """Whether `value` is valid. Collects nothing, and stops at the first violation."""
         key = (id(node), id(value))  # both outlive the walk
         if self.remember and (known := self.verdicts.get(key)) is not None:
+            self.spend(1)
             return known
         self._left -= _DECIDING_STEPS
         collected, self.violations = self.violations, []

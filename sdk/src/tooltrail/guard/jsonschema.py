@@ -225,11 +225,15 @@ def _has_wide_text(value: Any) -> bool:
             case str() as text:
                 if not text.isascii() and max(text) > "\uffff":
                     return True
+            case (
+                int() | float() | None
+            ):  # before Mapping, which takes ten times as long to rule out
+                pass
+            case list() | tuple() as items:
+                waiting += items
             case Mapping() as members:
                 waiting += members
                 waiting += members.values()
-            case list() | tuple() as items:
-                waiting += items
     return False
 
 

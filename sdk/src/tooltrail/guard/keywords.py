@@ -128,6 +128,8 @@ def each_item(child: Node, start: int) -> Check:
     def check(walk: "Walk", value: list[Any], path: str) -> None:
         for position in range(start, len(value)):
             walk.visit(child, value[position], f"{path}[{position}]")
+            if walk.deciding and walk.violations:
+                return
 
     return check
 

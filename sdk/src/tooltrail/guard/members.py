@@ -41,12 +41,17 @@ def _kind(value: Any) -> str:
     return "number" if kind in _NUMBERS else kind
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def size_of(value: Any, limit: int | None = None) -> int:
     """Count a value's elements, including itself; returns a number above `limit` if it has more."""
     size, waiting = 0, [value]
     while waiting:
         each = waiting.pop()
         size += 1
+        if type(each) in _SCALARS:  # most of them; a third of the time of `kind_of`
+            continue
         kind = kind_of(each)
         if kind in ("object", "array"):
             if limit is not None and size + len(waiting) + len(each) > limit:

@@ -48,6 +48,8 @@ _HASHED: Final = 8  # for each element of an array whose elements must be unique
 _WALKED: Final = 1  # steps for counting an element here and searching it for wide texts
 _FEW: Final = 8  # with so few positions no automaton is large
 
+_NUMBERS: Final = frozenset({int, float, bool, type(None)})
+
 _TOKEN: Final = re.compile(
     r"\\.|\[(?:\\.|[^\]\\])*\]|\(\?(?:[:=!]|<[=!]?)|[()|^$]|\{(\d+)(,?)(\d*)\}\??|[*+?]\??|.",
     re.DOTALL,
@@ -139,6 +141,8 @@ class Weights(NamedTuple):
         while waiting and cost <= limit:
             each = waiting.pop()
             cost += each_costs
+            if type(each) in _NUMBERS:  # most of them; a third of the time of `kind_of`
+                continue
             kind = kind_of(each)
             if kind == "string":
                 cost += self._of_text(each)
