@@ -10,6 +10,7 @@ from ninja import Router
 from pydantic import ValidationError
 
 from config.http.problems import problem, problem_responses
+from config.http.request_bodies import json_body
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
@@ -75,39 +76,33 @@ _REQUEST: dict[str, Any] = {
         200: {"content": {"application/json": {"schema": _ANSWER}}},
         **problem_responses(_PROBLEMS)["responses"],
     },
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["tools"],
-                    "properties": {
-                        "tools": {
-                            "type": "array",
-                            "maxItems": TOOLS_MAX,
-                            "items": {
-                                "type": "object",
-                                "properties": {
-                                    "name": {"type": "string"},
-                                    "digest": {"type": "string", "pattern": f"^{_DIGEST.pattern}$"},
-                                    "description": {"type": "string"},
-                                    "input_schema": {"type": "object"},
-                                    "output_schema": {"type": ["object", "null"]},
-                                    "trusted": {"type": "boolean"},
-                                    "ephemeral": {"type": "boolean"},
-                                    "on_collision": {"enum": ["throw", "replace", "keep"]},
-                                    "meta": {"type": "object"},
-                                },
-                            },
-                        }
+    **json_body(
+        {
+            "type": "object",
+            "required": ["tools"],
+            "properties": {
+                "tools": {
+                    "type": "array",
+                    "maxItems": TOOLS_MAX,
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "name": {"type": "string"},
+                            "digest": {"type": "string", "pattern": f"^{_DIGEST.pattern}$"},
+                            "description": {"type": "string"},
+                            "input_schema": {"type": "object"},
+                            "output_schema": {"type": ["object", "null"]},
+                            "trusted": {"type": "boolean"},
+                            "ephemeral": {"type": "boolean"},
+                            "on_collision": {"enum": ["throw", "replace", "keep"]},
+                            "meta": {"type": "object"},
+                        },
                     },
                 }
-            }
-        },
-    },
+            },
+        }
+    ),
 }
-"""For the API's description; ninja does not read this body."""
 
 router = Router()
 

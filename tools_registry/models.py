@@ -69,7 +69,7 @@ class Tool(models.Model):
         *("latest_number", "current_number", "is_checked_on_arrival", "created_at"),
     )
     ledger_exempt: ClassVar = models.Q(latest_number=0)
-    """Names that executors registered in vain: no version exists (`tools_registry.attempts`)."""
+    """Names of rejected registrations: no version exists (`tools_registry.attempts`)."""
 
     class Meta:
         db_table = "tool"

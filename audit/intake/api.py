@@ -36,6 +36,7 @@ from audit.intake.ingest import (
 )
 from audit.intake.quota import QuotaExceededError, quota
 from config.http.problems import problem, problem_responses
+from config.http.request_bodies import request_body
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope
 
@@ -127,17 +128,15 @@ _EVENTS_REQUEST: dict[str, Any] = {
             "description": "A UUIDv7. Use the same one when you retry a batch.",
         },
     ],
-    "requestBody": {
-        "required": True,
-        "description": "One event per line. docs/events.md describes all members.",
-        "content": {
-            MEDIA_TYPES[0]: {"schema": {"type": "array", "items": _EVENT}},
+    **request_body(
+        {
+            MEDIA_TYPES[0]: {"type": "array", "items": _EVENT},
             # The same bytes: client generators do not support NDJSON (docs/api.md).
-            MEDIA_TYPES[2]: {"schema": {"type": "string", "format": "binary"}},
+            MEDIA_TYPES[2]: {"type": "string", "format": "binary"},
         },
-    },
+        "One event per line. docs/events.md describes all members.",
+    ),
 }
-"""Describes the body, which ninja never reads, at /api/v1/openapi.json."""
 
 router = Router()
 

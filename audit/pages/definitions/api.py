@@ -24,6 +24,7 @@ from audit.queries.definitions import (
 )
 from audit.work.definitions import REASON_MAX, approve
 from config.http.problems import ProblemError, problem_responses
+from config.http.request_bodies import json_body
 from tenants.actions import storable_text
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.api_reads import Answer, ListParams, Page, Params, reads, seal, unseal, utc
@@ -163,15 +164,6 @@ def read_definition(request: HttpRequest, definition_id: Path[UUID]) -> dict[str
     return _document(_found(definition_id))
 
 
-_REQUEST: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": Approval.model_json_schema()}},
-    }
-}
-"""For the API's description; ninja does not read this body."""
-
-
 @router.post(
     "/definitions/{uuid:definition_id}/approve",
     auth=ApiKeyAuth(Scope.REGISTRY),
@@ -179,7 +171,7 @@ _REQUEST: dict[str, Any] = {
     operation_id="approve_definition",
     summary="Approve definition",
     tags=["tools"],
-    openapi_extra=_REQUEST
+    openapi_extra=json_body(Approval.model_json_schema())
     | problem_responses(["missing_key", "unknown_key", "missing_scope", "malformed", "not_found"]),
 )
 def approve_definition(request: HttpRequest, definition_id: Path[UUID]) -> HttpResponse:

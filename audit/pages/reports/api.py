@@ -15,6 +15,7 @@ from audit.reports.periods import read_period
 from audit.reports.queries import find_report, report_page
 from audit.reports.stored import create_report, of_one_moment, record_creation
 from config.http.problems import ProblemError, problem_responses
+from config.http.request_bodies import json_body
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.api_reads import Answer, ListParams, Page, Params, reads, seal, unseal
 from tenants.keys import actor_of
@@ -96,15 +97,6 @@ def read_report(request: HttpRequest, report_id: Path[UUID]) -> dict[str, Any]:
     return document(report)
 
 
-_REQUEST: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": Wanted.model_json_schema()}},
-    }
-}
-"""For the API's description; ninja does not read this body."""
-
-
 @router.post(
     "/reports",
     auth=ApiKeyAuth(Scope.READ),
@@ -113,7 +105,7 @@ _REQUEST: dict[str, Any] = {
     operation_id="make_report",
     summary="Make report",
     tags=["reports"],
-    openapi_extra=_REQUEST
+    openapi_extra=json_body(Wanted.model_json_schema())
     | problem_responses(
         ["missing_key", "unknown_key", "missing_scope", "malformed", "range", "not_found"]
     ),

@@ -195,7 +195,7 @@ def test_violations_are_narrowed_down_to_one_call(page: Page, busy: Cast) -> Non
     expect(page.locator(".chips li")).to_have_count(3)
     expect(page.locator(".kinds .r").nth(4)).to_contain_text("10.0")  # of the version's calls
     page.locator(".samples .when a").first.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Call of trace")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("in trace")
     expect(page.locator("mark, .is-violation").first).to_be_visible()
     assert heard == []
 
