@@ -46,7 +46,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 from config.postgresql import database  # noqa: E402  # reads the environment set above
 from config.postgresql.embedded import EmbeddedPostgres  # noqa: E402  # likewise
 from tests.support import browser as browsers  # noqa: E402  # likewise
-from tests.support import sampling  # noqa: E402  # likewise
 
 _embedded: EmbeddedPostgres | None = None
 
@@ -61,16 +60,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true", help="the long form of tests/faults: half an hour"
     )
-    parser.addoption(
-        "--sample",
-        action="store_true",
-        help="some of the long tests and generated cases, chosen by --randomly-seed",
-    )
-
-
-def pytest_report_header(config: pytest.Config) -> str | None:
-    """Name the seed: it repeats this sample."""
-    return f"sample: --randomly-seed={sampling.seed(config)}" if config.option.sample else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -177,15 +166,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)  # after pytest-randomly has shuffled
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sample generated cases if `--sample` was given, and put browser tests last.
+    """Put browser tests last.
 
     Playwright's loop, once running, makes asyncio.run() refuse to start. They are last by file, as
     `--dist loadfile` hands them out.
     """
-    if config.getoption("sample"):
-        chosen = sampling.choose(items, sampling.seed(config))
-        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-        items[:] = [item for item in items if item in chosen]
     late = {item.path for item in items if _uses_browser(item)}
     items.sort(key=lambda item: item.path in late)
 

@@ -4,6 +4,7 @@ from typing import cast
 
 import pytest
 
+from config.instance import BASE_DIR
 from tests.support import sampling
 
 MODULE = """
@@ -100,3 +101,17 @@ def test_some_pages_are_chosen_by_the_seed_in_their_order() -> None:
     assert chosen[0] == chosen[1] != chosen[2]
     assert all(each == sorted(each) for each in chosen)
     assert some(sample=False, seed=1) == pages
+
+
+@pytest.mark.parametrize(
+    ("options", "seed"), [(("--randomly-seed=5",), 5), (("-p", "no:randomly"), 0)]
+)
+def test_sample_names_its_seed(
+    pytester: pytest.Pytester, options: tuple[str, ...], seed: int
+) -> None:
+    pytester.makeini("[pytest]\nmarkers = generated\n sampled")
+    pytester.makeconftest((BASE_DIR / "conftest.py").read_text())
+    pytester.makepyfile(MODULE.format(count=3))
+    ran = pytester.runpytest_inprocess("--quiet", "--sample", *options)
+    assert ran.ret == 0
+    ran.stdout.fnmatch_lines([f"sample: --randomly-seed={seed}"])

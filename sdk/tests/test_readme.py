@@ -75,6 +75,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.generated(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_documented_commands_are_accepted(command: list[str], tmp_path: Path) -> None:

@@ -200,6 +200,7 @@ COSTLY: dict[str, tuple[dict[str, Any], Any]] = {
 }
 
 
+@pytest.mark.generated(6)
 @pytest.mark.slow
 @pytest.mark.parametrize(("schema", "value"), COSTLY.values(), ids=COSTLY)
 def test_validation_work_is_bounded_by_steps(schema: dict[str, Any], value: Any) -> None:

@@ -105,6 +105,7 @@ def test_known_consistency_proofs_match(old: int, new: int, proof: list[str]) ->
     verify_consistency(old, roots[0], new, roots[1], computed)
 
 
+@pytest.mark.sampled("proofs of a tree", 2)
 @pytest.mark.slow
 def test_inclusion_proofs_up_to_size_300_match_rfc_6962() -> None:
     for size in range(1, 301):
@@ -116,6 +117,7 @@ def test_inclusion_proofs_up_to_size_300_match_rfc_6962() -> None:
             verify_inclusion(LEAVES[index], index, size, proof, root)
 
 
+@pytest.mark.sampled("proofs of a tree", 2)
 @pytest.mark.slow
 def test_consistency_proofs_up_to_size_300_match_rfc_6962() -> None:
     for new in range(1, 301):
@@ -162,6 +164,7 @@ def test_proofs_in_a_log_of_100_million_have_at_most_27_and_28_hashes() -> None:
     assert max(lengths["consistency"]) == 28  # RFC 6962, section 2.1.2: ⌈log2(n)⌉ + 1
 
 
+@pytest.mark.sampled("proofs of a tree", 2)
 @pytest.mark.slow
 def test_flipped_bit_invalidates_an_inclusion_proof() -> None:
     for size in range(1, 10):
@@ -173,6 +176,7 @@ def test_flipped_bit_invalidates_an_inclusion_proof() -> None:
             assert not any(included(leaf, index, size, each, root) for each in changed(proof))
 
 
+@pytest.mark.sampled("proofs of a tree", 2)
 @pytest.mark.slow
 def test_flipped_bit_invalidates_a_consistency_proof() -> None:
     for new in range(1, 10):

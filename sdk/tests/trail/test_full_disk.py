@@ -95,6 +95,7 @@ def check_every_call(server: Server, counts: tuple[int, int, int, int]) -> None:
     assert in_memory > 0
 
 
+@pytest.mark.sampled("executor on a full disk", 2)
 @pytest.mark.slow
 def test_events_lost_in_memory_on_a_full_disk_and_a_kill_are_declared(
     server: Server, make_trail: Callable[..., Trail], small_disk: Path
@@ -108,6 +109,7 @@ def test_events_lost_in_memory_on_a_full_disk_and_a_kill_are_declared(
     assert not list(small_disk.glob("*/*/*")), "nothing is declared a second time"
 
 
+@pytest.mark.sampled("executor on a full disk", 2)
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [8 * 1024, 300_000])
 def test_events_lost_in_memory_under_a_file_size_limit_and_a_kill_are_declared(
@@ -120,6 +122,7 @@ def test_events_lost_in_memory_under_a_file_size_limit_and_a_kill_are_declared(
     check_every_call(server, counts)
 
 
+@pytest.mark.sampled("executor on a full disk", 2)
 @pytest.mark.slow
 def test_status_reports_events_a_killed_process_had_in_memory(
     server: Server, tmp_path: Path
