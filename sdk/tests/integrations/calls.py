@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tooltrail.events import EVENT
+from tooltrail.mcp_results import read_result
 
 HERE = Path(__file__).parent
 SDK = HERE.parents[1]
@@ -35,6 +36,16 @@ class RecordedCall:
     def output(self) -> Any:
         [end] = self.ends
         return end["output"]
+
+    @property
+    def data(self) -> Any:
+        """What the tool returned, inside an MCP result, too."""
+        data, [end] = self.output["data"], self.ends
+        if "output_type" not in end:
+            return data
+        result = read_result(data)
+        assert result is not None
+        return result.value
 
     @property
     def state(self) -> str:

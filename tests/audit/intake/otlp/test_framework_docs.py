@@ -59,7 +59,7 @@ def test_every_framework_page_names_the_environment_variables(page: str) -> None
 
 def test_documented_mcp_middleware_matches_the_tested_script() -> None:
     run = (FRAMEWORKS / "mcp_client_server.py").read_text()
-    (shown,) = re.findall(r"```python\n(.*?)```", (PAGES / "mcp.md").read_text(), re.DOTALL)
+    shown, _ = re.findall(r"```python\n(.*?)```", (PAGES / "mcp.md").read_text(), re.DOTALL)
     (middleware,) = re.findall(r"^async def with_content.*?^    return result$", shown, re.M | re.S)
 
     assert middleware in run

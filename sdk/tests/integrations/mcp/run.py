@@ -1,0 +1,71 @@
+"""A server of MCP's Python SDK and a client in memory."""
+
+import asyncio
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import stage
+from mcp import Client
+from mcp.server import MCPServer
+from tooltrail.integrations.mcp import TooltrailMiddleware
+
+trail = stage.make_trail()
+server: Any = MCPServer("concierge", middleware=[TooltrailMiddleware(trail)])
+
+
+@server.tool()
+def get_weather(city: str) -> dict[str, float]:
+    return stage.WEATHER
+
+
+@server.tool()
+def lookup(key: str) -> str:
+    return f"value of {key}"
+
+
+@server.tool()
+async def helper(task: str) -> str:
+    async with Client(server) as client:
+        await client.call_tool("lookup", {"key": "k"})
+    return "value of k"
+
+
+@server.tool()
+def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
+    return {"title": title, "rows": rows}
+
+
+@server.tool()
+def boom(n: int) -> str:
+    return stage.boom(n)
+
+
+@server.tool()
+async def slow() -> str:
+    await asyncio.sleep(60)
+    return "never"
+
+
+async def main() -> None:
+    async with Client(server) as client:
+        await asyncio.gather(
+            client.call_tool("get_weather", {"city": "London"}),
+            client.call_tool("get_weather", {"city": "Paris"}),
+        )
+        await client.call_tool("helper", {"task": "look"})
+        await client.call_tool("report", {"title": "T", "rows": stage.ROWS})
+        assert (await client.call_tool("boom", {"n": 7})).is_error
+        task = asyncio.create_task(client.call_tool("slow", {}))
+        await asyncio.sleep(0.3)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.3)
+
+
+asyncio.run(main())
+stage.finish(trail)

@@ -1,0 +1,123 @@
+"""OpenAI Agents' runner with a scripted model."""
+
+import asyncio
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import stage
+from agents import (
+    Agent,
+    Model,
+    ModelResponse,
+    RunConfig,
+    Runner,
+    Usage,
+    function_tool,
+    set_trace_processors,
+)
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
+from tooltrail.integrations.openai_agents import TooltrailHooks
+
+
+class Scripted(Model):
+    model = "script-1"
+
+    def __init__(self, *turns: list[Any]) -> None:
+        self._turns = list(turns)
+
+    async def get_response(self, *args: Any, **rest: Any) -> ModelResponse:
+        done = ResponseOutputMessage(
+            id="m",
+            type="message",
+            role="assistant",
+            status="completed",
+            content=[ResponseOutputText(text="value of k", type="output_text", annotations=[])],
+        )
+        output = self._turns.pop(0) if self._turns else [done]
+        return ModelResponse(output=output, usage=Usage(), response_id=None)
+
+    def stream_response(self, *args: Any, **rest: Any) -> Any:
+        raise NotImplementedError
+
+
+def call(name: str, n: int, /, **args: Any) -> ResponseFunctionToolCall:
+    return ResponseFunctionToolCall(
+        type="function_call", name=name, call_id=f"call_{n}", arguments=json.dumps(args)
+    )
+
+
+@function_tool
+def get_weather(city: str) -> dict[str, float]:
+    return stage.WEATHER
+
+
+@function_tool
+def lookup(key: str) -> str:
+    return f"value of {key}"
+
+
+@function_tool(strict_mode=False)
+def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
+    return {"title": title, "rows": rows}
+
+
+@function_tool(failure_error_function=None)
+def boom(n: int) -> str:
+    return stage.boom(n)
+
+
+@function_tool
+def excused(n: int) -> str:
+    return stage.boom(n)
+
+
+@function_tool(failure_error_function=None)
+async def slow() -> str:
+    await asyncio.sleep(60)
+    return "never"
+
+
+set_trace_processors([])
+trail = stage.make_trail()
+hooks = TooltrailHooks(trail)
+
+
+async def ask(*turns: list[Any]) -> None:
+    inner = Agent(name="inner", model=Scripted([call("lookup", 9, key="k")]), tools=[lookup])
+    helper = inner.as_tool("helper", "Ask another agent.", hooks=hooks)
+    agent = Agent(
+        name="concierge",
+        model=Scripted(*turns),
+        tools=[get_weather, helper, report, boom, excused, slow],
+    )
+    await Runner.run(agent, "go", hooks=hooks, run_config=RunConfig(group_id="conv-1"))
+
+
+async def main() -> None:
+    with suppress(Exception):
+        await ask(
+            [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
+            [call("helper", 3, input="look")],
+            [call("report", 4, title="T", rows=stage.ROWS)],
+            [call("excused", 8, n=7)],
+            [call("boom", 5, n=7)],
+        )
+    task = asyncio.create_task(ask([call("slow", 6)]))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0.1)
+
+
+asyncio.run(main())
+stage.finish(trail)
