@@ -178,7 +178,8 @@ def print_parts(shape: tuple[int, int]) -> None:
     django.setup()
     from audit.events.body import Line, inflate
     from audit.events.candidates import read_lines
-    from audit.intake.otlp.mapping import map_spans, to_events
+    from audit.intake.otlp.accounts import to_events
+    from audit.intake.otlp.mapping import map_spans
     from audit.intake.otlp.protobuf import read_protobuf
 
     body, calls = make_body(random.Random(0), *shape)

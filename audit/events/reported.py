@@ -4,6 +4,9 @@ Pure. An agent framework, an MCP client and an MCP server each report a call in 
 (`audit.intake.otlp.joining`). A later event contains the spans of the earlier one and more, and
 replaces it in the index. The log keeps both; their spans alone decide which one is indexed.
 
+Context of a call, such as its agent, may arrive later than its spans. An event counts the spans
+above the call that have any (`above`). Of two events of the same spans, the one with more counts.
+
 If an executor itself reported the call (`audit.intake.otlp.executors`), the index keeps the
 executor's report. The event made from spans is then only in the log, not in the index.
 """
@@ -25,6 +28,7 @@ class _Span(msgspec.Struct):
 class _Source(msgspec.Struct):
     span: _Span
     merged: list[_Span] = []
+    above: int = 0
     of_executor: bool = False
 
 
@@ -35,15 +39,20 @@ class _Event(msgspec.Struct):
 _EVENT = msgspec.json.Decoder(_Event)
 
 
-def has_more_spans(raw: bytes, stored: bytes) -> bool:
-    """Whether an event has all spans of the stored event and more."""
-    return (known := _spans_of(stored)) is not None and (_spans_of(raw) or set()) > known
+def is_fuller(raw: bytes, stored: bytes) -> bool:
+    """Whether an event has all spans of the stored event, and more spans or more context."""
+    known, reported = _extent(stored), _extent(raw)
+    if known is None or reported is None:
+        return False
+    return reported[0] > known[0] or (reported[0] == known[0] and reported[1] > known[1])
 
 
-def has_no_more_spans(raw: bytes, stored: bytes) -> bool:
-    """Whether an event has only spans of the stored event."""
-    spans = _spans_of(raw)
-    return spans is not None and spans <= (_spans_of(stored) or set())
+def is_no_fuller(raw: bytes, stored: bytes) -> bool:
+    """Whether an event has only spans of the stored event, and no more context."""
+    reported, known = _extent(raw), _extent(stored)
+    if reported is None or known is None:
+        return False
+    return reported[0] < known[0] or (reported[0] == known[0] and reported[1] <= known[1])
 
 
 def is_beside(raw: bytes) -> bool:
@@ -67,10 +76,16 @@ def calls_of(raw: bytes) -> set[tuple[int, UUID]]:
     }
 
 
-def _spans_of(raw: bytes) -> set[tuple[str, str]] | None:
-    """Trace id and span id of an event's spans; None if it was not made from spans."""
-    spans = _read(raw)
-    return None if spans is None else {(span.trace_id, span.span_id) for span in spans}
+def _extent(raw: bytes) -> tuple[set[tuple[str, str]], int] | None:
+    """Trace id and span id of an event's spans, and how many spans above them have context.
+
+    None if the event was not made from spans.
+    """
+    source = _source(raw)
+    if source is None:
+        return None
+    spans = {(span.trace_id, span.span_id) for span in (source.span, *source.merged)}
+    return spans, source.above
 
 
 def _read(raw: bytes) -> list[_Span] | None:

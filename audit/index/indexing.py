@@ -19,9 +19,9 @@ from audit.events.candidates import Candidate, Rejection, reject
 from audit.events.redaction import are_one_but_for_marks
 from audit.events.reported import (
     calls_of,
-    has_more_spans,
-    has_no_more_spans,
     is_beside,
+    is_fuller,
+    is_no_fuller,
 )
 from audit.index.decisions import (
     Decided,
@@ -68,7 +68,7 @@ class _Effects:
     withdrawn: list[Changed] = field(default_factory=list)
     superseding: list[Changed] = field(default_factory=list)
     absorbed: list[Changed] = field(default_factory=list)
-    reopened: list[Changed] = field(default_factory=list)
+    resettled: list[Changed] = field(default_factory=list)
     completed: list[tuple[Changed, Candidate]] = field(default_factory=list)
     in_spans: list[Candidate] = field(default_factory=list)
     decided: list[Decided] = field(default_factory=list)
@@ -148,7 +148,7 @@ class Indexing:
             withdrawn=withdrawn,
             superseding=superseding,
             absorbed=[],
-            reopened=[row for row in superseding if not row.took_end],
+            resettled=_resettled(withdrawn, superseding),
             completed=completed,
             in_spans=in_spans,
             decided=new_decisions,
@@ -178,7 +178,7 @@ class Indexing:
             counted = [*effects.changed.values(), *effects.superseding]
             withdrawn = [*effects.withdrawn, *effects.absorbed]
             self._writer.write_deltas(derive(counted, withdrawn=withdrawn, decided=effects.decided))
-            self._writer.settle_traces([*effects.absorbed, *effects.reopened])
+            self._writer.settle_traces([*effects.absorbed, *effects.resettled])
         self._settle_gaps(self._effects.gaps)
         self._writer.write_producers(self._producers)
 
@@ -272,7 +272,7 @@ class Indexing:
                     taken.append((call, candidate))
         fuller: set[Candidate] = set()
         for candidate, raw in self._stored(taken):
-            if raw is not None and has_more_spans(candidate.raw, raw):
+            if raw is not None and is_fuller(candidate.raw, raw):
                 fuller.add(candidate)
             else:
                 self._compare(candidate, raw)
@@ -327,7 +327,7 @@ class Indexing:
             parts[key]
             for key, both in sorted(whole.items())
             if all(
-                (raw := stored[place].raw) is not None and has_no_more_spans(raw, raws[key])
+                (raw := stored[place].raw) is not None and is_no_fuller(raw, raws[key])
                 for place in both
             )
         ]
@@ -352,7 +352,7 @@ class Indexing:
         if (
             raw is None
             or raw == candidate.raw
-            or has_no_more_spans(candidate.raw, raw)
+            or is_no_fuller(candidate.raw, raw)
             or are_one_but_for_marks(candidate.raw, raw)
         ):
             self._take(candidate, is_new=False)
@@ -411,6 +411,16 @@ def _without(candidates: Sequence[Candidate], some: Sequence[Candidate]) -> Sequ
         return candidates
     left_out = set(some)
     return [candidate for candidate in candidates if candidate not in left_out]
+
+
+def _resettled(before: Sequence[Changed], after: Sequence[Changed]) -> list[Changed]:
+    """The calls whose trace may have lost a value: their end, or their run id, is not as before."""
+    run_ids = {(row.day, row.invocation_id): row.run_id for row in before}
+    return [
+        row
+        for row in after
+        if not row.took_end or run_ids.get((row.day, row.invocation_id)) not in (None, row.run_id)
+    ]
 
 
 def by_batch(candidates: Iterable[Candidate]) -> Iterator[tuple[UUID, Iterator[Candidate]]]:

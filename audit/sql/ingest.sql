@@ -280,7 +280,7 @@ UPDATE invocation AS i SET
     violation_count = u.violation_count, prompt_tokens = u.prompt_tokens, completion_tokens = u.completion_tokens,
     parent_invocation_id = u.parent_invocation_id, call_id = u.call_id,
     tool_call_id = coalesce(i.tool_call_id, u.tool_call_id),
-    run_id = coalesce(i.run_id, u.run_id), workflow_id = coalesce(i.workflow_id, u.workflow_id),
+    run_id = coalesce(u.run_id, i.run_id), workflow_id = coalesce(u.workflow_id, i.workflow_id),
     mcp_server = coalesce(u.mcp_server, i.mcp_server),
     mcp_client = coalesce(u.mcp_client, i.mcp_client),
     mcp_protocol = coalesce(u.mcp_protocol, i.mcp_protocol),

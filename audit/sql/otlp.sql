@@ -34,21 +34,103 @@ CROSS JOIN LATERAL (
     LIMIT 100
 ) AS s
 
+-- traces_with_calls --
+-- Those of these traces that have calls or decisions on these days.
+SELECT DISTINCT wanted.trace_id
+FROM unnest(%(trace_ids)b::text[]) AS wanted (trace_id)
+CROSS JOIN unnest(%(days)b::date[]) AS day
+CROSS JOIN LATERAL (
+    SELECT 1
+    FROM trace t
+    WHERE t.tenant_id = %(tenant_id)s
+      AND t.started_on = day AND t.started_on = ANY(%(days)b::date[])
+      AND t.trace_id >= wanted.trace_id AND t.trace_id <= wanted.trace_id
+    ORDER BY t.trace_id
+    LIMIT 1
+) AS found
+
+-- calls_below --
+-- The stored spans of tools below these spans, through any others, the nearest first. Parents may
+-- form a cycle, which UNION ends. Queried as ranges of one value (see known_spans).
+WITH RECURSIVE below AS (
+    SELECT span_uuid FROM unnest(%(span_uuids)b::uuid[]) AS span_uuid
+    UNION
+    SELECT s.span_uuid
+    FROM below
+    CROSS JOIN unnest(%(days)b::date[]) AS day
+    CROSS JOIN LATERAL (
+        SELECT o.span_uuid
+        FROM otlp_span o
+        WHERE o.tenant_id = %(tenant_id)s
+          AND o.started_on = day AND o.started_on = ANY(%(days)b::date[])
+          AND o.parent_uuid >= below.span_uuid AND o.parent_uuid <= below.span_uuid
+        ORDER BY o.parent_uuid
+        LIMIT %(row_limit)b::integer
+    ) AS s
+)
+SELECT s.*
+FROM (SELECT span_uuid FROM below LIMIT %(row_limit)b::integer) AS found
+CROSS JOIN unnest(%(days)b::date[]) AS day
+CROSS JOIN LATERAL (
+    SELECT o.span_uuid, o.parent_uuid, o.invocation_id, o.call_started_at, o.tool_name,
+           o.tool_call_id, o.scope, o.kind
+    FROM otlp_span o
+    WHERE o.tenant_id = %(tenant_id)s
+      AND o.started_on = day AND o.started_on = ANY(%(days)b::date[])
+      AND o.span_uuid >= found.span_uuid AND o.span_uuid <= found.span_uuid
+    ORDER BY o.span_uuid
+    LIMIT 1
+) AS s
+WHERE s.invocation_id IS NOT NULL
+
+-- spans_above --
+-- These stored spans and those above them, with what they say of agent, conversation and model.
+-- Chains end after a hundred steps, as parents may form a cycle. Queried as calls_above.
+WITH RECURSIVE above AS (
+    SELECT span_uuid AS at, 0 AS steps FROM unnest(%(span_uuids)b::uuid[]) AS span_uuid
+    UNION
+    SELECT s.parent_uuid, above.steps + 1
+    FROM above
+    CROSS JOIN unnest(%(days)b::date[]) AS day
+    CROSS JOIN LATERAL (
+        SELECT o.parent_uuid
+        FROM otlp_span o
+        WHERE o.tenant_id = %(tenant_id)s
+          AND o.started_on = day AND o.started_on = ANY(%(days)b::date[])
+          AND o.span_uuid >= above.at AND o.span_uuid <= above.at
+        ORDER BY o.span_uuid
+        LIMIT 1
+    ) AS s
+    WHERE s.parent_uuid IS NOT NULL AND above.steps < 100
+)
+SELECT DISTINCT s.*
+FROM above
+CROSS JOIN unnest(%(days)b::date[]) AS day
+CROSS JOIN LATERAL (
+    SELECT o.span_uuid, o.parent_uuid, o.invocation_id, o.context
+    FROM otlp_span o
+    WHERE o.tenant_id = %(tenant_id)s
+      AND o.started_on = day AND o.started_on = ANY(%(days)b::date[])
+      AND o.span_uuid >= above.at AND o.span_uuid <= above.at
+    ORDER BY o.span_uuid
+    LIMIT 1
+) AS s
+
 -- insert_spans --
 -- A request's spans, in order of key. Spans that are already stored stay unchanged.
 INSERT INTO otlp_span (
     tenant_id, started_on, span_uuid, parent_uuid, invocation_id, call_started_at, tool_name,
-    tool_call_id, scope, kind
+    tool_call_id, scope, kind, context
 )
 SELECT %(tenant_id)s, started_on, span_uuid, parent_uuid, invocation_id, call_started_at,
-       tool_name, tool_call_id, scope, kind
+       tool_name, tool_call_id, scope, kind, context
 FROM unnest(
     %(started_on)b::date[], %(span_uuid)b::uuid[], %(parent_uuid)b::uuid[],
     %(invocation_id)b::uuid[], %(call_started_at)b::timestamptz[], %(tool_name)b::text[],
-    %(tool_call_id)b::text[], %(scope)b::text[], %(kind)b::integer[]
+    %(tool_call_id)b::text[], %(scope)b::text[], %(kind)b::integer[], %(context)b::text[]
 ) AS u (
     started_on, span_uuid, parent_uuid, invocation_id, call_started_at, tool_name, tool_call_id,
-    scope, kind
+    scope, kind, context
 )
 ON CONFLICT DO NOTHING
 

@@ -13,9 +13,9 @@ Needs the tenant's open scope. What is looked up stays valid until the transacti
 
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -23,6 +23,7 @@ import msgspec
 from audit.events.instants import DAY_US, microseconds
 from audit.events.spans import EXECUTOR, Span, span_uuid
 from audit.index.indexing import MissingDays
+from audit.intake.otlp.inheriting import inherit, packed, rows_below
 from audit.intake.otlp.mapping import (
     Identity,
     Mapped,
@@ -76,24 +77,22 @@ def join(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> Mapped:
 
     A call that adds nothing to a stored one gets its id, and so becomes a duplicate.
     """
-    if not mapped.calls:
-        return mapped
-    lock_traces(writer, {call.outermost.trace_id for call in mapped.calls})
-    known = find_calls(writer, _wanted(mapped.calls))
-    if not known:
-        return mapped
-    executors = executors_among(writer, known)
-    stored = _spans_to_add(writer, mapped.calls, known, executors)
+    lock_traces(writer, {span.trace_id for span in spans})
+    known = find_calls(writer, _wanted(mapped.calls)) if mapped.calls else []
+    below = [_known(row) for row in rows_below(writer, spans)]
+    known = list({each.span_uuid: each for each in (*known, *below)}.values())
+    executors = executors_among(writer, known) if known else set()
+    stored = _spans_to_add(writer, mapped.calls, known, executors, below) if known else []
     if stored:
-        calls = map_spans([*spans, *stored]).calls
         ours = {span.key for span in spans}
-        mapped = Mapped(
-            [call for call in calls if any(each.span.key in ours for each in call.facts)],
-            mapped.others,
-            mapped.decisions,
-        )
-    _name_as_stored(mapped.calls, known, executors)
-    _move_spans(writer, mapped.calls, known)
+        again = map_spans([*spans, *stored])
+        for call in again.calls:
+            call.is_late = all(each.span.key not in ours for each in call.facts)
+        mapped = replace(again, others=mapped.others, decisions=mapped.decisions)
+    inherit(writer, spans, mapped)
+    if known:
+        _name_as_stored(mapped.calls, known, executors)
+        _move_spans(writer, mapped.calls, known)
     return mapped
 
 
@@ -122,11 +121,15 @@ def find_calls(writer: Statements, wanted: Wanted) -> list[Known]:
             own=arrays.uuids(sorted(own, key=_number)),
             own_and_above=arrays.uuids(sorted(own_and_above, key=_number)),
         ):
-            span_uuid, parent_uuid, invocation_id, started_at, name, call_id, scope, kind = row
-            identity = Identity(name, scope, kind, call_id)
-            started_us = microseconds(started_at)
-            by_span[span_uuid] = Known(span_uuid, parent_uuid, invocation_id, started_us, identity)
+            one = _known(row)
+            by_span[one.span_uuid] = one
     return list(by_span.values())
+
+
+def _known(row: tuple[Any, ...]) -> Known:
+    span_uuid, parent_uuid, invocation_id, started_at, name, call_id, scope, kind = row
+    identity = Identity(name, scope, kind, call_id)
+    return Known(span_uuid, parent_uuid, invocation_id, microseconds(started_at), identity)
 
 
 def _wanted(calls: Sequence[ToolCall]) -> Wanted:
@@ -166,14 +169,19 @@ def _spans_to_add(
     calls: Sequence[ToolCall],
     known: Sequence[Known],
     executors: Collection[UUID],
+    late: Sequence[Known],
 ) -> list[Span]:
-    """The stored spans of calls that have new spans in this request.
+    """The stored spans of calls that have new spans in this request, or new ones above them.
 
     Calls of executors are skipped: their new spans are logged as an account of their own.
     """
     by_uuid = {each.span_uuid: each for each in known}
     below = _by_parent(known)
-    wanted: dict[UUID, int] = {}
+    wanted = {
+        each.invocation_id: each.started_us // DAY_US
+        for each in late
+        if each.invocation_id not in executors
+    }
     for call in calls:
         if all(_uuid(facts.span) in by_uuid for facts in call.facts):
             continue
@@ -304,9 +312,20 @@ def store_spans(
     """
     rows: list[Row] = []
     for call in mapped.calls:
-        if call.invocation_id in is_stored:
-            rows += [_row(facts.span, call, identity_of(facts)) for facts in call.facts]
-    rows += [_row(span) for span in mapped.others if span.parent_span_id]
+        if call.invocation_id in is_stored and not call.is_late:
+            rows += [
+                _row(
+                    facts.span,
+                    call,
+                    identity_of(facts),
+                    packed(mapped.context_of(facts.span)),
+                )
+                for facts in call.facts
+            ]
+    for span in mapped.others:
+        context = packed(mapped.context_of(span))
+        if span.parent_span_id or context:
+            rows.append(_row(span, context=context))
     insert_rows(writer, rows, missing_days)
 
 
@@ -331,6 +350,7 @@ def insert_rows(writer: Statements, rows: Sequence["Row"], missing_days: Missing
         tool_call_id=arrays.texts(columns[6]),
         scope=arrays.texts(columns[7]),
         kind=arrays.ints(columns[8]),
+        context=arrays.texts(columns[9]),
     )
 
 
@@ -346,14 +366,20 @@ class Row(NamedTuple):
     tool_call_id: str | None
     scope: str
     kind: int
+    context: str | None = None
 
 
-def _row(span: Span, call: ToolCall | None = None, identity: Identity | None = None) -> Row:
+def _row(
+    span: Span,
+    call: ToolCall | None = None,
+    identity: Identity | None = None,
+    context: str | None = None,
+) -> Row:
     day = span.start_time_unix_nano // 1000 // DAY_US
     place = day, _uuid(span), _parent_uuid(span)
     # By position, for each span: by name, a tuple takes twice as long.
     if call is None or identity is None:
-        return Row(*place, None, None, None, None, "", span.kind)
+        return Row(*place, None, None, None, None, "", span.kind, context)
     return Row(
         *place,
         call.invocation_id,
@@ -362,6 +388,7 @@ def _row(span: Span, call: ToolCall | None = None, identity: Identity | None = N
         identity.tool_call_id,
         identity.scope,
         identity.kind,
+        context,
     )
 
 

@@ -1,4 +1,4 @@
-"""Turn spans into tool calls, and each call into its two events of the wire contract.
+"""Turn spans into tool calls (`audit.intake.otlp.accounts` makes their events).
 
 Pure. Spans of one logical call become one call: an agent framework, an MCP client and an MCP
 server each report the tool they are about to run, one inside the other. Spans that are no tool
@@ -6,30 +6,21 @@ calls are skipped, but they stay part of the chain of parents: calls inherit the
 conversation and model.
 """
 
-import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
 from tooltrail.events import NAME_MAX_LENGTH
-from tooltrail.mcp_results import CALL_TOOL_RESULT
-from tooltrail.tools.canonical import compute_call_id
 
-from audit.events.any_json import ANY_JSON
-from audit.events.decode import is_too_deep
-from audit.events.instants import instant_of
 from audit.events.spans import (
     CLIENT,
     SERVER,
     Span,
-    event_uuid,
     span_uuid,
 )
 from audit.intake.otlp.conventions import (
-    MAPPING_VERSION,
     PART,
     names_of,
     read_context,
@@ -41,7 +32,6 @@ from audit.intake.otlp.decisions import (
     has_run,
 )
 from audit.intake.otlp.facts import (
-    ABSENT,
     Facts,
     first_text,
     part_of,
@@ -92,14 +82,22 @@ class ToolCall(msgspec.Struct, gc=False):
     `invocation_id` and `parent_id` are as this request knows them. `started_ns` is the start of a
     call that is already stored; if it is None, the start of the outermost span counts.
     `of_executor`: an executor reported the call itself, and its account counts.
+    `is_late`: no span of the call is in this request, which has context for it.
     """
 
     facts: list[Facts]
     invocation_id: UUID
     parent_id: UUID | None = None
     context: dict[str, str] = {}
+    own_context: dict[str, str] = {}
+    """What its own spans say."""
+    above: int = 0
+    """How many of the known spans above it have context. It only grows: a parent never changes."""
+    leaves_at: UUID | None = None
+    """The span at which the chain of its parents leaves the request; None if the chain ends."""
     started_ns: int | None = None
     of_executor: bool = False
+    is_late: bool = False
 
     @property
     def outermost(self) -> Span:
@@ -121,6 +119,15 @@ class Mapped:
     others: list[Span]
     decisions: list[Decided] = field(default_factory=list)
     """Of guardrails, and of tools' spans: of calls that ran and of calls that did not."""
+    contexts: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    """What spans say themselves, by key, as far as it was read."""
+
+    def context_of(self, span: Span) -> dict[str, str]:
+        """What a span of the request says itself."""
+        context = self.contexts.get(span.key)
+        if context is None:
+            context = self.contexts[span.key] = read_context(span)
+        return context
 
     @property
     def decided_spans(self) -> int:
@@ -136,24 +143,18 @@ def map_spans(spans: Iterable[Span]) -> Mapped:
     return _Mapping(spans).run()
 
 
-def to_events(call: ToolCall) -> tuple[bytes, bytes]:
-    """The start and the end event of a call, each as one line of JSON of the wire contract."""
-    start, end = _events(call, lambda span: span)
-    if is_too_deep(end):
-        start, end = _events(call, _flattened)
-    return start, end
-
-
 class _Mapping:
     def __init__(self, spans: Iterable[Span]) -> None:
         self._spans: dict[tuple[str, str], Span] = {}
         for span in spans:
             self._spans.setdefault(span.key, span)
         self._facts: dict[tuple[str, str], Facts] = {}
-        self._places: dict[tuple[str, str], tuple[UUID | None, dict[str, str]]] = {}
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._mapped = Mapped([], [])
 
     def run(self) -> Mapped:
-        others, decisions = self._read()
+        mapped = self._mapped
+        mapped.others, mapped.decisions = self._read()
         calls: dict[tuple[str, str], ToolCall] = {}
         depths: dict[tuple[str, str], int] = {}
         for key, facts in self._facts.items():
@@ -170,7 +171,8 @@ class _Mapping:
                     key=lambda each: (depths[each.span.key], -each.span.end_time_unix_nano)
                 )
             self._place(call)
-        return Mapped(list(calls.values()), others, decisions)
+        mapped.calls = list(calls.values())
+        return mapped
 
     def _read(self) -> tuple[list[Span], list[Decided]]:
         """Read the facts of tools' spans whose calls ran. Returns other spans and decisions."""
@@ -228,16 +230,18 @@ class _Mapping:
 
     def _place(self, call: ToolCall) -> None:
         """Set a call's parent and its context."""
-        call.parent_id, inherited = self._above(call.outermost)
-        call.context = dict(inherited)
+        place = self._above(call.outermost)
+        call.parent_id, call.above, call.leaves_at = place.parent_id, place.above, place.leaves_at
+        own: dict[str, str] = {}
         for facts in reversed(call.facts):
-            call.context |= read_context(facts.span)
+            own |= self._mapped.context_of(facts.span)
         service = first_text(call.outermost.resource, ("service.name",))
         if service is not None and not service.startswith("unknown_service"):  # the SDKs' default
-            call.context["service"] = service
+            own["service"] = service
+        call.own_context = own
+        call.context = place.context | own
 
-    def _above(self, span: Span) -> tuple[UUID | None, dict[str, str]]:
-        """The call around a span, or its nearest known substitute, and the inherited context."""
+    def _above(self, span: Span) -> "_Place":
         path = []
         seen: set[tuple[str, str]] = set()
         at: Span | None = span
@@ -249,215 +253,30 @@ class _Mapping:
             self._places[each.key] = self._place_of(each)
         return self._places[span.key]
 
-    def _place_of(self, span: Span) -> tuple[UUID | None, dict[str, str]]:
+    def _place_of(self, span: Span) -> "_Place":
         if not span.parent_span_id:
-            return None, {}
+            return _Place(None, {}, 0, None)
         parent = self._parent(span)
         if parent is None or parent.key not in self._places:
-            return span_uuid(span.trace_id, span.parent_span_id), {}
-        above, inherited = self._places[parent.key]
-        context = inherited | read_context(parent)
+            outside = span_uuid(span.trace_id, span.parent_span_id)
+            return _Place(outside, {}, 0, outside)
+        place = self._places[parent.key]
+        context = self._mapped.context_of(parent)
+        if context:
+            place = place._replace(context=place.context | context, above=place.above + 1)
         if parent.key not in self._facts:
-            return above, context
-        return span_uuid(*self._head(parent)[0].key), context
+            return place
+        return place._replace(parent_id=span_uuid(*self._head(parent)[0].key))
 
 
-def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes]:
-    spans = [shown(facts.span) for facts in call.facts]
-    outermost = spans[0]
-    span_ids = [span.span_id for span in spans]
-    args = _first(call.facts, "arguments")
-    # Some exporters send unfinished spans, which have no end.
-    ended_ns = max(outermost.end_time_unix_nano, outermost.start_time_unix_nano)
-    invocation_id = str(call.invocation_id)
-    shared = {
-        "invocation_id": invocation_id,
-        "trace_id": outermost.trace_id,
-        "parent_invocation_id": call.parent_id,
-        "tool_name": call.facts[0].tool_name[:NAME_MAX_LENGTH],
-        # Without arguments, equal calls cannot be recognized.
-        "call_id": outermost.span_id if args is ABSENT else _call_id(call.facts[0].tool_name, args),
-        "tool_call_id": short_id(_first(call.facts, "tool_call_id")),
-        "run_id": short_id(call.context.get("conversation")),
-        "workflow_id": short_id(call.context.get("workflow")),
-        "started_at": _instant(call.started_us),
-    }
-    shared = {name: value for name, value in shared.items() if value is not None}
-    start = {
-        "type": "toolExecutionStart",
-        "event_id": event_uuid(invocation_id, "start", span_ids),
-        **shared,
-        "args": None if args is ABSENT else args,
-        "context": call.context,
-        "otlp": _source(call, [_beginning(span) for span in spans]),
-    }
-    if (tool_type := _first(call.facts, "tool_type")) is not ABSENT:
-        start["tool_type"] = tool_type
-    end = {
-        "type": "toolExecutionEnd",
-        "event_id": event_uuid(invocation_id, "end", span_ids),
-        **shared,
-        "ended_at": _instant(ended_ns // 1000),
-        "duration_ms": (ended_ns - outermost.start_time_unix_nano) / 1e6,
-        **_outcome(call, (ended_ns - outermost.start_time_unix_nano) // 1_000_000),
-        "otlp": _source(call, spans),
-    }
-    if protocol := _protocol(call):
-        end["mcp"] = {"protocol_version": protocol}
-    return msgspec.json.encode(start), msgspec.json.encode(end)
+class _Place(NamedTuple):
+    """A span's place: the call around it, or its nearest known substitute, and what is above."""
 
-
-def _protocol(call: ToolCall) -> str | None:
-    named = (first_text(each.span.attributes, ("mcp.protocol.version",)) for each in call.facts)
-    return next(filter(None, named), None)
-
-
-def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:
-    """`is_error` and `output`, by the span that decides whether the call failed."""
-    decisive = _decisive(call.facts)
-    result = _first(call.facts, "result")
-    source = next((each for each in call.facts if each.result is result), None)
-    output_type = {"output_type": CALL_TOOL_RESULT} if source is not None and source.is_mcp else {}
-    usage = {
-        name: count
-        for name, count in (
-            ("prompt", _first(call.facts, "prompt_tokens")),
-            ("completion", _first(call.facts, "completion_tokens")),
-        )
-        if count is not ABSENT
-    }
-    meta: dict[str, Any] = {"took_ms": took_ms}
-    if usage:
-        meta["token_usage"] = usage
-    if decisive is not None and decisive.failure is not None:
-        failures = [decisive.failure, *(each.failure for each in call.facts if each.failure)]
-        error: dict[str, Any] = {}
-        for name in ("type", "message", "code"):
-            value = next(filter(None, (getattr(failure, name) for failure in failures)), None)
-            if value is not None:
-                error[name] = value
-        if result is not ABSENT:
-            error["details"] = {"result": result}
-        failed = {"status": "error", "error": error, "meta": meta}
-        return {"is_error": True, **_state(decisive), **output_type, "output": failed}
-    if result is ABSENT and not usage:
-        return {"is_error": False}
-    data = None if result is ABSENT else result
-    output: dict[str, Any] = {"status": "ok", "data": data, "meta": meta}
-    return {"is_error": False, **_state(source), **output_type, "output": output}
-
-
-def _decisive(facts: Sequence[Facts]) -> Facts | None:
-    """The span that decides whether a call failed; None if no span says.
-
-    Each span decides for itself, and a failure below it counts although it says that all is well:
-    a framework that turns an error into a text reports success. Of several spans below it, the one
-    that ended last counts, as it was a retry.
-    """
-    if len(facts) == 1:
-        return facts[0] if facts[0].has_failed is not None else None
-    below: dict[tuple[str, str], tuple[int, Facts]] = {}
-    verdict: Facts | None = None
-    for each in reversed(facts):  # the innermost first
-        span = each.span
-        _, inner = below.get(span.key, (0, None))
-        is_decided_below = (
-            inner is not None
-            and not each.has_failed
-            and (inner.has_failed or each.has_failed is None)
-        )
-        verdict = inner if is_decided_below else each if each.has_failed is not None else None
-        if verdict is not None:
-            above = (span.trace_id, span.parent_span_id)
-            if span.end_time_unix_nano >= below.get(above, (0, None))[0]:
-                below[above] = span.end_time_unix_nano, verdict
-    return verdict
-
-
-def _state(facts: Facts | None) -> dict[str, str]:
-    """The member `call_state` by the span that decides."""
-    if facts is None or facts.call_state is None:
-        return {}
-    return {"call_state": facts.call_state}
-
-
-def _source(call: ToolCall, spans: Sequence[Any]) -> dict[str, Any]:
-    source = {
-        "mapping_version": MAPPING_VERSION,
-        "convention": call.facts[0].convention,
-        "span": spans[0],
-    }
-    if len(spans) > 1:
-        source["merged"] = spans[1:]
-    if guessed := sorted({name for each in call.facts for name in each.guessed}):
-        source["guessed"] = guessed
-    if call.of_executor:
-        source["of_executor"] = True
-    return source
-
-
-def _beginning(span: Span) -> Span:
-    """The part of a span that was known at its start. The end event has the whole span."""
-    return Span(
-        trace_id=span.trace_id,
-        span_id=span.span_id,
-        parent_span_id=span.parent_span_id,
-        name=span.name,
-        kind=span.kind,
-        start_time_unix_nano=span.start_time_unix_nano,
-    )
-
-
-def _flattened(span: Span) -> Span:
-    """The span with nested values as JSON text, for spans nested too deep for an event."""
-
-    def flat(attributes: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: msgspec.json.encode(value).decode() if isinstance(value, dict | list) else value
-            for name, value in attributes.items()
-        }
-
-    return msgspec.structs.replace(
-        span,
-        attributes=flat(span.attributes),
-        resource=flat(span.resource),
-        events=[
-            msgspec.structs.replace(each, attributes=flat(each.attributes)) for each in span.events
-        ],
-        links=[
-            msgspec.structs.replace(each, attributes=flat(each.attributes)) for each in span.links
-        ],
-    )
-
-
-def _first(facts: Iterable[Facts], name: str) -> Any:
-    """The value of the outermost span that has this fact; `ABSENT` if none has."""
-    for each in facts:
-        value = getattr(each, name)
-        if value is not None and value is not ABSENT:
-            return value
-    return ABSENT
-
-
-def _call_id(tool_name: str, args: Any) -> str:
-    """The ADK's hash of tool and arguments, or a hash of their text if no parser accepts them."""
-    try:
-        value = ANY_JSON.decode(args) if isinstance(args, msgspec.Raw) else args
-        return compute_call_id(tool_name, value)
-    except (msgspec.MsgspecError, RecursionError, TypeError):
-        return hashlib.sha256(f"{tool_name}\x00".encode() + bytes(args)).hexdigest()
+    parent_id: UUID | None
+    context: dict[str, str]
+    above: int
+    leaves_at: UUID | None
 
 
 def _indexable(text: str) -> str:
     return text.replace("\x00", "\ufffd")
-
-
-def _instant(us: int) -> str:
-    """RFC 3339, as `isoformat` writes it."""
-    seconds, fraction = divmod(us, 1_000_000)
-    return f"{_second(seconds)}.{fraction:06d}+00:00" if fraction else f"{_second(seconds)}+00:00"
-
-
-@lru_cache(maxsize=4096)  # isoformat takes 3 µs, and calls of one second share all but the fraction
-def _second(seconds: int) -> str:
-    return instant_of(seconds * 1_000_000).isoformat()[:19]

@@ -22,10 +22,11 @@ from audit.index.writer import IndexWriter
 from audit.intake.arrival import Budget
 from audit.intake.definitions import see_definitions
 from audit.intake.ingest import record_in_scope
+from audit.intake.otlp.accounts import to_events
 from audit.intake.otlp.decisions import Decided, to_event
 from audit.intake.otlp.definitions import ServedLists
 from audit.intake.otlp.joining import join, store_spans
-from audit.intake.otlp.mapping import Mapped, ToolCall, to_events
+from audit.intake.otlp.mapping import Mapped, ToolCall
 from audit.intake.retries import with_retries
 from tenants.models import new_id
 from tenants.scope import tenant_scope
@@ -121,6 +122,8 @@ def _record(
                 if isinstance(item, Decided):
                     if refused:
                         recorded.refused[refused[-1]] = recorded.refused.get(refused[-1], 0) + 1
+                elif item.is_late:
+                    pass  # its spans were counted in their own request
                 elif refused:
                     known = recorded.refused.get(refused[-1], 0)
                     recorded.refused[refused[-1]] = known + len(item.facts)

@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from audit.events.spans import STATUS_ERROR, Span, Status
-from audit.intake.otlp.mapping import map_spans, to_events
+from audit.intake.otlp.accounts import to_events
+from audit.intake.otlp.mapping import map_spans
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 START = 1_795_418_651_539_000_000

@@ -13,7 +13,8 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from audit.events.limits import LimitExceededError
 from audit.events.spans import UnreadableTraceError
 from audit.index.reindex import reindex
-from audit.intake.otlp.mapping import map_spans, to_events
+from audit.intake.otlp.accounts import to_events
+from audit.intake.otlp.mapping import map_spans
 from audit.intake.otlp.otlp_json import read_json
 from audit.intake.otlp.protobuf import read_protobuf
 from tests.support.factories import Cast, make_ingest_key

@@ -21,12 +21,12 @@ from audit.events.spans import (
     Status,
     span_uuid,
 )
+from audit.intake.otlp.accounts import to_events
 from audit.intake.otlp.conventions import MAPPING_VERSION
 from audit.intake.otlp.mapping import (
     Mapped,
     ToolCall,
     map_spans,
-    to_events,
 )
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

@@ -9,8 +9,8 @@ _INDEX_ANEW = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0008_baseline")]
+    dependencies = [("audit", "0009_span_context")]
     operations = [
         migrations.RunSQL(_INDEX_ANEW, _INDEX_ANEW),
-        OlderCodeMayGoOn("audit", "0009_later"),
+        OlderCodeMayGoOn("audit", "0010_later"),
     ]

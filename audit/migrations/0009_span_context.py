@@ -1,0 +1,13 @@
+"""What spans say of the calls below them: older code writes none."""
+
+from django.db import migrations
+
+from config.postgresql.migrations import OlderCodeMayGoOn, RunSQLFile
+
+
+class Migration(migrations.Migration):
+    dependencies = [("audit", "0008_baseline")]
+    operations = [
+        RunSQLFile("schema/span_context"),
+        OlderCodeMayGoOn("audit", "0009_span_context"),
+    ]
