@@ -1,11 +1,13 @@
 """Definitions of tools as their servers serve them: which are in force, and which are approved."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
+from audit.queries.time_range import TimeRange
 from audit.sql.run import rows
 
 COUNTED_MAX: Final = 10_000
@@ -210,6 +212,29 @@ def unapproved_use(one: ServedDefinition) -> UnapprovedUse:
         "count_limit": COUNTED_MAX,
     }
     return UnapprovedUse(*rows("unapproved_use", parameters)[0])
+
+
+def unapproved_use_in(of: TimeRange) -> UnapprovedUse:
+    """The calls of a range that were made under unapproved or unknown definitions, of any tool.
+
+    What `is:unapproved` finds, as one count with its first and last time. One statement.
+    """
+    parameters = {
+        "start": of.start,
+        "end": of.end,
+        "first_day": of.start.astimezone(UTC).date(),
+        "last_day": of.end.astimezone(UTC).date(),
+        "count_limit": COUNTED_MAX,
+    }
+    return UnapprovedUse(*rows("unapproved_use_in", parameters)[0])
+
+
+def definitions_with_digest(tool_name: str, digests: Iterable[str | None]) -> dict[str, UUID]:
+    """The ids of a tool's definitions that have these digests, by digest. At most one statement."""
+    wanted = [each for each in digests if each]
+    if not wanted:
+        return {}
+    return dict(rows("definitions_with_digest", {"tool_name": tool_name, "digests": wanted}))
 
 
 def _tool(row: tuple[Any, ...]) -> ServedTool:

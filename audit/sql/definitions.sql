@@ -98,9 +98,10 @@ SELECT c.server, c.tool_name, c.digest, c.seen_at, c.server_version, {{served_co
        CASE WHEN c.digest = '' OR s.state = 'pending' THEN (
            SELECT count(*)
            FROM (
-               SELECT FROM invocation i
-               WHERE i.tenant_id = %(tenant_id)s AND i.tool_name = c.tool_name
-                 AND i.started_at >= c.seen_at
+               SELECT FROM invocation found
+               WHERE found.tenant_id = %(tenant_id)s AND found.tool_name = c.tool_name
+                 AND found.started_at >= c.seen_at
+                 AND {{server_may_serve}}
                LIMIT %(count_limit)s
            ) AS calls
        ) ELSE 0 END
@@ -157,19 +158,19 @@ LIMIT %(row_limit)s
 -- unapproved_use --
 -- How many calls were made under a definition before it was approved; the first and the last.
 WITH period AS (
-    SELECT digest, seen_at, lead(seen_at) OVER (ORDER BY seen_at, digest) AS until
+    SELECT server, digest, seen_at, lead(seen_at) OVER (ORDER BY seen_at, digest) AS until
     FROM definition_change
     WHERE tenant_id = %(tenant_id)s AND server = %(server)s AND tool_name = %(tool_name)s
 )
 SELECT count(*), min(started_at), max(started_at)
 FROM (
-    SELECT i.started_at
-    FROM period p
-    JOIN invocation i
-        ON i.tenant_id = %(tenant_id)s AND i.tool_name = %(tool_name)s
-        AND i.started_at >= p.seen_at AND i.started_at < coalesce(p.until, 'infinity')
-        AND i.started_at < coalesce(%(approved_at)s::timestamptz, 'infinity')
-    WHERE p.digest = %(digest)s
+    SELECT found.started_at
+    FROM period c
+    JOIN invocation found
+        ON found.tenant_id = %(tenant_id)s AND found.tool_name = %(tool_name)s
+        AND found.started_at >= c.seen_at AND found.started_at < coalesce(c.until, 'infinity')
+        AND found.started_at < coalesce(%(approved_at)s::timestamptz, 'infinity')
+    WHERE c.digest = %(digest)s AND {{server_may_serve}}
     LIMIT %(count_limit)s
 ) AS calls
 
@@ -180,6 +181,19 @@ SET state = 'approved', approved_at = %(now)s, approved_by = %(actor)s,
     approval_reason = %(reason)s
 WHERE tenant_id = %(tenant_id)s AND id = %(id)s AND state = 'pending'
 RETURNING id
+
+-- {{server_may_serve}} --
+-- Whether the server of a definition `c` may be the one of a call `found`. A call that names its MCP
+-- server is of that one alone, if it is known to serve the tool; the version may follow the name.
+(found.mcp_server IS NULL
+            OR starts_with(found.mcp_server || ' ', c.server || ' ')
+            OR NOT EXISTS (
+                SELECT FROM definition_change o
+                WHERE o.tenant_id = %(tenant_id)s
+                  AND o.tool_name = found.tool_name
+                  AND o.seen_at <= found.started_at
+                  AND starts_with(found.mcp_server || ' ', o.server || ' ')
+            ))
 
 -- {{call_is_unapproved}} --
 -- Whether a server's definition of a call's tool was unapproved or unknown when the call started.
@@ -193,6 +207,7 @@ EXISTS (
             AND c.seen_at <= found.started_at
             AND (s.state IS NULL OR s.state = 'pending'
                  OR coalesce(s.approved_at > found.started_at, FALSE))
+            AND {{server_may_serve}}
             AND NOT EXISTS (
                 SELECT FROM definition_change n
                 WHERE n.tenant_id = %(tenant_id)s
@@ -202,6 +217,33 @@ EXISTS (
                   AND (n.seen_at, n.digest) > (c.seen_at, c.digest)
             )
       )
+
+-- unapproved_use_in --
+-- How many calls of a range were made under unapproved or unknown definitions; the first and the
+-- last. Only calls of tools that have such definitions are read.
+SELECT count(*), min(started_at), max(started_at)
+FROM (
+    SELECT found.started_at
+    FROM (
+        SELECT tool_name FROM served_definition
+        WHERE tenant_id = %(tenant_id)s AND state <> 'first'
+        UNION
+        SELECT tool_name FROM definition_change WHERE tenant_id = %(tenant_id)s AND digest = ''
+    ) AS changed
+    JOIN invocation found
+        ON found.tenant_id = %(tenant_id)s AND found.tool_name = changed.tool_name
+    WHERE found.started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND found.started_at >= %(start)s AND found.started_at < %(end)s
+      AND {{call_is_unapproved}}
+    LIMIT %(count_limit)s
+) AS calls
+
+-- definitions_with_digest --
+-- The definitions of a tool that have these digests: of whichever server, the last one seen.
+SELECT DISTINCT ON (digest) digest, id
+FROM served_definition
+WHERE tenant_id = %(tenant_id)s AND tool_name = %(tool_name)s AND digest = ANY(%(digests)s)
+ORDER BY digest, last_seen_at DESC, id
 
 -- definitions_of_call --
 -- The definition of a tool that was in force on each server when a call started.

@@ -8,12 +8,20 @@ WHERE tenant_id = %(tenant_id)s
 GROUP BY tool_name
 
 -- note_tools --
--- Store the tool names of calls since a day; the first time, of all days.
+-- Store the tool names of calls since a day; the first time, of all days. A tool is seen, too, if
+-- all its calls were refused.
 INSERT INTO observed_tool (tenant_id, tool_name, first_seen_at, last_seen_at)
 SELECT %(tenant_id)s, tool_name, min(hour_at), max(hour_at)
-FROM rollup
-WHERE tenant_id = %(tenant_id)s
-  AND started_on <= %(last_day)s
+FROM (
+    SELECT started_on, tool_name, hour_at
+    FROM rollup
+    WHERE tenant_id = %(tenant_id)s
+    UNION ALL
+    SELECT started_on, tool_name, date_trunc('hour', decided_at)
+    FROM decision
+    WHERE tenant_id = %(tenant_id)s
+) AS seen
+WHERE started_on <= %(last_day)s
   AND started_on >= CASE
       WHEN EXISTS (SELECT FROM observed_tool WHERE tenant_id = %(tenant_id)s) THEN %(first_day)s
       ELSE %(oldest_day)s

@@ -56,6 +56,7 @@ _STATES = (
     ("ok", "OK"),
     ("refused", "Refused"),
     ("awaiting", "Awaiting"),
+    ("approved", "Approved"),
     ("waiting", "Waiting"),
     ("working", "Working"),
     ("cancelled", "Cancelled"),

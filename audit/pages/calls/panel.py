@@ -8,6 +8,7 @@ in the log, and only the shape of the payloads.
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.utils.safestring import SafeString
 
@@ -29,7 +30,11 @@ from audit.queries.calls import (
     failures_beside,
 )
 from audit.queries.decisions import DecisionStep, decisions_of_call
-from audit.queries.definitions import DefinitionInForce, definitions_of_call
+from audit.queries.definitions import (
+    DefinitionInForce,
+    definitions_of_call,
+    definitions_with_digest,
+)
 from audit.queries.withheld import without_message
 from audit.retention.holds import holds_in_force, holds_of_call
 from audit.show import reasons
@@ -106,6 +111,14 @@ class CallPanel:
     erased: list[ErasedBy]  # when and why its payloads were erased
     definitions: list[DefinitionInForce]  # of its tool, in force when it started, by server
     decisions: list[DecisionStep]  # the earliest first; without reasons if payloads are withheld
+    shown: dict[str, UUID]  # the definitions that were shown to who decided, by digest
+
+    @property
+    def decided(self) -> list[tuple[DecisionStep, UUID | None]]:
+        """Each decision with the id of the definition that was shown, if it is known."""
+        return [
+            (one, self.shown.get(one.decision.definition_digest or "")) for one in self.decisions
+        ]
 
     @property
     def is_unapproved(self) -> bool:
@@ -119,10 +132,11 @@ def gather(
     """Return the panel of a call. Pass `beside` if it is known. Needs the tenant's scope.
 
     Without payloads, arguments and output are reduced to shapes, and the panel has no error message
-    and no received values. It still has the place of the events in the log. It runs at most ten
-    SQL statements, and two or more for each erased event.
+    and no received values. It still has the place of the events in the log. It runs at most
+    eleven SQL statements, and two or more for each erased event.
     """
     violations = call_violations(call) if call.violation_count else []
+    decisions = decisions_of_call(call)
     stored, log_error = _stored(call)
     payloads = read_payloads(stored)
     if not with_payloads:
@@ -184,8 +198,11 @@ def gather(
         definitions=definitions_of_call(call.tool_name, call.started_at, payloads.mcp_server),
         decisions=[
             one if with_payloads else replace(one, decision=replace(one.decision, reason=None))
-            for one in decisions_of_call(call)
+            for one in decisions
         ],
+        shown=definitions_with_digest(
+            call.tool_name, {one.decision.definition_digest for one in decisions}
+        ),
     )
 
 

@@ -1,6 +1,6 @@
 """Definitions as served over the API: list, read and approve, as on the pages."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -21,7 +21,9 @@ from audit.queries.definitions import (
     find_definition,
     served_tools,
     unapproved_use,
+    unapproved_use_in,
 )
+from audit.queries.time_range import TimeRange
 from audit.work.definitions import REASON_MAX, approve
 from config.http.problems import ProblemError, problem_responses
 from config.http.request_bodies import json_body
@@ -66,10 +68,21 @@ class ListedDefinition(Answer):
     """Calls since then, if the definition is pending or unknown; counted up to 10,000."""
 
 
+class UnapprovedCalls(Answer):
+    """Calls under definitions that were not approved when they started."""
+
+    calls: int
+    """Counted up to 10,000."""
+    first_at: datetime | None
+    last_at: datetime | None
+
+
 class DefinitionPage(Page):
     """Tools by server and name."""
 
     definitions: list[ListedDefinition]
+    unapproved_24h: UnapprovedCalls
+    """Calls of the last 24 hours, of any tool, under definitions that were pending or unknown."""
 
 
 class DefinitionStep(Answer):
@@ -146,8 +159,15 @@ def list_definitions(request: HttpRequest, params: Query[DefinitionListParams]) 
     )
     after = unseal("definitions", params.cursor, _place)
     page = served_tools(wanted, after=after, size=params.limit)
+    now = timezone.now()
+    use = unapproved_use_in(TimeRange(now - timedelta(hours=24), now, UTC))
     return {
         "definitions": [_listed(one) for one in page.tools],
+        "unapproved_24h": {
+            "calls": use.calls,
+            "first_at": use.first_at and utc(use.first_at),
+            "last_at": use.last_at and utc(use.last_at),
+        },
         "next": page.after and seal("definitions", msgspec.json.encode(page.after).decode()),
     }
 

@@ -1,7 +1,7 @@
 """Definitions as served: the list of tools by server, one definition with its changes, approve."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -24,7 +24,9 @@ from audit.queries.definitions import (
     find_definition,
     served_tools,
     unapproved_use,
+    unapproved_use_in,
 )
+from audit.queries.time_range import TimeRange
 from audit.work.definitions import approve
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import storable_text
@@ -36,6 +38,7 @@ from tools_registry.served import Class, DefinitionDiff, compare_definitions, hi
 PAGE_SIZE = 100
 DIFFERENCES_SHOWN, VALUE_LENGTH = 200, 20_000
 APPROVES = Role.EDITOR
+USE_SHOWN = timedelta(hours=24)
 _NAME_MAX = 256
 _TONES = {
     Class.RISK: "failed",
@@ -62,6 +65,7 @@ def definition_list(request: TenantRequest) -> HttpResponseBase:
         for name in ("server", "tool", "after", "after_tool")
     )
     wanted = ToolFilter(server, tool, request.GET.get("state") == "unapproved")
+    now = timezone.now()
     page = served_tools(wanted, after=(after_server, after_tool), size=PAGE_SIZE)
     context = {
         "tools": [ListedTool(one, _query(one.tool_name, one.since)) for one in page.tools],
@@ -79,6 +83,7 @@ def definition_list(request: TenantRequest) -> HttpResponseBase:
             }
         ),
         "counted_max": COUNTED_MAX,
+        "use": unapproved_use_in(TimeRange(now - USE_SHOWN, now, UTC)),
     }
     return render(request, "definitions/definition_list.html", context)
 

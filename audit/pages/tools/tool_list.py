@@ -18,7 +18,7 @@ STATES = {
     **dict(State.choices),
     "draft": "With a draft",
     OBSERVED: "Seen in calls, not registered",
-    UNCALLED: "Registered, never called",
+    UNCALLED: "Registered, never asked for",
 }
 
 

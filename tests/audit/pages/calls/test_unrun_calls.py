@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from audit.work.sightings import note_tools
 from tenants.keys import create_key
 from tenants.models import Scope
+from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, make_decision, send_events
 from tests.support.pages import signed_in, text
 from tests.support.registered_tools import register_tool
@@ -250,3 +252,19 @@ def test_traces_with_decisions_can_be_listed(acme: Cast) -> None:
     headers = {"authorization": f"Bearer {key}"}
     answer = Client().get("/api/v1/traces?state=decided", headers=headers)
     assert {one["trace_id"] for one in answer.json()["traces"]} == {"refused-alone", "t"}
+
+
+def test_approved_is_a_quick_filter(acme: Cast) -> None:
+    send_events(acme.tenant, [make_decision("approved")])
+    page = signed_in(acme.viewer).get("/calls/").content.decode()
+    states = page.split('aria-label="State"')[1].split("</div>")[0]
+    assert "?q=state%3Aapproved" in states
+    assert states.index("Awaiting") < states.index("Approved") < states.index("Waiting")
+
+
+def test_tools_that_were_only_refused_are_observed(acme: Cast) -> None:
+    send_events(acme.tenant, [make_decision(tool_name="never-ran"), *make_call(tool_name="ran")])
+    with tenant_scope(acme.tenant.id):
+        note_tools(datetime.now(UTC))
+    page = text(signed_in(acme.viewer).get("/tools/?state=observed").content.decode())
+    assert "never-ran" in page and "ran" in page

@@ -5,10 +5,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from tooltrail.tools.digest import definition_digest
 
 from audit.queries.call_list import call_page
 from audit.queries.call_query import Reader, parse
-from audit.queries.definitions import ToolFilter, served_tools
+from audit.queries.definitions import (
+    ToolFilter,
+    served_tools,
+    unapproved_use,
+    unapproved_use_in,
+)
+from audit.queries.time_range import TimeRange
 from tenants.models import Action
 from tenants.scope import tenant_scope
 from tests.support.factories import (
@@ -19,7 +26,7 @@ from tests.support.factories import (
     make_definitions,
     send_events,
 )
-from tests.support.pages import signed_in
+from tests.support.pages import signed_in, text
 
 NOW = datetime.now(UTC)
 GOOD = make_definition()
@@ -173,3 +180,39 @@ def test_other_tenants_definitions_are_not_found(acme: Cast, globex: Cast) -> No
     assert client.post(f"/definitions/{pk}/approve", {"reason": "x"}).status_code == 404
     send_events(globex.tenant, make_call(trace_id="theirs"))
     assert found(globex, "is:unapproved") == []
+
+
+def test_call_that_names_its_server_is_of_that_one_alone(acme: Cast) -> None:
+    pk = changed(acme)  # by the server "weather"
+    other = make_definitions(GOOD, server="climate", seen_at=ago(45))
+    send_events(acme.tenant, [other])
+    for name, trace in (("weather", "own"), ("climate", "other"), ("unknown", "unknown")):
+        mcp = {"server": {"name": name, "version": "7"}}
+        send_events(acme.tenant, make_call(started_at=ago(5), trace_id=trace, mcp=mcp))
+    assert sorted(found(acme, "is:unapproved")) == ["own", "t10", "t20", "unknown"]
+    assert sorted(found(acme, "NOT is:unapproved")) == ["other", "t40"]
+    with tenant_scope(acme.tenant.id):
+        (listed,) = served_tools(ToolFilter(only_unapproved=True), size=10).tools
+        of_range = unapproved_use_in(TimeRange(NOW - timedelta(hours=1), NOW, UTC))
+        before = unapproved_use_in(TimeRange(NOW - timedelta(hours=1), ago(15), UTC))
+        assert listed.definition is not None
+        use = unapproved_use(listed.definition)
+    assert (listed.definition.id, listed.unapproved_calls, use.calls) == (pk, 4, 4)
+    assert (of_range.calls, of_range.first_at, of_range.last_at) == (4, ago(20), ago(5))
+    assert (before.calls, before.first_at) == (1, ago(20))
+    html = signed_in(acme.viewer).get("/definitions/").text
+    assert "4 calls" in text(html) and "the first at" in text(html)
+
+
+def test_decision_links_the_definition_that_was_shown(acme: Cast) -> None:
+    pk = changed(acme)
+    digest = definition_digest(WORSE)
+    event = make_decision("approved", decided_at=ago(5), definition_digest=digest)
+    unknown = make_decision("denied", decided_at=ago(4), definition_digest="sha256:" + "0" * 64)
+    send_events(acme.tenant, [event, unknown])
+    client = signed_in(acme.viewer)
+    address = f"/calls/{ago(5).date()}/{{}}"
+    assert f'href="/definitions/{pk}"' in client.get(address.format(event["invocation_id"])).text
+    html = client.get(address.format(unknown["invocation_id"])).text
+    assert "Digest of the definition that was shown" in html
+    assert "/definitions/" not in html.split("decisions")[1].split("</table>")[0]
