@@ -2,8 +2,8 @@
 
 For operators: the signer refuses a log that differs from the one it signed, and only a new epoch
 makes it sign again. The log gets a new name (origin) and an entry that names the last signed
-checkpoint. So anyone who kept that checkpoint can see that entries after the restored ones are
-gone, and who decided it.
+checkpoint, and up to where the log is what the signer remembers. So anyone who kept that checkpoint
+can see which entries are gone, whether others were changed, and who decided it.
 """
 
 import re
@@ -17,8 +17,9 @@ from tooltrail.ledger.lines import to_base64
 from audit.ledger import private_files, signer_state
 from audit.ledger.entries import append_entry
 from audit.ledger.keys import StoredKey
+from audit.ledger.memory import Comparison, compare
 from audit.ledger.signer_state import SignerState, origin_of
-from audit.ledger.status import ledger_status
+from audit.ledger.status import LedgerStatus, ledger_status
 from audit.models import LedgerCheckpoint
 from audit.sql.run import run
 from config.postgresql.aliases import OWNER
@@ -32,13 +33,21 @@ class NoEpochError(Exception):
 
 
 def begin_epoch(
-    tenant: Tenant, reason: str, operator: str, now: datetime, *, previous: str | None = None
-) -> SignerState:
+    tenant: Tenant,
+    reason: str,
+    operator: str,
+    now: datetime,
+    *,
+    previous: str | None = None,
+    differs: bool = False,
+) -> tuple[SignerState, Comparison]:
     """Begin the tenant's next epoch. The worker then makes tiles and signs a checkpoint.
 
     `previous` is a signed note. It replaces the last note that the signer knows, which may be lost.
-    The new epoch is later than that of the note, so that no two logs have the same name.
-    Can be run again after an interruption. Raises NoEpochError, PrivateFileError.
+    The new epoch is later than that of the note, so that no two logs have the same name. The entry
+    says up to where the log is what the signer remembers. Without `differs`, raises NoEpochError
+    if entries below that were changed, not only lost. Can be run again after an interruption.
+    Raises NoEpochError, PrivateFileError.
     """
     named_epoch = -1 if previous is None else _epoch_of(previous, tenant)
     with private_files.locked():
@@ -54,8 +63,22 @@ def begin_epoch(
                 raise NoEpochError(f"no checkpoint of the ledger of {tenant.slug} was ever signed")
             epoch += 1
             note = previous or (state and state.note) or _last_published(tenant.id)
-            new = SignerState(epoch, origin_of(tenant.id, epoch))
             named = _named(note)
+            remembered = () if state is None else state.remembered
+            if previous:
+                signed = _parsed(previous)
+                remembered = (*remembered, (signed.size, signed.root))
+            status = ledger_status(tenant.id)
+            compared = compare(tenant.id, remembered, status.size)
+            if _is_altered(compared, status) and not differs:
+                raise NoEpochError(
+                    f"the log's first {compared.proved:,} entries are the signed ones, its first"
+                    f" {compared.differs_at:,} are not, and this is no restored backup: its"
+                    " checkpoints are not older. Somebody changed entries. With --differs the epoch"
+                    " begins all the same, and its entry says so"
+                )
+            kept = tuple(each for each in sorted(set(remembered)) if each[0] <= compared.proved)
+            new = SignerState(epoch, origin_of(tenant.id, epoch), earlier=kept)
             record_action(
                 tenant, operator, "ledger.epoch", new.origin, reason=reason, previous=named
             )
@@ -68,6 +91,9 @@ def begin_epoch(
                     "reason": reason,
                     "by": operator,
                     "previous": named,
+                    "proved": compared.proved,
+                    "gone": compared.gone,
+                    "differs": _is_altered(compared, status),
                 },
                 now,
             )
@@ -75,7 +101,7 @@ def begin_epoch(
             run("lock_tiles", using=OWNER)
             run("forget_tiles", using=OWNER)
         signer_state.save(tenant.id, new)
-    return new
+    return new, compared
 
 
 def announce_keys(
@@ -100,6 +126,15 @@ def announce_keys(
             },
             now,
         )
+
+
+def _is_altered(compared: Comparison, status: LedgerStatus) -> bool:
+    """Whether entries were changed that the database itself says were signed.
+
+    A restored backup has no checkpoints of the entries that it lacks, and goes on with others.
+    """
+    differs_at = compared.differs_at
+    return differs_at is not None and (status.signed_size or 0) >= differs_at
 
 
 def _last_published(tenant_id: UUID) -> str:

@@ -86,6 +86,7 @@ def sign(tenant_id: UUID, now: datetime) -> None:
                 root=checkpoint.root,
                 note=note,
                 signed_at=now,
+                earlier=signer_state.thinned(state.remembered),
             )
             signer_state.save(tenant_id, state)
             _publish(tenant_id, state, signing)

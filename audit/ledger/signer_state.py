@@ -14,6 +14,9 @@ from tooltrail.ledger import EMPTY_ROOT
 
 from audit.ledger import private_files
 
+REMEMBERED = 128
+"""Earlier checkpoints that the state keeps: 10 KB. A new epoch compares the log with them."""
+
 
 @dataclass(frozen=True, slots=True)
 class SignerState:
@@ -25,6 +28,21 @@ class SignerState:
     root: bytes = EMPTY_ROOT
     note: str = ""
     signed_at: datetime | None = None
+    earlier: tuple[tuple[int, bytes], ...] = ()
+    """Sizes and roots of earlier checkpoints, ascending: the last ones, and some of the oldest."""
+
+    @property
+    def remembered(self) -> tuple[tuple[int, bytes], ...]:
+        """Sizes and roots of all remembered checkpoints, ascending."""
+        return (*self.earlier, (self.size, self.root)) if self.note else self.earlier
+
+
+def thinned(points: tuple[tuple[int, bytes], ...]) -> tuple[tuple[int, bytes], ...]:
+    """At most `REMEMBERED` of these: every second of the older half goes when there are more."""
+    while len(points) > REMEMBERED:
+        half = len(points) // 2
+        points = points[:half:2] + points[half:]
+    return points
 
 
 def origin_of(tenant_id: UUID, epoch: int) -> str:
@@ -48,6 +66,9 @@ def load(tenant_id: UUID) -> SignerState | None:
             size=int(document["size"]),
             root=bytes.fromhex(document["root"]),
             note=str(document["note"]),
+            earlier=tuple(
+                (int(size), bytes.fromhex(root)) for size, root in document.get("earlier", [])
+            ),
             signed_at=None if signed_at is None else datetime.fromisoformat(signed_at),
         )
     except (ValueError, TypeError, KeyError) as error:
@@ -62,6 +83,7 @@ def save(tenant_id: UUID, state: SignerState) -> None:
         "size": state.size,
         "root": state.root.hex(),
         "note": state.note,
+        "earlier": [[size, root.hex()] for size, root in state.earlier],
         "signed_at": state.signed_at and state.signed_at.isoformat(),
     }
     path = private_files.folder() / f"{tenant_id}.json"

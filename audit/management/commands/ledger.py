@@ -13,6 +13,7 @@ from tooltrail.ledger.lines import to_base64
 
 from audit.ledger import keys
 from audit.ledger.epochs import NoEpochError, announce_keys, begin_epoch
+from audit.ledger.memory import Comparison
 from audit.ledger.private_files import PrivateFileError
 from audit.ledger.signer import keep
 from audit.ledger.status import ledger_status
@@ -58,6 +59,11 @@ class Command(BaseCommand):
             type=Path,
             metavar="FILE",
             help="the last checkpoint, if the signer lost its own; an auditor may have a copy",
+        )
+        epoch.add_argument(
+            "--differs",
+            action="store_true",
+            help="begin it although signed entries were changed, and record that",
         )
         for each in (status, rotate, epoch):
             each.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -138,18 +144,39 @@ class Command(BaseCommand):
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{options['previous']}: {error}") from error
         now = timezone.now()
-        state = begin_epoch(tenant, options["reason"], operator(), now, previous=previous)
+        state, compared = begin_epoch(
+            tenant,
+            options["reason"],
+            operator(),
+            now,
+            previous=previous,
+            differs=options["differs"],
+        )
         while keep(tenant.id, now, seconds=_SLICE_S):
             pass
         with tenant_scope(tenant.id):
             status = ledger_status(tenant.id)
         if options["json"]:
-            document = {"epoch": state.epoch, "origin": state.origin, "size": status.signed_size}
+            document = {
+                "epoch": state.epoch,
+                "origin": state.origin,
+                "size": status.signed_size,
+                "proved": compared.proved,
+                "gone": compared.gone,
+            }
             self.stdout.write(json.dumps(document))
         else:
             self.stdout.write(
                 f"{tenant.slug}: epoch {state.epoch}, {state.origin}: {status.signed_size or 0:,}"
-                " entries signed"
+                f" entries signed\n{_compared(compared)}"
             )
         if status.refusal:
             raise CommandError(f"still not signed: {status.refusal}", returncode=1)
+
+
+def _compared(compared: Comparison) -> str:
+    """Up to where the log is what was signed, in words."""
+    parts = [f"The first {compared.proved:,} entries are the signed ones."]
+    if compared.gone:
+        parts.append(f"{compared.gone:,} signed entries after them are gone or were changed.")
+    return " ".join(parts)

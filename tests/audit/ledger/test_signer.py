@@ -25,7 +25,7 @@ from tooltrail.ledger import (
 from tooltrail.ledger.lines import to_base64
 
 from audit.ledger import checks, keys, private_files, signer, signer_state
-from audit.ledger.signer_state import origin_of
+from audit.ledger.signer_state import REMEMBERED, origin_of, thinned
 from audit.log.payload import unpack
 from audit.models import Batch, LedgerCheckpoint, LedgerKey
 from tenants.models import Action, Tenant
@@ -468,3 +468,59 @@ def test_refusal_for_one_tenant_does_not_affect_others(acme: Cast, globex: Cast)
     assert keep(globex.tenant, NOW + LATER).signed_size == 6
     as_owner("UPDATE ledger_head SET size = 3 WHERE tenant_id = %s", [acme.tenant.id])
     assert keep(acme.tenant, NOW + 2 * LATER).refusal is None
+
+
+def begin_epoch(cast: Cast, *options: str) -> dict[str, Any]:
+    """Start a new epoch with the operator's command; its result."""
+    out = StringIO()
+    command = ("ledger", "new-epoch", cast.tenant.slug, "--reason", "x", "--json")
+    call_command(*command, *options, stdout=out)
+    document: dict[str, Any] = json.loads(out.getvalue())
+    return document
+
+
+def test_new_epoch_says_up_to_where_the_log_is_what_was_signed(acme: Cast) -> None:
+    """Of a restored log that has gone on, with all checkpoints of the time before."""
+    for minute in range(5):
+        append(acme.tenant, leaves(100, b"%d" % minute))
+        keep(acme.tenant, NOW + minute * LATER)
+    restore_backup(acme.tenant, 300)
+    append(acme.tenant, leaves(400, b"others"))
+    document = begin_epoch(acme)
+    assert (document["proved"], document["gone"]) == (300, 200)
+    (entry,) = own_entries(acme.tenant)
+    assert (entry["proved"], entry["gone"], entry["differs"]) == (300, 200, False)
+    # The memory goes on: the next epoch is compared with checkpoints of the one before.
+    append(acme.tenant, leaves(10, b"later"))
+    keep(acme.tenant, NOW + timedelta(days=4_000))
+    assert begin_epoch(acme)["proved"] == 711
+
+
+def test_new_epoch_refuses_a_log_whose_signed_entries_were_changed(acme: Cast) -> None:
+    for minute in range(3):
+        append(acme.tenant, leaves(100, b"%d" % minute))
+        keep(acme.tenant, NOW + minute * LATER)
+    as_owner(
+        "UPDATE batch SET leaves = substr(leaves, 33) || substr(leaves, 1, 32)"
+        " WHERE tenant_id = %s AND first_index = 100",
+        [acme.tenant.id],
+    )
+    refused = "first 100 entries are the signed ones, its first 200 are not"
+    with pytest.raises(CommandError, match=refused):
+        begin_epoch(acme)
+    assert own_entries(acme.tenant) == []
+    document = begin_epoch(acme, "--differs")
+    assert (document["proved"], document["gone"]) == (100, 200)
+    (entry,) = own_entries(acme.tenant)
+    assert entry["differs"] is True
+
+
+def test_signer_keeps_few_of_the_oldest_checkpoints() -> None:
+    points: tuple[tuple[int, bytes], ...] = ()
+    for size in range(10_000):
+        points = thinned((*points, (size, b"")))
+    sizes = [size for size, _ in points]
+    assert len(sizes) <= REMEMBERED
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 0
+    assert sizes[-60:] == list(range(9_940, 10_000))
