@@ -251,7 +251,7 @@ def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) 
 
 
 def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
-    """The entries that say what was published, and the one that created the report."""
+    """The entries about published versions, the report, epochs and keys."""
     report = None if wanted.report is None else f'"{wanted.report.id}"'.encode()
     for batch in _batches(wanted.tenant.id, "evidence_own_batches", first_index=0, end_index=size):
         for line, raw in entries_of(batch):
@@ -259,7 +259,7 @@ def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
                 return
             is_action = line.kind == Kind.ACTION
             if (
-                line.kind == Kind.BASELINE
+                line.kind in (Kind.BASELINE, Kind.EPOCH, Kind.KEY)
                 or (is_action and _PUBLISHED in raw)
                 or (is_action and report is not None and _REPORTED in raw and report in raw)
             ):

@@ -9,13 +9,11 @@ from tooltrail.evidence import layout
 from tooltrail.evidence.archive import Archive, UnreadableError
 from tooltrail.evidence.coverage import Coverage
 from tooltrail.evidence.layout import EntryLine, Manifest
-from tooltrail.evidence.statements import Statements
+from tooltrail.evidence.statements import STATING, Statements
 from tooltrail.evidence.verdict import Check
-from tooltrail.ledger import SALT_LENGTH, Kind
+from tooltrail.ledger import SALT_LENGTH
 from tooltrail.ledger.frontier import Frontier
 from tooltrail.ledger.lines import HASH_LENGTH
-
-_STATING = (Kind.ACTION, Kind.BASELINE)
 
 
 class Scan:
@@ -101,8 +99,8 @@ class Scan:
                 raise UnreadableError(f"{name} has no event for entry {index:,}")
             salt = line.salt
             own = leaf_from(line, sha256(b"\x02" + salt + data[at:end]).digest())
-            if line.kind in _STATING and own == leaf:
-                self._statements.note(line.kind, data[at:end])
+            if line.kind in STATING and own == leaf:
+                self._statements.note(index, line.kind, data[at:end])
             at = end + 1
             computed.append(own)
             if own != leaf or len(salt) != SALT_LENGTH:

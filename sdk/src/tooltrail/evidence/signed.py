@@ -1,13 +1,14 @@
 """Reads the checkpoints and keys of a bundle without believing them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tooltrail.evidence.archive import UnreadableError
 from tooltrail.ledger import (
     Checkpoint,
     FormatError,
     SignatureError,
+    UnknownSignerError,
     VerifierKey,
     open_note,
     parse_note,
@@ -25,6 +26,8 @@ class Signed:
     size: int
     root: bytes
     fault: str | None
+    is_unknown: bool = False
+    """Whether the fault is only that no known key signed it."""
 
 
 def read_signed(note: bytes, keys: Sequence[VerifierKey]) -> Signed:
@@ -34,12 +37,12 @@ def read_signed(note: bytes, keys: Sequence[VerifierKey]) -> Signed:
     """
     text, _ = parse_note(note)
     checkpoint = Checkpoint.parse(text)
-    fault = None
+    fault, is_unknown = None, False
     try:
         open_note(note, keys)
     except SignatureError as error:
-        fault = str(error)
-    return Signed(checkpoint.origin, checkpoint.size, checkpoint.root, fault)
+        fault, is_unknown = str(error), isinstance(error, UnknownSignerError)
+    return Signed(checkpoint.origin, checkpoint.size, checkpoint.root, fault, is_unknown)
 
 
 def read_member(note: bytes, size: int, origin: str, keys: Sequence[VerifierKey]) -> Signed:
@@ -49,9 +52,9 @@ def read_member(note: bytes, size: int, origin: str, keys: Sequence[VerifierKey]
     except FormatError as error:
         return Signed(origin, size, bytes(HASH_LENGTH), f"not a checkpoint: {error}")
     if signed.origin != origin:
-        return replace(signed, size=size, fault=f"it is from {shown(signed.origin)}")
+        return Signed(origin, size, signed.root, f"it is from {shown(signed.origin)}")
     if signed.size != size:
-        return replace(signed, size=size, fault=f"it has {signed.size:,} entries")
+        return Signed(origin, size, signed.root, f"it has {signed.size:,} entries")
     return signed
 
 

@@ -15,6 +15,7 @@ from uuid import UUID
 import msgspec
 
 from tooltrail.evidence.archive import UnreadableError
+from tooltrail.evidence.epochs import Succession
 from tooltrail.evidence.layout import (
     REPORT,
     STATEMENTS,
@@ -28,6 +29,8 @@ from tooltrail.evidence.verdict import Check
 from tooltrail.ledger import Kind
 from tooltrail.ledger.lines import shown
 
+STATING = frozenset((Kind.ACTION, Kind.BASELINE, Kind.EPOCH, Kind.KEY))
+"""The kinds of entries that may say something here."""
 PUBLISHED = "tool.publish"
 REPORTED = "report.create"
 
@@ -67,6 +70,7 @@ class Statements:
 
     def __init__(self) -> None:
         self.has_baseline = False
+        self.succession = Succession()
         self._versions: dict[tuple[str, int], _Version] = {}
         self._reports: dict[str, str] = {}
 
@@ -81,12 +85,13 @@ class Statements:
                 if fault is not None:
                     check.fail(f"the statement at entry {line.entry.index:,} is invalid: {fault}")
                 else:
-                    self.note(line.entry.kind, line.raw)
+                    self.note(line.entry.index, line.entry.kind, line.raw)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise UnreadableError(f"{STATEMENTS} cannot be read ({error})") from error
 
-    def note(self, kind: int | None, raw: bytes) -> None:
+    def note(self, index: int, kind: int | None, raw: bytes) -> None:
         """Note what an entry says. Other kinds of entries and other actions say nothing here."""
+        self.succession.note(index, kind, raw)
         try:
             if kind == Kind.ACTION:
                 self._note_action(msgspec.json.decode(raw, type=_Action))

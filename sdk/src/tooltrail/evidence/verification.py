@@ -13,6 +13,7 @@ import msgspec
 from tooltrail.evidence import layout
 from tooltrail.evidence.archive import Archive, UnreadableError
 from tooltrail.evidence.coverage import Coverage
+from tooltrail.evidence.epochs import parse_origin, under_name
 from tooltrail.evidence.layout import Manifest, RegisteredVersion, Tree
 from tooltrail.evidence.scan import Scan
 from tooltrail.evidence.signed import Signed, read_keys, read_member, read_signed
@@ -124,22 +125,26 @@ class _Verification:
         self._keys = tuple(trusted) or in_bundle
         self._has_trusted = bool(trusted)
         self._unproved = 0
+        self._notes = {size: archive.read(name) for size, name in archive.checkpoints}
         self._checkpoints = [
-            read_member(archive.read(name), size, manifest.origin, self._keys)
-            for size, name in archive.checkpoints
+            read_member(note, size, manifest.origin, self._keys)
+            for size, note in self._notes.items()
         ]
         self._largest = self._checkpoints[-1]
+        self._previous_notes = previous
         self._previous = [read_signed(note, self._keys) for note in previous]
+        base, epoch = parse_origin(manifest.origin)
         for each in self._previous:
-            if each.origin != manifest.origin:
+            known, earlier = parse_origin(each.origin)
+            if known != base or earlier > epoch:
                 raise FormatError(
                     f"your checkpoint is from {shown(each.origin)}, the bundle from "
                     f"{shown(manifest.origin)}"
                 )
 
     def run(self) -> Verdict:
-        self._check_signatures()
         self._check_entries()
+        self._check_signatures()
         self._check_consistency()
         self._check_previous()
         self._check_window()
@@ -161,13 +166,34 @@ class _Verification:
         return verdict
 
     def _check_signatures(self) -> None:
-        for each in self._checkpoints:
-            if each.fault:
+        """Check all signatures, the smallest checkpoint first: it may announce a key for the next.
+
+        A trusted key must have signed the largest. That smaller ones belong to the same ledger is
+        proved without their signatures, so other keys may have signed them: old ones.
+        """
+        origin, trusted = self._manifest.origin, list(self._keys)
+        self._previous = [self._signed_by(note, trusted) for note in self._previous_notes]
+        unknown = 0
+        for at, (size, note) in enumerate(self._notes.items()):
+            each = read_member(note, size, origin, under_name(trusted, origin))
+            self._checkpoints[at] = each
+            if each.is_unknown and at < len(self._notes) - 1:
+                unknown += 1
+            elif each.fault:
                 self._signed.fail(f"the checkpoint of {each.size:,} entries: {each.fault}")
+            else:
+                announced = self._statements.succession.announced_before(size)
+                trusted += [VerifierKey(origin, public) for public in announced]
         key_name = "your key" if self._has_trusted else "the key in the bundle"
-        count = len(self._checkpoints)
+        count = len(self._checkpoints) - unknown
         many = f"{count} checkpoints are" if count > 1 else "the checkpoint is"
-        self._signed.message = f"{many} signed with {key_name}"
+        others = f"; {unknown} smaller ones with other keys" if unknown else ""
+        self._signed.message = f"{many} signed with {key_name}{others}"
+
+    def _signed_by(self, note: bytes, trusted: Sequence[VerifierKey]) -> Signed:
+        """One of the auditor's checkpoints; the keys may be of another epoch's name."""
+        origin = read_signed(note, ()).origin
+        return read_signed(note, under_name(trusted, origin))
 
     def _check_entries(self) -> None:
         """Read the range; what its entries say about the tree is checked afterwards."""
@@ -255,11 +281,14 @@ class _Verification:
         for each in self._previous:
             if each.fault:
                 check.fail(f"your checkpoint of {each.size:,} entries: {each.fault}")
-            if each.size > self._largest.size:
+            if each.size > self._largest.size and self._gone_since(each) is None:
                 check.fail(
                     f"the ledger had {each.size:,} entries and now has {self._largest.size:,}: "
                     "entries at its end were removed, or it was replaced by an older state"
                 )
+            elif (gone := self._gone_since(each)) is not None:
+                self._verdict.is_undecided = True
+                check.skip(gone)
             elif self._is_lost(each.size):
                 check.skip(_NO_TREE)
             elif not self._is_within_reach(each.size):
@@ -270,6 +299,21 @@ class _Verification:
                 )
             elif (fault := self._inconsistency(each)) is not None:
                 check.fail(f"your checkpoint was signed for another ledger: {fault}")
+
+    def _gone_since(self, previous: Signed) -> str | None:
+        """What the ledger lost when it was begun again after this checkpoint; None if nothing."""
+        number = parse_origin(previous.origin)[1]
+        if number == parse_origin(self._manifest.origin)[1]:
+            return None
+        begun = self._statements.succession.begun_after(number)
+        if begun is None:
+            return "the bundle does not have the entry with which the ledger was begun again"
+        if previous.size <= begun.index:
+            return None
+        return (
+            f"entries {begun.index:,} to {previous.size - 1:,} of your checkpoint are gone: the "
+            f"ledger was begun again as epoch {begun.number} ({shown(begun.reason)})"
+        )
 
     def _is_lost(self, size: int) -> bool:
         """Whether this state lies within the range, but the entries there give no tree."""

@@ -5,7 +5,13 @@ signatures need more than the SDK itself: the extra `verify`.
 """
 
 from tooltrail.ledger.checkpoint import Checkpoint, open_checkpoint
-from tooltrail.ledger.errors import FormatError, LedgerError, ProofError, SignatureError
+from tooltrail.ledger.errors import (
+    FormatError,
+    LedgerError,
+    ProofError,
+    SignatureError,
+    UnknownSignerError,
+)
 from tooltrail.ledger.keys import SigningKey, VerifierKey
 from tooltrail.ledger.leaf import (
     NO_INVOCATION,
@@ -59,6 +65,7 @@ __all__ = [
     "SigningKey",
     "Subtree",
     "Tile",
+    "UnknownSignerError",
     "VerifierKey",
     "commit_of",
     "consistency_proof",

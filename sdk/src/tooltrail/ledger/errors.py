@@ -13,5 +13,9 @@ class SignatureError(LedgerError):
     """No known key signed the note, or the signature of a known key is wrong."""
 
 
+class UnknownSignerError(SignatureError):
+    """No known key signed the note."""
+
+
 class ProofError(LedgerError):
     """A Merkle proof does not lead to the expected root."""

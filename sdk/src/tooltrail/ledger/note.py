@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tooltrail.ledger.errors import FormatError, SignatureError
+from tooltrail.ledger.errors import FormatError, UnknownSignerError
 from tooltrail.ledger.keys import SigningKey, VerifierKey, check_name
 from tooltrail.ledger.lines import from_base64, shown, to_base64
 
@@ -113,7 +113,7 @@ def open_note(note: bytes, keys: Iterable[VerifierKey]) -> OpenedNote:
             signers[signer] = None
     if not signers:
         names = ", ".join(f"{shown(each.name)} ({each.key_id.hex()})" for each in unknown[:3])
-        raise SignatureError(f"no known key signed the note; these are unknown: {names}")
+        raise UnknownSignerError(f"no known key signed the note; these are unknown: {names}")
     return OpenedNote(text, tuple(signers), tuple(unknown))
 
 

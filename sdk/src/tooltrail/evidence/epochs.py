@@ -1,0 +1,82 @@
+"""Ledgers that were begun again: their names, and keys and entries that lead from one to the next.
+
+The log of a later epoch has the same origin with `/<number>` behind it. Its entries continue those
+of the epoch before, up to the entry of kind epoch; what was signed behind that is gone. The same
+keys sign it, under the new name. An entry of kind key announces a new key.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from tooltrail.ledger import FormatError, Kind, VerifierKey
+from tooltrail.ledger.keys import KEY_LENGTH
+from tooltrail.ledger.lines import from_base64
+
+_ORIGIN = re.compile(r"(.*/log/[^/]+)(?:/([1-9][0-9]{0,8}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """An entry of kind epoch: its index is how many entries the log had when it was begun again."""
+
+    index: int
+    number: int
+    reason: str
+
+
+class _EpochEntry(msgspec.Struct, gc=False):
+    epoch: int
+    reason: str = ""
+
+
+class _KeyEntry(msgspec.Struct, gc=False):
+    public_key: str
+
+
+class Succession:
+    """What entries say about epochs and keys."""
+
+    def __init__(self) -> None:
+        self._epochs: dict[int, Epoch] = {}
+        self._keys: list[tuple[int, bytes]] = []
+
+    def note(self, index: int, kind: int | None, raw: bytes) -> None:
+        """Note an entry; entries of other kinds say nothing here."""
+        try:
+            if kind == Kind.EPOCH:
+                said = msgspec.json.decode(raw, type=_EpochEntry)
+                self._epochs[said.epoch] = Epoch(index, said.epoch, said.reason)
+            elif kind == Kind.KEY:
+                text = msgspec.json.decode(raw, type=_KeyEntry).public_key
+                self._keys.append((index, from_base64(text, "an announced key", KEY_LENGTH)))
+        except (msgspec.MsgspecError, FormatError, ValueError, RecursionError):
+            return  # it is proved like any other entry, and announces nothing
+
+    def begun_after(self, number: int) -> Epoch | None:
+        """The entry that ended epoch `number`: the first one of a later epoch; None if unknown."""
+        later = [epoch for each, epoch in self._epochs.items() if each > number]
+        return min(later, key=lambda epoch: epoch.number, default=None)
+
+    def announced_before(self, size: int) -> list[bytes]:
+        """The public keys that the first `size` entries announce."""
+        return [public for index, public in self._keys if index < size]
+
+
+def parse_origin(origin: str) -> tuple[str, int]:
+    """The origin of the first epoch, and the number of the epoch. Other names are epoch 0."""
+    match = _ORIGIN.fullmatch(origin)
+    return (match[1], int(match[2] or 0)) if match else (origin, 0)
+
+
+def under_name(keys: Iterable[VerifierKey], origin: str) -> list[VerifierKey]:
+    """The keys, and those of other epochs of the same ledger under this one's name."""
+    base, _ = parse_origin(origin)
+    known = list(dict.fromkeys(keys))
+    for key in tuple(known):
+        named = VerifierKey(origin, key.public)
+        if parse_origin(key.name)[0] == base and named not in known:
+            known.append(named)
+    return known
