@@ -121,16 +121,63 @@ def test_server_key_is_ignored_when_a_key_is_configured(tmp_path: Path) -> None:
     assert watch.observe(Server(LOG, 20, OTHER_KEY), NOW).outcome == "altered"
 
 
-def test_restarted_ledger_raises_an_alarm(tmp_path: Path) -> None:
-    watch, server = Watch(tmp_path), Server(size=300)
-    watch.observe(server, NOW)
-    other = SigningKey(f"{ORIGIN}/1", KEY.private)
-    server.named = [other]
-    note = Checkpoint(other.name, 700, LOG.root(700)).sign([other])
-    server.checkpoint = lambda: note  # type: ignore[method-assign]  # a server that says otherwise
-    observation = watch.observe(server, NOW)
+class LaterEpoch(Server):
+    """The ledger, begun again after a restore: another log under another name."""
+
+    def __init__(self, log: Log, size: int, key: SigningKey = KEY) -> None:
+        super().__init__(log, size, SigningKey(f"{ORIGIN}/1", key.private))
+
+    def checkpoint(self) -> bytes:
+        (key,) = self.signers
+        return Checkpoint(key.name, self.size, self.log.root(self.size)).sign([key])
+
+
+def restored(size: int) -> Log:
+    """A log that has the first `size` entries, and then others."""
+    log = Log.of(size)
+    for number in range(700 - size):
+        log.add(b"after the restore %d" % number)
+    return log
+
+
+def test_later_epoch_is_reported_once_and_followed(tmp_path: Path) -> None:
+    for size in (100, 200, 300):
+        Watch(tmp_path).observe(Server(size=size), NOW)
+    observation = Watch(tmp_path).observe(LaterEpoch(restored(250), 400), NOW)
+    assert observation.outcome == "restarted"
+    assert observation.message.endswith(
+        "ENTRIES ARE GONE OR CHANGED: of 300 entries the first 200 are proved to be there unchanged"
+    )
+    outcomes = [
+        Watch(tmp_path).observe(LaterEpoch(restored(250), size), NOW).outcome for size in (400, 500)
+    ]
+    assert outcomes == ["unchanged", "grown"]
+    assert [name for name in kept(tmp_path) if name.startswith("epochs/")] == [
+        "epochs/1/checkpoints/000000000400.txt",
+        "epochs/1/checkpoints/000000000500.txt",
+        "epochs/1/keys.txt",
+        "epochs/1/origin.txt",
+    ]
+
+
+def test_later_epoch_that_lost_nothing_says_so(tmp_path: Path) -> None:
+    Watch(tmp_path).observe(Server(size=300), NOW)
+    observation = Watch(tmp_path).observe(LaterEpoch(LOG, 700), NOW)
+    assert observation.message.endswith("all 300 entries are there unchanged")
+
+
+def test_later_epoch_of_a_rewritten_ledger_is_an_alteration(tmp_path: Path) -> None:
+    Watch(tmp_path).observe(Server(size=300), NOW)
+    observation = Watch(tmp_path).observe(LaterEpoch(restored(10), 400), NOW)
     assert observation.outcome == "altered"
-    assert "it was restarted" in observation.message
+    assert "continue none of the stored checkpoints" in observation.message
+
+
+def test_later_epoch_needs_a_trusted_key(tmp_path: Path) -> None:
+    Watch(tmp_path).observe(Server(size=300), NOW)
+    observation = Watch(tmp_path).observe(LaterEpoch(LOG, 400, OTHER_KEY), NOW)
+    assert observation.outcome == "altered"
+    assert "no known key signed" in observation.message
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 FOLDER = "tooltrail-watch"
 EVERY_SECONDS = 300.0
 EXIT_CODES = (
-    "Exit codes: 0 consistent, 1 the ledger was altered, 2 usage error, 3 (with --once) no "
-    "checkpoint available."
+    "Exit codes: 0 consistent, 1 the ledger was altered or begun again, 2 usage error, 3 (with "
+    "--once) no checkpoint available."
 )
 
 
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
                 return 2
             else:
                 _report(observation, as_json=options.json)
-                if observation.outcome == "altered":
+                if observation.outcome in ("altered", "restarted"):
                     return 1
                 if options.once:
                     return 0
@@ -154,6 +154,8 @@ def _report(observation: "Observation", *, as_json: bool) -> None:
             "file": str(observation.file) if observation.file else None,
         }
         sys.stdout.write(json.dumps(document) + "\n")
+    elif observation.outcome == "restarted":
+        sys.stdout.write(f"BEGUN AGAIN  {observation.message}.\nKept: {observation.file}\n")
     elif observation.outcome == "altered":
         sys.stdout.write(f"ALTERED  {observation.message}.\nKept as evidence: {observation.file}\n")
     else:

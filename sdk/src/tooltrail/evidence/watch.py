@@ -6,6 +6,7 @@ A folder of plain files, which people can read and copy:
     keys.txt                trusted public keys, one per line
     checkpoints/<size>.txt  signed notes, each proved to continue the one before
     refused/<time>-….txt    rejected notes as received, and the reason beside each
+    epochs/<number>/…       the same files, for the ledger as it was begun again after a restore
 
 If no keys are given, the first request trusts the keys that the server names. Later, a new key
 is accepted only if a trusted key signed the same checkpoint.
@@ -18,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
+from tooltrail.evidence.epochs import parse_origin, under_name
 from tooltrail.ledger import (
     Checkpoint,
     FormatError,
@@ -33,7 +35,11 @@ from tooltrail.ledger import (
 )
 from tooltrail.ledger.lines import shown
 
-type Outcome = Literal["first", "unchanged", "grown", "altered"]
+type Outcome = Literal["first", "unchanged", "grown", "restarted", "altered"]
+"""`restarted`: the ledger was begun again, and its entries continue some kept checkpoint."""
+
+
+_EPOCHS = "epochs"
 
 
 class Source(Protocol):
@@ -64,8 +70,10 @@ class Watch:
     """One ledger, watched from one folder."""
 
     def __init__(self, folder: Path, trusted: Sequence[VerifierKey] = ()) -> None:
-        self._folder = folder
+        self._root = folder
         self._trusted = tuple(trusted)
+        epochs = [int(each.name) for each in (folder / _EPOCHS).glob("[1-9]*")]
+        self._folder = folder / _EPOCHS / str(max(epochs)) if epochs else folder
 
     def observe(self, source: Source, now: datetime) -> Observation:
         """Fetch the newest checkpoint and check it against the last one kept.
@@ -80,6 +88,8 @@ class Watch:
         last = self._last()
         named = [] if self._trusted else [VerifierKey.parse(each) for each in source.public_keys()]
         try:
+            if self._is_begun_again(checkpoint.origin):
+                return self._follow(note, checkpoint, source)
             keys = self._check_signature(note, checkpoint.origin, named)
             if last is not None:
                 self._check_growth(last, checkpoint, source)
@@ -98,15 +108,71 @@ class Watch:
         message = f"grown from {last.size:,} to {checkpoint.size:,} entries; nothing else changed"
         return Observation("grown", message, checkpoint.size, checkpoint.root, file)
 
-    def _last(self) -> Checkpoint | None:
-        files = sorted((self._folder / "checkpoints").glob("*.txt"))
-        if not files:
-            return None
+    def _is_begun_again(self, origin: str) -> bool:
+        """Whether this is a later epoch of the ledger in the folder."""
+        kept = self._kept("origin.txt")
+        if not kept:
+            return False
+        base, number = parse_origin(kept[0])
+        return parse_origin(origin)[0] == base and parse_origin(origin)[1] > number
+
+    def _follow(self, note: bytes, new: Checkpoint, source: Source) -> Observation:
+        """Go on with a later epoch, in a folder of its own, and say what is left of the one before.
+
+        Raises LedgerError if no trusted key signed it, or if it continues no kept checkpoint.
+        """
+        kept = [VerifierKey.parse(each) for each in self._kept("keys.txt")]
+        keys = under_name([*self._trusted, *kept], new.origin)
+        open_note(note, keys)
+        checkpoints = self._checkpoints()
+        proved = 0
+        for each in checkpoints:
+            if 0 < each.size <= new.size and self._is_continued(each, new, source):
+                proved = max(proved, each.size)
+        last = max((each.size for each in checkpoints), default=0)
+        if last and not proved:
+            raise LedgerError(
+                f"THE LEDGER WAS REPLACED: it was begun again as {shown(new.origin)}, and its "
+                f"{new.size:,} entries continue none of the stored checkpoints"
+            )
+        self._folder = self._root / _EPOCHS / str(parse_origin(new.origin)[1])
+        file = self._folder / "checkpoints" / f"{new.size:012d}.txt"
+        _write(file, note)
+        self._keep_keys(new.origin, [key for key in keys if key.name == new.origin])
+        gone = (
+            f"ENTRIES ARE GONE OR CHANGED: of {last:,} entries the first {proved:,} are proved to "
+            "be there unchanged"
+            if last > proved
+            else f"all {last:,} entries are there unchanged"
+        )
+        message = f"the ledger was begun again as {new.origin}; {gone}"
+        return Observation("restarted", message, new.size, new.root, file)
+
+    @staticmethod
+    def _is_continued(old: Checkpoint, new: Checkpoint, source: Source) -> bool:
+        read = subtrees_in(source.tile, new.size)
         try:
-            text, _ = parse_note(files[-1].read_bytes())
-            return Checkpoint.parse(text)
-        except FormatError as error:
-            raise FormatError(f"{files[-1]} was changed: {error}") from error
+            proof = [] if old.size == new.size else consistency_proof(old.size, new.size, read)
+            verify_consistency(old.size, old.root, new.size, new.root, proof)
+        except LedgerError:
+            return False
+        return True
+
+    def _last(self) -> Checkpoint | None:
+        checkpoints = self._checkpoints(newest=1)
+        return checkpoints[-1] if checkpoints else None
+
+    def _checkpoints(self, *, newest: int | None = None) -> list[Checkpoint]:
+        """The kept checkpoints, smallest first. Raises FormatError if one was changed."""
+        files = sorted((self._folder / "checkpoints").glob("*.txt"))
+        kept = []
+        for file in files[-newest:] if newest else files:
+            try:
+                text, _ = parse_note(file.read_bytes())
+                kept.append(Checkpoint.parse(text))
+            except FormatError as error:
+                raise FormatError(f"{file} was changed: {error}") from error
+        return kept
 
     def _check_signature(
         self, note: bytes, origin: str, named: Sequence[VerifierKey]
@@ -115,12 +181,12 @@ class Watch:
         known = self._kept("origin.txt")
         if known and known[0] != origin:
             raise FormatError(
-                f"the ledger is now {shown(origin)}, and was {shown(known[0])}: it was "
-                "restarted, as after the restore of a backup, or it is another ledger"
+                f"the ledger was {shown(known[0])}, and is {shown(origin)}: it is another ledger"
             )
         if self._trusted:
-            open_note(note, self._trusted)
-            return list(self._trusted)
+            trusted = under_name(self._trusted, origin)
+            open_note(note, trusted)
+            return trusted
         named = [key for key in named if key.name == origin]
         kept = [VerifierKey.parse(each) for each in self._kept("keys.txt")]
         if not kept:
