@@ -11,7 +11,13 @@ from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema, to_jsonable_python
 
-from tooltrail.redact_text import MARK, TEXTS_DEEP_MAX, is_json_like, without_named
+from tooltrail.redact_text import (
+    MARK,
+    TEXTS_DEEP_MAX,
+    URL_WITH_PASSWORD,
+    is_json_like,
+    without_named,
+)
 
 NOTES_MAX = 100  # per payload; further removals are made, but not listed
 DEPTH_MAX = 56  # the server accepts 64 levels, and the event around the payload needs a few
@@ -106,7 +112,7 @@ class Redactor:
         traces = [_BETWEEN_WORDS.join(map(_spellings, _words(word))) for word in words]
         traces += [f"{_spellings(ending)}[^A-Za-z]" for ending in endings]
         if defaults:
-            traces.append(_PATTERN_TRACES)
+            traces += [_PATTERN_TRACES, URL_WITH_PASSWORD]
         self._trace = _compile("|".join(traces) or "$^")
         self._verdicts: dict[Any, bool] = {}
 

@@ -1,4 +1,5 @@
-"""Finds secrets by name inside texts: in JSON, and in pairs such as `name=value`.
+"""Finds secrets by name inside texts: in JSON, in pairs such as `name=value`, and in lines such as
+`Authorization: Basic …`; and the password of a URL, `scheme://user:password@host`.
 
 Payloads often hold texts that are JSON themselves: arguments as a model wrote them, attributes
 of spans, bodies in error messages. All characters that are not removed stay unchanged.
@@ -17,14 +18,24 @@ MARK_JSON = json.dumps(MARK)
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
 # One of: a quoted name and a colon or arrow, as in truncated JSON and in the reprs of Python and
-# Ruby; a bare name in an object, as JavaScript prints it; a bare name and an equals sign.
-# `token: unexpected` is prose. All repetitions are bounded, so the time is linear.
+# Ruby; a bare name in an object, as JavaScript prints it; a bare name and an equals sign; a line
+# of YAML or a header, whose value is one word or two, words that end in semicolons, or quoted; the
+# user of a URL before its password. `password: at least 8 characters` is prose. All repetitions are
+# bounded, so the time is linear.
 _NAME = re.compile(
     r"""(?P<quote>\\{0,15}["'])(?P<quoted>[^"'\\]{1,80})(?P=quote)\s{0,20}(?::|=>)\s{0,20}"""
     r"""|[{,]\s{0,20}(?P<member>[\w-]{1,80})\s{0,20}:\s{0,20}(?=\\{0,15}["'])"""
     r"""|(?<![\w-])(?P<bare>[\w-]{1,80})"""
     r"""(?::?=>?|[ \t]{1,20}(?:=>|:?=(?!=)))[ \t]{0,20}"""
+    r"""|(?m:^)[ \t]{0,40}(?:[->][ \t]{1,4})?(?P<line>[\w-]{1,80}):[ \t]{1,20}"""
+    r"""(?=(?:[^\s"'{\[;]{1,999};[ \t]){0,20}"""
+    r"""[^\s"'{\[][^\s]{0,999}(?:[ \t][^\s]{1,999})?[ \t]{0,9}\r?(?m:$)|["'])"""
+    r"""|://[^\s/?#:@"']{0,80}(?P<user>:)(?=[^\s/?#@"']{1,200}@)"""
 )
+_LINE_VALUE = re.compile(r"[^\r\n]*")
+_PASSWORD = re.compile(r"[^@]*")
+_PROSE = ("token", "auth", "jwt", "bearer")  # `token: unexpected`
+URL_WITH_PASSWORD = r"://[^\s/?#:@]{0,80}:[^\s/?#@]{1,200}@"  # noqa: S105  # a pattern
 _QUOTE = re.compile(r"""(?<!\\)(\\*)(["'])""")
 _OPENING = re.compile(r"""[A-Za-z]{0,2}(\\*)(["'])""")  # also Python's b'…'
 _BARE_VALUE = re.compile(r"""[^\s,;&"'}\])]*""")
@@ -150,13 +161,26 @@ def _without_pairs(rules: Rules, text: str) -> str:
     parts: list[str] = []
     copied_to = at = 0
     while match := _NAME.search(text, at):
-        at = match.end()
-        if rules.is_secret_name(match["quoted"] or match["member"] or match["bare"]):
-            start, at = _value(text, at, is_escaped="\\" in (match["quote"] or ""))
-            if start < at:
-                parts += (text[copied_to:start], MARK)
-                copied_to = at
+        start, at = _secret(rules, text, match)
+        if start < at:
+            parts += (text[copied_to:start], MARK)
+            copied_to = at
     return "".join((*parts, text[copied_to:])) if parts else text
+
+
+def _secret(rules: Rules, text: str, match: re.Match[str]) -> tuple[int, int]:
+    """Where the secret after a match of `_NAME` begins and ends; empty if there is none."""
+    start, line = match.end(), match["line"]
+    name = line or match["quoted"] or match["member"] or match["bare"] or "password"
+    if not rules.is_secret_name(name) or (line and line.lower() in _PROSE):
+        return start, start
+    if match["user"]:
+        value = _PASSWORD.match(text, start)
+    elif line and text[start] not in "\"'":
+        value = _LINE_VALUE.match(text, start)
+    else:
+        return _value(text, start, is_escaped="\\" in (match["quote"] or ""))
+    return start, start if value is None or MARK in value[0] else value.end()
 
 
 def _value(text: str, start: int, *, is_escaped: bool) -> tuple[int, int]:

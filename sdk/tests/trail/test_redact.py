@@ -56,7 +56,7 @@ def test_members_with_harmless_names_are_kept(name: str) -> None:
     [
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "private key"),
         ("see:\neyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.x", "json web token"),
-        ("Authorization: Bearer abcdefghij0123456789", "bearer token"),
+        ("with Authorization: Bearer abcdefghij0123456789", "bearer token"),
         ("bearer\tabcdefghij0123456789", "bearer token"),
         ("sent BeaRER\u00a0abcdefghij0123456789", "bearer token"),
         ("BEARER\x0babcdefghij0123456789", "bearer token"),
@@ -238,6 +238,20 @@ JSON_TEXT = json.dumps({"user": "ada", "password": "hunter2", "n": 1})
          "{ user: 'ada', password: '[redacted]', n: 1 }"),
         ('{"password"=>"hunter2", :secret=>"x"}',
          '{"password"=>"[redacted]", :secret=>"[redacted]"}'),
+        # Lines of headers and YAML, and the password of a URL.
+        ("GET / HTTP/1.1\r\nAuthorization: Basic YTpi\r\nHost: x",
+         "GET / HTTP/1.1\r\nAuthorization: [redacted]\r\nHost: x"),
+        ("> authorization: Bearer x", "> authorization: [redacted]"),
+        ("Set-Cookie: s=1; Path=/; HttpOnly", "Set-Cookie: [redacted]"),
+        ("db:\n  - password: hunter2\n    user: ada",
+         "db:\n  - password: [redacted]\n    user: ada"),
+        ("access_token: 'a b'\nn: 1", "access_token: '[redacted]'\nn: 1"),
+        ("no answer of postgresql://ada:hunter2@db/x",
+         "no answer of postgresql://ada:[redacted]@db/x"),
+        ("redis://:hunter2@db and amqp://a:b@c", "redis://:[redacted]@db and amqp://a:[redacted]@c"),
+        ("password: at least 8 characters", None),
+        ("token: unexpected", None),
+        ("http://host:80/@me, git@host:a/b, mail a:b@host, https://host/x?a=b:c@d", None),
         # Prose, and names that are none.
         ("if password == given, or the token != 5", None),
         ("Unexpected token: '<' at 1, no password given", None),
@@ -277,7 +291,8 @@ def test_custom_patterns_apply_inside_json_texts() -> None:
     "text", ['"a' * 60_000, "\\" * 120_000, "password=" * 13_000, "'x' :" * 24_000, "a-" * 60_000,
              '{"password":' * 10_000, "[" * 100_000 + "password", '"pwd":\\"' * 15_000,
              'password="' + "\\" * 120_000, "password" + " " * 120_000, "{pwd " * 24_000,
-             ", a :" * 24_000, "pwd=(" * 24_000],
+             ", a :" * 24_000, "pwd=(" * 24_000, "://a:" * 24_000, "pwd: " * 24_000,
+             "pwd: " + "x; " * 40_000, "pwd: x " + "y " * 60_000, "\n    " * 24_000],
 )  # fmt: skip  # a table, one case after the other
 def test_redaction_of_hostile_texts_takes_linear_time(text: str) -> None:
     began = time.process_time()
