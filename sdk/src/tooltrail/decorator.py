@@ -13,6 +13,7 @@ from typing import Any
 from tooltrail.guard import Guard, create_guard
 from tooltrail.mcp_results import MISSING, document_of, read_result, with_structured
 from tooltrail.recording import Call
+from tooltrail.streaming import Begin, wrap_async_generator, wrap_generator
 
 OutputGuard = Callable[[Any, Call], Any]
 """Checks a tool's output and notes the verdict on the call.
@@ -61,16 +62,19 @@ def make_output_guard(
 
 def wrap(
     fn: Callable[..., Any],
-    begin: Callable[[tuple[Any, ...], dict[str, Any]], Call],
+    begin: Begin,
     guard: OutputGuard | None,
 ) -> Callable[..., Any]:
     """Wrap a sync or async function; the wrapper is of the same kind.
 
-    `begin` starts recording a call. If it raises, the tool does not run.
+    `begin` starts recording a call. If it raises, the tool does not run. A function that yields
+    is recorded to its end, unless a guard judges what it returns.
     """
-    if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
-        getattr(fn, "__call__", None)  # noqa: B004  # an object whose `__call__` is async
-    ):
+    if guard is None and _is(inspect.isgeneratorfunction, fn):
+        return wrap_generator(fn, begin)
+    if guard is None and _is(inspect.isasyncgenfunction, fn):
+        return wrap_async_generator(fn, begin)
+    if _is(inspect.iscoroutinefunction, fn):
 
         @wraps(fn)
         async def call_async(*args: Any, **kwargs: Any) -> Any:
@@ -116,6 +120,11 @@ def wrap(
         return result
 
     return call_sync
+
+
+def _is(kind: Callable[[Any], bool], fn: Any) -> bool:
+    """Whether a function, or the `__call__` of an object, is of this kind."""
+    return kind(fn) or kind(getattr(fn, "__call__", None))  # noqa: B004  # not whether it has one
 
 
 def _anything(*args: Any, **kwargs: Any) -> None:

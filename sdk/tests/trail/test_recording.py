@@ -363,7 +363,7 @@ def test_recording_does_not_consume_generators(trail: MemoryTrail) -> None:
     answer = double({"numbers": numbers()})
 
     assert list(answer["rows"][0]["doubled"]) == [2, 4, 6]
-    assert list(trail.tool(numbers)()) == [1, 2, 3]
+    assert list(trail.tool(lambda: numbers())()) == [1, 2, 3]
     trail.emit(trail.events[0] | {"args": (given := numbers())})
     assert list(given) == [1, 2, 3]
     start, end, _, whole, emitted = trail.events
