@@ -28,6 +28,7 @@ _CODES = {
     503: code_pb2.UNAVAILABLE,
 }
 _REASONS_SHOWN = 3
+_NAME_SHOWN = 80  # characters
 
 
 def success(recorded: Recorded, media_type: MediaType) -> bytes:
@@ -61,8 +62,15 @@ def _message(recorded: Recorded) -> str:
             f"{recorded.refused_count} spans rejected: {'; '.join(reasons[:_REASONS_SHOWN])}"
             + (f"; and {more} more reasons." if more > 0 else ".")
         )
-    if recorded.others:
+    if unmarked := recorded.unmarked.total():
+        named = [
+            f"{name[:_NAME_SHOWN]!r} of {scope[:_NAME_SHOWN]!r}"
+            for (scope, name), _ in recorded.unmarked.most_common(_REASONS_SHOWN)
+        ]
         sentences.append(
-            f"{recorded.others} spans are not tool calls and were skipped, as intended."
+            f"{unmarked} spans name a tool but have no mark of a tool call, and were skipped:"
+            f" {', '.join(named)}{', …' if len(recorded.unmarked) > len(named) else ''}."
         )
+    if intended := recorded.others - unmarked:
+        sentences.append(f"{intended} spans are not tool calls and were skipped, as intended.")
     return " ".join(sentences)

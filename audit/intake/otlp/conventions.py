@@ -198,6 +198,7 @@ _CONTEXT_OF = {
 _METADATA = tuple(name.partition("/")[2] for name in _CONTEXT_OF if name.startswith("metadata/"))
 _BY_MARK = {each.mark: each for each in CONVENTIONS if each.mark[0]}
 _MARKING = frozenset(name for name, _ in _BY_MARK)
+_KINDS = frozenset({"gen_ai.operation.name", "openinference.span.kind", "mcp.method.name"})
 _BY_NAME = {each.mark[1]: each for each in CONVENTIONS if not each.mark[0]}
 
 
@@ -248,6 +249,16 @@ def _is_no_call(span: Span) -> bool:
     if name is None:  # FastMCP hands a call on to a mounted server, which has a span of its own
         return span.name.startswith("delegate ") and "fastmcp.component.key" in attributes
     return isinstance(name, str) and name in _NO_TOOLS
+
+
+def looks_like_a_call(span: Span) -> bool:
+    """Whether a span that no convention marks names a tool, so that a convention may be missing."""
+    return (
+        span.name != PART
+        and _KINDS.isdisjoint(span.attributes)  # it says what it is instead
+        and not _is_no_call(span)
+        and any("tool" in name and name.endswith("name") for name in span.attributes)
+    )
 
 
 def read_context(span: Span) -> dict[str, str]:

@@ -6,6 +6,7 @@ one by one.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,6 +24,7 @@ from audit.intake.arrival import Budget
 from audit.intake.definitions import see_definitions
 from audit.intake.ingest import record_in_scope
 from audit.intake.otlp.accounts import to_events
+from audit.intake.otlp.conventions import looks_like_a_call
 from audit.intake.otlp.decisions import Decided, to_event
 from audit.intake.otlp.definitions import ServedLists
 from audit.intake.otlp.joining import join, store_spans
@@ -50,6 +52,8 @@ class Recorded:
     """Spans of guardrails and of refused or waiting tools: decisions, and no calls."""
     others: int = 0
     """Spans that are neither."""
+    unmarked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Those of them that name a tool, by instrumentation and name."""
     refused: dict[str, int] = field(default_factory=dict)
     """Rejected spans by reason."""
 
@@ -104,6 +108,9 @@ def _record(
         recorded = Recorded(
             decisions=mapped.decided_spans,
             others=len(mapped.others),
+            unmarked=Counter(
+                (span.scope.name, span.name) for span in mapped.others if looks_like_a_call(span)
+            ),
             refused=dict(received.refused),
         )
         stored: set[UUID] = set()

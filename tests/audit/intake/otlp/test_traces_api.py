@@ -326,3 +326,28 @@ def test_log_contains_the_original_span(acme: Cast, key: str) -> None:
         "resource": {"service.name": "shop"},
     }
     assert json.loads(json.dumps(call.start["otlp"]["span"]))["span_id"] == one["spanId"]
+
+
+def test_skipped_spans_that_name_a_tool_are_named_in_the_answer(key: str) -> None:
+    """Nothing said why the dashboard of a user of an unknown instrumentation stayed empty."""
+    unknown = {"acme.tool.name": "get_weather", "acme.tool.input": "{}"}
+    guardrail = {"gen_ai.operation.name": "run_guardrail", "gen_ai.tool.name": "get_weather"}
+    answer = post(
+        key,
+        request(
+            span("acme.run", attributes=unknown),
+            span("acme.run", attributes=unknown),
+            span("chat", attributes={"gen_ai.operation.name": "chat"}),
+            span("guard", attributes=guardrail),
+            span("tools", attributes={"metadata": '{"langgraph_node": "tools"}'}),
+            scope="acme-agents",
+        ),
+        JSON,
+    )
+
+    assert (answer.status_code, answer.rejected) == (200, 0)
+    assert answer.message == (
+        "2 spans name a tool but have no mark of a tool call, and were skipped:"
+        " 'acme.run' of 'acme-agents'."
+        " 3 spans are not tool calls and were skipped, as intended."
+    )
