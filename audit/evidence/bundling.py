@@ -24,7 +24,7 @@ from tooltrail.evidence import (
     Tree,
 )
 from tooltrail.evidence.layout import COVERING
-from tooltrail.evidence.statements import PUBLISHED, REPORTED
+from tooltrail.evidence.statements import PUBLISHED
 from tooltrail.ledger import Kind, LedgerError
 from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
 
@@ -46,7 +46,10 @@ _BATCHES = 10  # read at once: up to 200 MB, commonly 2 MB
 _CHECKPOINTS_WITHIN = 50
 _VERSION_BYTES = 32 << 20  # the most bytes of descriptions and schemas
 _FIRST_ID = UUID(int=0)
-_PUBLISHED, _REPORTED = (f'"verb":"{verb}"'.encode() for verb in (PUBLISHED, REPORTED))
+_PUBLISHED, _REPORTED, _CONFIRMED, _SET = (
+    f'"verb":"{verb}"'.encode()
+    for verb in (PUBLISHED, "report.create", "erasure.confirm", "tenant.settings")
+)
 
 _WAITS, _WAIT_SECONDS = 15, 4.0  # in all, as long as an entry may wait for its signature
 _BEHIND_ALL = 2**62
@@ -251,7 +254,7 @@ def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) 
 
 
 def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
-    """The entries about published versions, the report, epochs and keys."""
+    """The entries about versions, the report, erasures, retention, epochs and keys."""
     report = None if wanted.report is None else f'"{wanted.report.id}"'.encode()
     for batch in _batches(wanted.tenant.id, "evidence_own_batches", first_index=0, end_index=size):
         for line, raw in entries_of(batch):
@@ -260,7 +263,7 @@ def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
             is_action = line.kind == Kind.ACTION
             if (
                 line.kind in (Kind.BASELINE, Kind.EPOCH, Kind.KEY)
-                or (is_action and _PUBLISHED in raw)
+                or (is_action and (_PUBLISHED in raw or _CONFIRMED in raw or _SET in raw))
                 or (is_action and report is not None and _REPORTED in raw and report in raw)
             ):
                 yield line, raw

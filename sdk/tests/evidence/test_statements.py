@@ -12,9 +12,10 @@ import pytest
 from tooltrail.evidence import Archive, UnreadableError, Verdict, verify
 from tooltrail.evidence.layout import RegisteredVersion
 from tooltrail.evidence.statements import report_digest
+from tooltrail.ledger import Kind
 from tooltrail.tools.digest import tool_digest
 
-from sdk.tests.support.bundles import KEY, VERSION, Bundle, Log, at
+from sdk.tests.support.bundles import BEGAN, KEY, VERSION, Bundle, Log, at
 
 
 def version(number: int, name: str = "search", **members: Any) -> RegisteredVersion:
@@ -225,3 +226,45 @@ def test_report_is_held_against_the_hash_of_its_creation(tmp_path: Path) -> None
     altered = DOCUMENT | {"figures": {"calls": {"count": 2, "rate": 0.5}}}
     assert report_check(report_bundle(altered), tmp_path) == "failed"
     assert report_check(report_bundle(altered, sha256=""), tmp_path) == "not checked"
+
+
+def erased(*, actor: str = "ada", confirmed: bool = True, kind: Kind = Kind.ERASURE) -> Bundle:
+    """A bundle with erased payloads, which an entry behind the baseline declares."""
+    log = Log.of(30)
+    stated = [log.baseline()]
+    if confirmed:
+        stated.append(log.act("erasure.confirm", "e-1", reason="GDPR"))
+    declaration = {"ranges": [(22, 25)], "actor": actor, "reason": "GDPR", "erasure": "e-1"}
+    index = log.add(json.dumps(declaration).encode(), kind)
+    for number in range(60):
+        log.add(b"%d" % number)
+    log.erase(22, 23, 24)
+    bundle = Bundle.of(log, 20, 28, declared=[index], stated=stated)
+    return bundle.but(versions=())
+
+
+def erasures_of(bundle: Bundle, folder: Path) -> list[str]:
+    checks = judged(bundle, folder).checks
+    return next(each.problems for each in checks if each.name == "erasures")
+
+
+def test_erasure_needs_an_earlier_confirmation_by_the_same_person(tmp_path: Path) -> None:
+    assert erasures_of(erased(), tmp_path) == []
+    wanted = "but no entry before it says that they confirmed it"
+    assert wanted in erasures_of(erased(actor="eve"), tmp_path)[0]
+    assert wanted in erasures_of(erased(confirmed=False), tmp_path)[0]
+
+
+def test_retention_needs_a_setting_in_force(tmp_path: Path) -> None:
+    problems = erasures_of(erased(kind=Kind.RETENTION), tmp_path)
+    assert problems == ["entry 32: payloads expired, but no setting lets them expire"]
+
+
+def test_times_that_run_backwards_are_named(tmp_path: Path) -> None:
+    log = Log.of(30)
+    log.add(b"late", received=BEGAN.timestamp() - 3_600)
+    for number in range(60):
+        log.add(b"%d" % number)
+    verdict = judged(Bundle.of(log, 20, 40).but(versions=()), tmp_path)
+    assert verdict.is_genuine
+    assert any(limit.startswith("Entry 30 arrived 60 minutes before") for limit in verdict.limits)

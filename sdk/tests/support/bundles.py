@@ -52,10 +52,10 @@ class Log:
             log.add(f'{{"type":"toolExecutionStart","n":{number}}}'.encode())
         return log
 
-    def add(self, raw: bytes, kind: Kind = Kind.START) -> int:
+    def add(self, raw: bytes, kind: Kind = Kind.START, *, received: float | None = None) -> int:
         """Append an entry; return its index."""
         index = len(self.lines)
-        received = int(BEGAN.timestamp()) + index
+        received = int(BEGAN.timestamp() + index if received is None else received)
         line = EntryLine(
             index,
             bytes(32),
@@ -93,7 +93,13 @@ class Log:
 
     def act(self, verb: str, subject: str, **details: object) -> int:
         """Append an action."""
-        action = {"at": at(0), "verb": verb, "subject": subject, "details": details}
+        action = {
+            "at": at(0),
+            "actor": "ada",
+            "verb": verb,
+            "subject": subject,
+            "details": details,
+        }
         return self.add(json.dumps(action).encode(), Kind.ACTION)
 
     def baseline(self, *versions: RegisteredVersion) -> int:

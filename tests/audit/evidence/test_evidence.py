@@ -1,5 +1,6 @@
 """Evidence bundles from any log verify, and only the permitted roles get them."""
 
+import base64
 import io
 import json
 import os
@@ -34,10 +35,13 @@ from audit.reports.stored import create_report, of_one_moment
 from audit.retention.erasure import confirm_erasure, start_erasure
 from audit.retention.erasure import run_slice as run_erasure
 from audit.retention.retention import run_slice
+from audit.tasks import erase_calls
 from tenants.keys import create_key
 from tenants.models import Action, Scope, Tenant, TenantSetting
 from tenants.scope import tenant_scope
 from tests.support.batches import record_batch
+from tests.support.erasures import confirm_erasure as confirm_previewed
+from tests.support.erasures import preview_erasure
 from tests.support.factories import (
     Cast,
     make_call,
@@ -528,3 +532,19 @@ def test_registry_altered_in_the_database_fails_verification(acme: Cast, tmp_pat
     assert registry_problems(acme.tenant, tmp_path) == [
         f"'{name}' version 1 was published and is missing" for name in ("older", "newer")
     ]
+
+
+def test_bundle_proves_who_confirmed_an_erasure(acme: Cast, tmp_path: Path) -> None:
+    assert enter_baseline(acme.tenant.id, NOW)
+    arrive(acme.tenant, timezone.now(), case_id="mine")
+    one = preview_erasure(acme)
+    confirm_previewed(acme, one.id)
+    erase_calls(str(acme.tenant.id), str(one.id))
+    sign(acme.tenant)
+    data = make(acme.tenant)
+    verdict = judge(data, tmp_path)
+    assert verdict.is_genuine, verdict_text(verdict)
+    assert verdict.erased == 2
+    said = [json.loads(line) for line in member(data, "statements.ndjson").splitlines()]
+    raws = [base64.b64decode(line["raw"]) for line in said]
+    assert any(b'"verb":"erasure.confirm"' in raw for raw in raws)

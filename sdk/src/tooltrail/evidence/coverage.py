@@ -1,5 +1,6 @@
 """Decides which missing payloads are covered by erasures in the ledger itself."""
 
+from collections.abc import Sequence
 from typing import Self
 
 import msgspec
@@ -16,7 +17,11 @@ class Coverage:
     Missing payloads must be reported in ascending order. It remembers a run of them, not each.
     """
 
-    def __init__(self, ranges: list[tuple[int, int]], check: Check) -> None:
+    def __init__(
+        self, ranges: list[tuple[int, int]], check: Check, declared: Sequence[ProvedLine] = ()
+    ) -> None:
+        self.declared = declared
+        """The entries that declare payloads erased."""
         self._ranges = _merged(ranges)
         self._check = check
         self._at = 0
@@ -29,6 +34,7 @@ class Coverage:
         Raises UnreadableError.
         """
         ranges: list[tuple[int, int]] = []
+        declared: list[ProvedLine] = []
         try:
             for line in msgspec.json.Decoder(ProvedLine).decode_lines(data):
                 entry = line.entry
@@ -38,10 +44,11 @@ class Coverage:
                     continue
                 erased = msgspec.json.decode(line.raw, type=Erased)
                 # An erasure cannot cover entries that came after it.
+                declared.append(line)
                 ranges += [(begin, min(end, entry.index)) for begin, end in erased.ranges]
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise UnreadableError(f"{ERASURES} cannot be read ({error})") from error
-        return cls(ranges, check)
+        return cls(ranges, check, declared)
 
     def missing(self, index: int) -> None:
         """Report that the payload of this entry is missing."""

@@ -15,6 +15,10 @@ from tooltrail.ledger import SALT_LENGTH
 from tooltrail.ledger.frontier import Frontier
 from tooltrail.ledger.lines import HASH_LENGTH
 
+_BACKWARD_US = 600_000_000
+"""How much earlier than those in front of it an entry may have arrived: 10 minutes."""
+_BACKWARD_SHOWN = 5
+
 
 class Scan:
     """One pass over the bundle's range. Problems are reported to the checks."""
@@ -39,6 +43,9 @@ class Scan:
         self.erased = 0
         self.first_received: int | None = None
         """When the first entry of the range arrived, in µs; None if it is erased."""
+        self.backward: list[str] = []
+        """Entries that arrived minutes before the one before them; the first few."""
+        self._latest = 0
         self.last_received: int | None = None
         self._begin, self._end = manifest.first_index, manifest.end_index
         self._expected = self._begin
@@ -97,6 +104,10 @@ class Scan:
             end = at + line.length
             if data[end : end + 1] != b"\n":
                 raise UnreadableError(f"{name} has no event for entry {index:,}")
+            received = line.received_us
+            if received < self._latest - _BACKWARD_US and len(self.backward) < _BACKWARD_SHOWN:
+                self._note_backward(index, received)
+            self._latest = max(self._latest, received)
             salt = line.salt
             own = leaf_from(line, sha256(b"\x02" + salt + data[at:end]).digest())
             if line.kind in STATING and own == leaf:
@@ -125,6 +136,13 @@ class Scan:
             return expected
         self._complete.fail(_entries(expected, index) + " missing")
         return index + 1
+
+    def _note_backward(self, index: int, received: int) -> None:
+        minutes = (self._latest - received) // 60_000_000
+        self.backward.append(
+            f"Entry {index:,} arrived {minutes:,} minutes before an entry in front of it: the "
+            "server's clock was wrong, or somebody with the database inserted it later."
+        )
 
     def _note_times(self, first: EntryLine, last: EntryLine) -> None:
         if first.index == self._begin and first.kind is not None:

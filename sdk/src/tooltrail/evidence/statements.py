@@ -32,10 +32,17 @@ from tooltrail.ledger.lines import shown
 STATING = frozenset((Kind.ACTION, Kind.BASELINE, Kind.EPOCH, Kind.KEY))
 """The kinds of entries that may say something here."""
 PUBLISHED = "tool.publish"
-REPORTED = "report.create"
+SAYING = (PUBLISHED, "report.create", "erasure.confirm", "tenant.settings")
+"""The verbs of actions that say something here."""
+
+
+class _After(msgspec.Struct, gc=False):
+    payload_days: int | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Details(msgspec.Struct, gc=False):
+    after: _After = msgspec.field(default_factory=_After)
+    reason: str = ""
     version: int = 0
     digest: str = ""
     published_at: str = ""
@@ -49,11 +56,19 @@ class _Action(msgspec.Struct, gc=False):
     verb: str
     subject: str
     details: msgspec.Raw
+    actor: str = ""
 
 
 class _Baseline(msgspec.Struct, gc=False):
     versions: list[tuple[str, int, str, str, str]]
     """Tool, number, digest, when and by whom each was published."""
+    payload_days: int | None = None
+
+
+class _Declaration(msgspec.Struct, gc=False):
+    actor: str = ""
+    reason: str = ""
+    erasure: str = ""
 
 
 class _Version(NamedTuple):
@@ -73,6 +88,11 @@ class Statements:
         self.succession = Succession()
         self._versions: dict[tuple[str, int], _Version] = {}
         self._reports: dict[str, str] = {}
+        self._baseline_index = 0
+        self._confirmed: dict[str, tuple[int, str, str]] = {}
+        """Index, actor and reason of an erasure's confirmation, by its id."""
+        self._settings: list[tuple[int, int | None]] = []
+        """Index of each setting of the retention, and its days."""
 
     def read(self, data: bytes, largest: Signed, check: Check) -> None:
         """Read `statements.ndjson`. An entry that is not in the ledger says nothing, and fails.
@@ -94,25 +114,33 @@ class Statements:
         self.succession.note(index, kind, raw)
         try:
             if kind == Kind.ACTION:
-                self._note_action(msgspec.json.decode(raw, type=_Action))
-            elif kind == Kind.BASELINE:
-                self._note_baseline(msgspec.json.decode(raw, type=_Baseline))
+                self._note_action(index, msgspec.json.decode(raw, type=_Action))
+            elif kind == Kind.BASELINE and not self.has_baseline:
+                self._note_baseline(index, msgspec.json.decode(raw, type=_Baseline))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return  # it is proved like any other entry, and has no meaning here
 
-    def _note_action(self, action: _Action) -> None:
-        if action.verb not in (PUBLISHED, REPORTED):
+    def _note_action(self, index: int, action: _Action) -> None:
+        if action.verb not in SAYING:
             return
         details = msgspec.json.decode(action.details, type=_Details)
-        if action.verb == REPORTED:
-            self._reports.setdefault(details.report, details.sha256)
-            return
-        self._versions[action.subject, details.version] = _Version(
-            action.at, details.digest, details.published_at, details.published_by
-        )
+        match action.verb:
+            case "report.create":
+                self._reports.setdefault(details.report, details.sha256)
+            case "erasure.confirm":
+                self._confirmed[action.subject] = index, action.actor, details.reason
+            case "tenant.settings":
+                if details.after.payload_days is not msgspec.UNSET:
+                    self._settings.append((index, details.after.payload_days))
+            case _:
+                self._versions[action.subject, details.version] = _Version(
+                    action.at, details.digest, details.published_at, details.published_by
+                )
 
-    def _note_baseline(self, baseline: _Baseline) -> None:
+    def _note_baseline(self, index: int, baseline: _Baseline) -> None:
         self.has_baseline = True
+        self._baseline_index = index
+        self._settings.append((index, baseline.payload_days))
         for name, number, digest, at, by in baseline.versions:
             known = self._versions.get((name, number))
             if known is None or not known.digest:  # its action may be of an older release
@@ -167,6 +195,37 @@ class Statements:
                     if (name, number) not in self._versions and (name, number) not in there:
                         check.fail(f"{shown(name)} version {number} is missing")
 
+    def check_declarations(self, declared: Iterable[ProvedLine], check: Check) -> None:
+        """Check who may declare payloads erased: after the baseline, entries must justify it.
+
+        An erasure needs an earlier confirmation by the same person for the same reason, retention
+        a setting in force.
+        """
+        if not self.has_baseline:
+            return
+        for line in declared:
+            index = line.entry.index
+            if index <= self._baseline_index:
+                continue
+            try:
+                said = msgspec.json.decode(line.raw, type=_Declaration)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                said = _Declaration()
+            if line.entry.kind == Kind.RETENTION:
+                in_force = max((each for each in self._settings if each[0] < index), key=_index)
+                if in_force[1] is None:
+                    check.fail(
+                        f"entry {index:,}: payloads expired, but no setting lets them expire"
+                    )
+                continue
+            confirmed = self._confirmed.get(said.erasure)
+            wanted = said.actor, said.reason
+            if confirmed is None or confirmed[0] > index or confirmed[1:] != wanted:
+                check.fail(
+                    f"entry {index:,}: an erasure by {shown(said.actor)}, but no entry before it "
+                    "says that they confirmed it"
+                )
+
     def check_report(self, report_id: UUID | None, data: bytes, check: Check) -> None:
         """Compare the report in the bundle with the action that created it."""
         said = self._reports.get(str(report_id))
@@ -180,6 +239,10 @@ class Statements:
                 check.fail("it is not the report that was created")
         except (ValueError, AttributeError, RecursionError) as error:
             raise UnreadableError(f"{REPORT} cannot be read ({error})") from error
+
+
+def _index(setting: tuple[int, int | None]) -> int:
+    return setting[0]
 
 
 def report_digest(document: Mapping[str, Any]) -> str:

@@ -162,6 +162,7 @@ class _Verification:
             *([_NOT_PROVED] if self._unproved else []),
             *([_REPORT] if self._archive.has_report else []),
             _STATED,
+            *self._scan.backward,
         ]
         return verdict
 
@@ -226,6 +227,7 @@ class _Verification:
             self._progress(min(scan.events, total), total)
             scan.read(self._archive, chunk)
         scan.end()
+        self._statements.check_declarations(coverage.declared, self._erased)
         self._progress(total, total)
         self._verdict.events, self._verdict.erased = scan.events, scan.erased
         if scan.erased:
