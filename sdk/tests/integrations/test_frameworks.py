@@ -44,6 +44,9 @@ FRAMEWORKS = {
     "pydantic_ai": Told(extra=frozenset({"transfer"})),
     "google_adk": Told(),
     "openai_agents": Told(extra=frozenset({"excused"})),
+    "agno": Told(tool_call_id=False),
+    "strands": Told(),
+    "llama_index": Told(agent=None, model=None, tool_call_id=False),
     "mcp": Told(**SERVER, error="Error executing tool boom"),
     "fastmcp": Told(
         **SERVER, error="Error calling tool 'boom': boom 7", extra=frozenset({"m_mounted"})

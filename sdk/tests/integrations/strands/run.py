@@ -1,0 +1,125 @@
+"""Strands' agent with a scripted model."""
+
+import asyncio
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import stage
+from strands import Agent, tool
+from strands.models import Model
+from tooltrail.integrations.strands import TooltrailHooks
+
+
+class Scripted(Model):
+    def __init__(self, *turns: list[tuple[str, str, dict[str, Any]]]) -> None:
+        self.turns = list(turns)
+
+    def update_config(self, **rest: Any) -> None: ...
+
+    def get_config(self) -> Any:
+        return {"model_id": "script-1"}
+
+    def structured_output(self, *args: Any, **rest: Any) -> Any:
+        raise NotImplementedError
+
+    async def stream(self, *args: Any, **rest: Any) -> Any:
+        yield {"messageStart": {"role": "assistant"}}
+        calls = self.turns.pop(0) if self.turns else []
+        for name, number, given in calls:
+            use = {"name": name, "toolUseId": number}
+            yield {"contentBlockStart": {"start": {"toolUse": use}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(given)}}}}
+            yield {"contentBlockStop": {}}
+        if not calls:
+            yield {"contentBlockStart": {"start": {}}}
+            yield {"contentBlockDelta": {"delta": {"text": "value of k"}}}
+            yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "tool_use" if calls else "end_turn"}}
+
+
+def call(name: str, n: int, /, **args: Any) -> tuple[str, str, dict[str, Any]]:
+    return name, f"call_{n}", args
+
+
+trail = stage.make_trail()
+hooks = TooltrailHooks(trail)
+
+
+@tool
+def get_weather(city: str) -> dict[str, float]:
+    """The weather of a city."""
+    return stage.WEATHER
+
+
+@tool
+def lookup(key: str) -> str:
+    """Look it up."""
+    return f"value of {key}"
+
+
+@tool
+async def helper(task: str) -> str:
+    """Ask another agent."""
+    inner = Agent(
+        name="inner",
+        model=Scripted([call("lookup", 9, key="k")]),
+        tools=[lookup],
+        hooks=[hooks],
+        callback_handler=None,
+    )
+    await inner.invoke_async(task)
+    return "value of k"
+
+
+@tool
+def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
+    """Write a report."""
+    return {"title": title, "rows": rows}
+
+
+@tool
+def boom(n: int) -> str:
+    """Fail."""
+    return stage.boom(n)
+
+
+@tool
+async def slow() -> str:
+    """Take long."""
+    await asyncio.sleep(60)
+    return "never"
+
+
+async def ask(*turns: list[tuple[str, str, dict[str, Any]]]) -> None:
+    agent = Agent(
+        name="concierge",
+        model=Scripted(*turns),
+        tools=[get_weather, helper, report, boom, slow],
+        hooks=[hooks],
+        callback_handler=None,
+    )
+    await agent.invoke_async("go")
+
+
+async def main() -> None:
+    with trail.trace(run_id="conv-1"):
+        await ask(
+            [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
+            [call("helper", 3, task="look")],
+            [call("report", 4, title="T", rows=stage.ROWS)],
+            [call("boom", 5, n=7)],
+        )
+    task = asyncio.create_task(ask([call("slow", 6)]))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+asyncio.run(main())
+stage.finish(trail)
