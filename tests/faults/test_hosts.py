@@ -34,7 +34,7 @@ def small_disk(site: Site) -> tuple[str, ...]:
     return prefix
 
 
-@pytest.mark.sampled("executor on a bad host", 1)
+@pytest.mark.sampled("executor in trouble", 2)
 def test_full_disk_loses_nothing_while_the_server_is_reachable(site: Site, full: bool) -> None:
     calls = 2000 if full else 500
     executor = start_on_full_disk(site, calls, size=2000)
@@ -45,7 +45,7 @@ def test_full_disk_loses_nothing_while_the_server_is_reachable(site: Site, full:
     assert (balance.emitted, balance.lost) == (8 * calls, 0)
 
 
-@pytest.mark.sampled("executor on a bad host", 1)
+@pytest.mark.sampled("executor in trouble", 2)
 def test_full_disk_without_a_server_loses_only_declared_events(
     far_site: Site, proxy: Proxy, full: bool
 ) -> None:
@@ -67,7 +67,7 @@ def start_on_full_disk(site: Site, calls: int, size: int) -> subprocess.Popen[st
     return site.start("full-disk", *arguments, before=small_disk(site))
 
 
-@pytest.mark.sampled("executor on a bad host", 1)
+@pytest.mark.sampled("executor in trouble", 2)
 def test_events_of_another_key_on_the_host_are_not_sent(
     site: Site, globex: Cast, live_server: LiveServer, tmp_path: Path
 ) -> None:
@@ -86,7 +86,7 @@ def test_events_of_another_key_on_the_host_are_not_sent(
         assert other.balance().calls_lost == 0
 
 
-@pytest.mark.sampled("executor on a bad host", 1)
+@pytest.mark.sampled("executor in trouble", 2)
 def test_jumping_clock_loses_no_events(far_site: Site, proxy: Proxy, full: bool) -> None:
     proxy.choose = lambda: random.choice([Fault.NONE, Fault.NONE, Fault.ANSWER_DROPPED])
     calls = 20_000 if full else 1500

@@ -13,7 +13,7 @@ from tests.support.faults.site import Site, wait_until
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.sampled("killed executor", 1)
+@pytest.mark.sampled("executor in trouble", 2)
 def test_random_kills_under_load_lose_no_returned_call(site: Site, full: bool) -> None:
     kills = 200 if full else 10
     for _ in range(kills):
@@ -27,7 +27,7 @@ def test_random_kills_under_load_lose_no_returned_call(site: Site, full: bool) -
     assert balance.lost <= kills, "at most the line each was writing"
 
 
-@pytest.mark.sampled("killed executor", 1)
+@pytest.mark.sampled("executor in trouble", 2)
 def test_killed_workers_of_a_preforked_application_lose_no_call(site: Site, full: bool) -> None:
     master = site.start("preforked", "--processes", "4", "--burst", "100", "--pause", "0.02")
     kills = 50 if full else 6

@@ -10,7 +10,7 @@ from tests.support.faults.site import Site, wait_until
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.sampled("bad network", 1)
+@pytest.mark.sampled("executor in trouble", 2)
 def test_server_outage_and_executor_restart_lose_no_call(
     far_site: Site, proxy: Proxy, full: bool
 ) -> None:
@@ -35,7 +35,7 @@ def test_server_outage_and_executor_restart_lose_no_call(
     assert balance.lost <= 1, "at most the line the first was writing when it was killed"
 
 
-@pytest.mark.sampled("bad network", 1)
+@pytest.mark.sampled("executor in trouble", 2)
 def test_dropped_truncated_delayed_and_reset_answers_lose_no_events(
     far_site: Site, proxy: Proxy, full: bool
 ) -> None:

@@ -66,7 +66,7 @@ def calls(facts: dict[str, str]) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("second start", 1)
+@pytest.mark.sampled("running installation", 1)
 def test_second_start_keeps_the_data_and_prints_the_same_credentials(
     installation: Installation,
 ) -> None:
@@ -90,7 +90,7 @@ def test_second_start_keeps_the_data_and_prints_the_same_credentials(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("second start", 1)
+@pytest.mark.sampled("running installation", 1)
 def test_printed_example_call_works_and_a_second_start_keeps_the_database(
     unprepared: Installation, heeding_hangups: None
 ) -> None:
@@ -131,7 +131,7 @@ def test_printed_example_call_works_and_a_second_start_keeps_the_database(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("processes of an installation", 1)
+@pytest.mark.sampled("running installation", 1)
 def test_demo_records_calls_and_a_kill_leaves_no_processes(installation: Installation) -> None:
     process = installation.up("--json", "--demo")
     facts = announcement(process)
@@ -149,7 +149,7 @@ def test_demo_records_calls_and_a_kill_leaves_no_processes(installation: Install
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("processes of an installation", 1)
+@pytest.mark.sampled("running installation", 1)
 def test_dead_processes_are_restarted_and_end_with_the_supervisor(
     installation: Installation,
 ) -> None:
@@ -178,7 +178,7 @@ def test_dead_processes_are_restarted_and_end_with_the_supervisor(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.sampled("processes of an installation", 1)
+@pytest.mark.sampled("running installation", 1)
 def test_web_processes_hold_only_the_url_of_their_role(installation: Installation) -> None:
     process = installation.up("--json", "--demo")
     announcement(process)

@@ -204,7 +204,7 @@ def shown(cast: Cast, trace_id: str = TRACE) -> dict[Any, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.generated(1)
+@pytest.mark.sampled("spans and calls in any order", 2)
 @EVERY_ORDER
 def test_span_around_an_sdk_call_is_the_same_call(acme: Cast, send: Sender, is_apart: bool) -> None:
     """The SDK's start and end are in separate requests, too; everything is sent twice."""
@@ -228,7 +228,7 @@ def test_span_around_an_sdk_call_is_the_same_call(acme: Cast, send: Sender, is_a
 
 
 @pytest.mark.slow
-@pytest.mark.generated(1)
+@pytest.mark.sampled("spans and calls in any order", 2)
 @EVERY_ORDER
 def test_further_span_layers_are_the_same_call(acme: Cast, send: Sender, is_apart: bool) -> None:
     arrivals = send_in_every_order(
@@ -252,7 +252,7 @@ def test_further_span_layers_are_the_same_call(acme: Cast, send: Sender, is_apar
 
 
 @pytest.mark.slow
-@pytest.mark.generated(1)
+@pytest.mark.sampled("spans and calls in any order", 2)
 @EVERY_ORDER
 def test_middle_span_layer_merges_in_any_order(acme: Cast, send: Sender, is_apart: bool) -> None:
     arrivals = send_in_every_order(
@@ -269,7 +269,7 @@ def test_middle_span_layer_merges_in_any_order(acme: Cast, send: Sender, is_apar
 
 
 @pytest.mark.slow
-@pytest.mark.generated(1)
+@pytest.mark.sampled("spans and calls in any order", 2)
 @EVERY_ORDER
 def test_span_without_a_tool_call_is_only_the_parent(
     acme: Cast, send: Sender, is_apart: bool
@@ -301,7 +301,7 @@ def test_span_without_a_tool_call_is_only_the_parent(
 
 
 @pytest.mark.slow
-@pytest.mark.generated(1)
+@pytest.mark.sampled("spans and calls in any order", 2)
 @EVERY_ORDER
 def test_retries_and_other_tools_in_one_tool_span_stay_separate_calls(
     acme: Cast, send: Sender, is_apart: bool
@@ -437,7 +437,7 @@ def test_concurrent_requests_for_one_call_create_one_call(acme: Cast, send: Send
 
 
 @pytest.mark.slow
-@pytest.mark.generated(1)
+@pytest.mark.sampled("spans and calls in any order", 2)
 @EVERY_ORDER
 def test_erasure_of_a_call_erases_the_texts_of_its_spans(
     acme: Cast, send: Sender, is_apart: bool
