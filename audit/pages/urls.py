@@ -19,6 +19,8 @@ from audit.pages.definitions.views import (
     definition_approve,
     definition_detail,
     definition_list,
+    definition_withdraw,
+    definitions_approve,
 )
 from audit.pages.evidence.views import evidence_bundle, evidence_page
 from audit.pages.inbox.views import (
@@ -111,7 +113,9 @@ urlpatterns = [
     # /definitions
     path("definitions/", definition_list, name="definition_list"),
     path("definitions/<uuid:pk>", definition_detail, name="definition_detail"),
+    path("definitions/approve", definitions_approve, name="definitions_approve"),
     path("definitions/<uuid:pk>/approve", definition_approve, name="definition_approve"),
+    path("definitions/<uuid:pk>/withdraw", definition_withdraw, name="definition_withdraw"),
     # /approvals
     path("approvals/", approval_list, name="approval_list"),
     path("approvals/export.<slug:kind>", approval_export, name="approval_export"),

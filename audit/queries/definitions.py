@@ -34,6 +34,10 @@ class ServedDefinition:
     approved_at: datetime | None
     approved_by: str | None
     approval_reason: str | None
+    withdrawn_at: datetime | None
+    """When the last approval that was withdrawn was withdrawn; by whom and why."""
+    withdrawn_by: str | None
+    withdrawal_reason: str | None
 
     @property
     def is_pending(self) -> bool:
@@ -59,6 +63,11 @@ class ServedTool:
     def is_unapproved(self) -> bool:
         """Whether what is in force is not approved, or unknown."""
         return self.is_unknown or (self.definition is not None and self.definition.is_pending)
+
+    @property
+    def may_be_approved(self) -> bool:
+        """Whether what is in force is known and awaits an approval."""
+        return not self.is_unknown and self.definition is not None and self.definition.is_pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +164,12 @@ def find_definition(pk: UUID) -> DefinitionText | None:
     return _text(rows("served_definition", {"id": pk}))
 
 
+def pending_definitions(server: str, ids: Iterable[UUID]) -> list[ServedDefinition]:
+    """Those of some definitions that are of this server and await an approval. One statement."""
+    found = rows("pending_definitions", {"server": server, "ids": list(ids)})
+    return [ServedDefinition(*row) for row in found]
+
+
 def definition_before(one: ServedDefinition) -> DefinitionText | None:
     """The definition with which one is compared: the last approved or first one of its tool."""
     parameters = {
@@ -191,10 +206,9 @@ def definitions_of_call(
             digest,
             since,
             pk,
-            is_unapproved=state in (None, "pending")
-            or (approved_at is not None and approved_at > started_at),
+            is_unapproved,
         )
-        for name, digest, since, pk, state, approved_at in rows("definitions_of_call", parameters)
+        for name, digest, since, pk, is_unapproved in rows("definitions_of_call", parameters)
     ]
     own = [one for one in found if f"{server} ".startswith(f"{one.server} ")]
     return own or found

@@ -88,7 +88,8 @@ WHERE tenant_id = %(tenant_id)s AND server = %(server)s AND seen_at = %(seen_at)
 -- {{served_columns}} --
 -- The columns of a served definition on pages.
 s.id, s.server, s.tool_name, s.digest, s.state, s.first_seen_at, s.last_seen_at, s.sighting_count,
-       s.approved_at, s.approved_by, s.approval_reason
+       s.approved_at, s.approved_by, s.approval_reason, s.withdrawn_at, s.withdrawn_by,
+       s.withdrawal_reason
 
 -- served_tools --
 -- The tools of all servers, each with what is in force now: from when on, and the definition, or
@@ -171,6 +172,12 @@ FROM (
         AND found.started_at >= c.seen_at AND found.started_at < coalesce(c.until, 'infinity')
         AND found.started_at < coalesce(%(approved_at)s::timestamptz, 'infinity')
     WHERE c.digest = %(digest)s AND {{server_may_serve}}
+      AND NOT EXISTS (
+          SELECT FROM served_definition s
+          WHERE s.tenant_id = %(tenant_id)s AND s.server = %(server)s
+            AND s.tool_name = %(tool_name)s AND s.digest = %(digest)s
+            AND s.approved_during @> found.started_at
+      )
     LIMIT %(count_limit)s
 ) AS calls
 
@@ -181,6 +188,24 @@ SET state = 'approved', approved_at = %(now)s, approved_by = %(actor)s,
     approval_reason = %(reason)s
 WHERE tenant_id = %(tenant_id)s AND id = %(id)s AND state = 'pending'
 RETURNING id
+
+-- withdraw_approval --
+-- Make an approved definition pending again. Returns its id if it was approved.
+UPDATE served_definition
+SET state = 'pending', approved_during = approved_during
+        + tstzmultirange(tstzrange(approved_at, greatest(%(now)s, approved_at))),
+    approved_at = NULL, approved_by = NULL, approval_reason = NULL,
+    withdrawn_at = %(now)s, withdrawn_by = %(actor)s, withdrawal_reason = %(reason)s
+WHERE tenant_id = %(tenant_id)s AND id = %(id)s AND state = 'approved'
+RETURNING id
+
+-- pending_definitions --
+-- Some definitions of one server that await an approval.
+SELECT {{served_columns}}
+FROM served_definition s
+WHERE s.tenant_id = %(tenant_id)s AND s.server = %(server)s AND s.id = ANY(%(ids)s)
+  AND s.state = 'pending'
+ORDER BY s.tool_name, s.id
 
 -- {{server_may_serve}} --
 -- Whether the server of a definition `c` may be the one of a call `found`. A call that names its MCP
@@ -207,6 +232,7 @@ EXISTS (
             AND c.seen_at <= found.started_at
             AND (s.state IS NULL OR s.state = 'pending'
                  OR coalesce(s.approved_at > found.started_at, FALSE))
+            AND NOT coalesce(s.approved_during @> found.started_at, FALSE)
             AND {{server_may_serve}}
             AND NOT EXISTS (
                 SELECT FROM definition_change n
@@ -247,7 +273,10 @@ ORDER BY digest, last_seen_at DESC, id
 
 -- definitions_of_call --
 -- The definition of a tool that was in force on each server when a call started.
-SELECT DISTINCT ON (c.server) c.server, c.digest, c.seen_at, s.id, s.state, s.approved_at
+SELECT DISTINCT ON (c.server) c.server, c.digest, c.seen_at, s.id,
+       (s.state IS NULL OR s.state = 'pending'
+        OR coalesce(s.approved_at > %(started_at)s, FALSE))
+       AND NOT coalesce(s.approved_during @> %(started_at)s::timestamptz, FALSE)
 FROM definition_change c
 LEFT JOIN served_definition s
     ON s.tenant_id = %(tenant_id)s AND s.server = c.server AND s.tool_name = c.tool_name

@@ -136,9 +136,22 @@ ROUTES: dict[str, Visit] = {
         lambda world: _call(world) + "/reveal", is_read=False, role=Role.AUDITOR, answers=ACTION
     ),
     "definitions/": Listing("/definitions/"),
+    "definitions/approve": Listing(
+        "/definitions/approve",
+        shows_canary=False,
+        data=lambda world: {"definition": str(world.definition_id), "reason": "x", "server": "x"},
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
     "definitions/<uuid:pk>": Object(lambda world: f"/definitions/{world.definition_id}"),
     "definitions/<uuid:pk>/approve": Object(
         lambda world: f"/definitions/{world.definition_id}/approve",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
+    "definitions/<uuid:pk>/withdraw": Object(
+        lambda world: f"/definitions/{world.definition_id}/withdraw",
         is_read=False,
         role=Role.EDITOR,
         answers=ACTION,

@@ -64,7 +64,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "invocation": {"state": "failed", "violation_count": 1, "attempt": 1},
     "rollup": {"histogram": 1},
     "quarter_rollup": {"histogram": 1},
-    "served_definition": {"state": "approved"},
+    "served_definition": {"state": "approved", "approved_during": "{}"},
     "decision": {"decision": "approved", "by_kind": "person", "tool_call_id": None},
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
     "payload_search": {"state": "done", "cursor_at": None, "cursor_id": None},

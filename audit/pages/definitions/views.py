@@ -1,6 +1,8 @@
 """Definitions as served: the list of tools by server, one definition with its changes, approve."""
 
 import json
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -8,6 +10,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
@@ -22,12 +25,14 @@ from audit.queries.definitions import (
     definition_before,
     definition_history,
     find_definition,
+    pending_definitions,
     served_tools,
     unapproved_use,
     unapproved_use_in,
 )
 from audit.queries.time_range import TimeRange
-from audit.work.definitions import approve
+from audit.show.figures import counted
+from audit.work.definitions import approve, withdraw
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import storable_text
 from tenants.models import Role
@@ -83,6 +88,10 @@ def definition_list(request: TenantRequest) -> HttpResponseBase:
             }
         ),
         "counted_max": COUNTED_MAX,
+        "may_approve": bool(server)
+        and has_role(request.membership, APPROVES)
+        and any(one.may_be_approved for one in page.tools),
+        "reason": ApproveForm()["reason"],
         "use": unapproved_use_in(TimeRange(now - USE_SHOWN, now, UTC)),
     }
     return render(request, "definitions/definition_list.html", context)
@@ -116,7 +125,7 @@ def definition_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         "use": use,
         "use_query": use.first_at and _query(served.tool_name, use.first_at, "is:unapproved"),
         "counted_max": COUNTED_MAX,
-        "may_approve": served.is_pending and has_role(request.membership, APPROVES),
+        "may_approve": has_role(request.membership, APPROVES),
         "reason": ApproveForm()["reason"],
         "is_registered": Tool.objects.filter(
             tenant=request.tenant, name=served.tool_name, current_number__gt=0
@@ -141,6 +150,49 @@ def definition_approve(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     else:
         messages.info(request, "This definition needs no approval.")
     return redirect("definition_detail", pk)
+
+
+@require_POST
+@tenant_page(role=APPROVES)
+def definition_withdraw(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Withdraw the approval of a definition, with a reason."""
+    one = _found(pk).served
+    form = ApproveForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Not withdrawn. Enter a reason.")
+    elif withdraw(request.tenant, request.user, one, form.cleaned_data["reason"], timezone.now()):
+        messages.success(request, "The approval is withdrawn for calls from now on.")
+    else:
+        messages.info(request, "This definition has no approval to withdraw.")
+    return redirect("definition_detail", pk)
+
+
+@require_POST
+@tenant_page(role=APPROVES)
+def definitions_approve(request: TenantRequest) -> HttpResponseBase:
+    """Approve several definitions of one server with one reason: an entry of the ledger each."""
+    form = ApproveForm(request.POST)
+    server = storable_text(request.POST.get("server", "")[:_NAME_MAX])
+    chosen = _chosen(request.POST.getlist("definition")[:PAGE_SIZE])
+    if not form.is_valid() or not chosen:
+        messages.error(request, "Not approved. Choose definitions, and enter a reason.")
+    else:
+        now, reason = timezone.now(), form.cleaned_data["reason"]
+        pending = pending_definitions(server, chosen)
+        for one in pending:
+            approve(request.tenant, request.user, one, reason, now)
+        approved = counted(len(pending), "definition")
+        messages.success(request, f"Approved for calls from now on: {approved}.")
+    query = urlencode({"server": server, "state": "unapproved"})
+    return redirect(f"{reverse('definition_list')}?{query}")
+
+
+def _chosen(texts: Iterable[str]) -> list[UUID]:
+    chosen = []
+    for text in texts:
+        with suppress(ValueError):
+            chosen.append(UUID(text))
+    return chosen
 
 
 def _found(pk: UUID) -> DefinitionText:

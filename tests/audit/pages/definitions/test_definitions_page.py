@@ -11,6 +11,7 @@ from audit.queries.call_list import call_page
 from audit.queries.call_query import Reader, parse
 from audit.queries.definitions import (
     ToolFilter,
+    definitions_of_call,
     served_tools,
     unapproved_use,
     unapproved_use_in,
@@ -216,3 +217,74 @@ def test_decision_links_the_definition_that_was_shown(acme: Cast) -> None:
     html = client.get(address.format(unknown["invocation_id"])).text
     assert "Digest of the definition that was shown" in html
     assert "/definitions/" not in html.split("decisions")[1].split("</table>")[0]
+
+
+def test_withdrawn_approval_keeps_what_was_approved_meanwhile(acme: Cast) -> None:
+    pk = changed(acme)
+    client = signed_in(acme.editor)
+    answer = client.post(f"/definitions/{pk}/withdraw", {"reason": "x"}, follow=True)
+    assert "no approval to withdraw" in answer.text
+    client.post(f"/definitions/{pk}/approve", {"reason": "fine"})
+    with tenant_scope(acme.tenant.id):
+        (one,) = served_tools(ToolFilter(), size=10).tools
+        assert one.definition is not None and one.definition.approved_at is not None
+    at = one.definition.approved_at + timedelta(microseconds=1)
+    send_events(acme.tenant, make_call(started_at=at, trace_id="approved"))
+    answer = client.post(f"/definitions/{pk}/withdraw", {"reason": " "}, follow=True)
+    assert "Not withdrawn" in answer.text
+    assert signed_in(acme.viewer).post(f"/definitions/{pk}/withdraw").status_code == 403
+    page = client.post(f"/definitions/{pk}/withdraw", {"reason": "a leak"}, follow=True).text
+    assert "withdrawn for calls from now on" in page and "a leak" in page
+    later = datetime.now(UTC)
+    send_events(acme.tenant, make_call(started_at=later, trace_id="later"))
+    assert found(acme, "is:unapproved") == ["later", "t10", "t20"]
+    client.post(f"/definitions/{pk}/approve", {"reason": "mended"})
+    assert found(acme, "is:unapproved") == ["later", "t10", "t20"]
+    with tenant_scope(acme.tenant.id):
+        (one,) = served_tools(ToolFilter(), size=10).tools
+        assert one.definition is not None
+        assert unapproved_use(one.definition).calls == 3
+        (approved,) = definitions_of_call("get_weather", at)
+        (unapproved,) = definitions_of_call("get_weather", later)
+        mine = Action.objects.filter(tenant=acme.tenant, verb__startswith="definition.")
+        verbs = [each.verb for each in mine.order_by("at")]
+        (action,) = mine.filter(verb="definition.withdraw")
+    assert (approved.is_unapproved, unapproved.is_unapproved) == (False, True)
+    assert verbs == ["definition.approve", "definition.withdraw", "definition.approve"]
+    assert (action.details["reason"], action.details["definition"]) == ("a leak", str(pk))
+
+
+def test_several_definitions_of_one_server_are_approved_with_one_reason(
+    acme: Cast, globex: Cast
+) -> None:
+    for server in ("s1", "s2"):
+        for age, words in ((50, "before"), (30, "after")):
+            tools = [make_definition(name, description=words) for name in "abc"]
+            send_events(acme.tenant, [make_definitions(*tools, server=server, seen_at=ago(age))])
+    with tenant_scope(acme.tenant.id):
+        pending = served_tools(ToolFilter(only_unapproved=True), size=10).tools
+    ids = {(one.server, one.tool_name): str(one.definition.id) for one in pending if one.definition}
+    address = "/definitions/?server=s1&state=unapproved"
+    client = signed_in(acme.editor)
+    assert client.get(address).text.count('name="definition"') == 3
+    assert 'name="definition"' not in signed_in(acme.viewer).get(address).text
+    assert 'name="definition"' not in client.get("/definitions/").text
+    chosen = [ids["s1", "a"], ids["s1", "b"], ids["s2", "c"], "no id", str(UUID(int=1))]
+    wanted = {"server": "s1", "definition": chosen, "reason": "reviewed together"}
+    assert signed_in(acme.viewer).post("/definitions/approve", wanted).status_code == 403
+    signed_in(globex.editor).post("/definitions/approve", wanted)
+    without: list[dict[str, Any]] = [{"reason": ""}, {"definition": []}]
+    for wrong in without:
+        answer = client.post("/definitions/approve", wanted | wrong, follow=True)
+        assert "Not approved" in answer.text
+    answer = client.post("/definitions/approve", wanted, follow=True)
+    assert "2 definitions" in text(answer.text)
+    with tenant_scope(acme.tenant.id):
+        left = served_tools(ToolFilter(only_unapproved=True), size=10).tools
+        mine = Action.objects.filter(tenant=acme.tenant, verb="definition.approve")
+        actions = [one.details for one in mine]
+    assert [(one.server, one.tool_name) for one in left] == [
+        *(("s1", "c"), ("s2", "a"), ("s2", "b"), ("s2", "c")),
+    ]
+    assert {one["definition"] for one in actions} == {ids["s1", "a"], ids["s1", "b"]}
+    assert {one["reason"] for one in actions} == {"reviewed together"}
