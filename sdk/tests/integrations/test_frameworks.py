@@ -44,6 +44,7 @@ FRAMEWORKS = {
     "pydantic_ai": Told(extra=frozenset({"transfer"})),
     "google_adk": Told(),
     "openai_agents": Told(extra=frozenset({"excused"})),
+    "autogen": Told(model=None, tool_call_id=False),
     "agno": Told(tool_call_id=False),
     "strands": Told(),
     "llama_index": Told(agent=None, model=None, tool_call_id=False),

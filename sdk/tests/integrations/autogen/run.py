@@ -1,0 +1,129 @@
+"""AutoGen's assistant with a scripted model."""
+
+import asyncio
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import stage
+from autogen_agentchat.agents import AssistantAgent
+from autogen_core import FunctionCall
+from autogen_core.models import (
+    ChatCompletionClient,
+    CreateResult,
+    ModelFamily,
+    ModelInfo,
+    RequestUsage,
+)
+from tooltrail.integrations.autogen import TooltrailTool
+
+USAGE = RequestUsage(prompt_tokens=0, completion_tokens=0)
+
+
+class Scripted(ChatCompletionClient):
+    def __init__(self, *turns: list[FunctionCall]) -> None:
+        self._turns = list(turns)
+
+    async def create(self, *args: Any, **rest: Any) -> CreateResult:
+        content: Any = self._turns.pop(0) if self._turns else "done"
+        reason = "stop" if content == "done" else "function_calls"
+        return CreateResult(finish_reason=reason, content=content, usage=USAGE, cached=False)
+
+    def create_stream(self, *args: Any, **rest: Any) -> Any:
+        raise NotImplementedError
+
+    async def close(self) -> None: ...
+
+    def actual_usage(self) -> RequestUsage:
+        return USAGE
+
+    total_usage = actual_usage
+
+    def count_tokens(self, *args: Any, **rest: Any) -> int:
+        return 0
+
+    remaining_tokens = count_tokens
+
+    @property
+    def model_info(self) -> ModelInfo:
+        return ModelInfo(
+            vision=False,
+            function_calling=True,
+            json_output=False,
+            family=ModelFamily.UNKNOWN,
+            structured_output=False,
+            multiple_system_messages=True,
+        )
+
+    capabilities = model_info
+
+
+def call(name: str, n: int, /, **args: Any) -> FunctionCall:
+    return FunctionCall(id=f"call_{n}", name=name, arguments=json.dumps(args))
+
+
+trail = stage.make_trail()
+
+
+def get_weather(city: str) -> dict[str, float]:
+    """The weather of a city."""
+    return stage.WEATHER
+
+
+def lookup(key: str) -> str:
+    """Look it up."""
+    return f"value of {key}"
+
+
+async def helper(task: str) -> str:
+    """Ask another agent."""
+    tools = [TooltrailTool(lookup, trail=trail, agent="inner")]
+    inner = AssistantAgent("inner", Scripted([call("lookup", 9, key="k")]), tools=tools)
+    await inner.run(task=task)
+    return "value of k"
+
+
+def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
+    """Write a report."""
+    return {"title": title, "rows": rows}
+
+
+def boom(n: int) -> str:
+    """Fail."""
+    return stage.boom(n)
+
+
+async def slow() -> str:
+    """Take long."""
+    await asyncio.sleep(60)
+    return "never"
+
+
+async def ask(*turns: list[FunctionCall]) -> None:
+    functions = [get_weather, helper, report, boom, slow]
+    tools = [TooltrailTool(each, trail=trail, agent="concierge") for each in functions]
+    agent = AssistantAgent("concierge", Scripted(*turns), tools=tools, max_tool_iterations=9)
+    await agent.run(task="go")
+
+
+async def main() -> None:
+    with trail.trace(run_id="conv-1"):
+        await ask(
+            [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
+            [call("helper", 3, task="look")],
+            [call("report", 4, title="T", rows=stage.ROWS)],
+            [call("boom", 5, n=7)],
+        )
+    task = asyncio.create_task(ask([call("slow", 6)]))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+asyncio.run(main())
+stage.finish(trail)
