@@ -17,6 +17,8 @@ FOLDERS_WITHOUT_COUNTERPART = {
 NOT_TESTS = {
     # A module beside tests that is neither a test nor in tests/support, and why.
     "sdk/tests/guard/exemptions.py": "recorded rows that do not apply: data of one test",
+    "sdk/tests/integrations/calls.py": "runs a framework's script and pairs the events it recorded",
+    "sdk/tests/integrations/stage.py": "what the scripts of all frameworks have in common",
     "tests/fuzz/ndjson.py": "hooks of schemathesis, whose import path is this folder",
     "tests/isolation/routes.py": "the routes of the isolation matrix",
     "tests/isolation/world.py": "the tenants and rows of the isolation matrix",
@@ -48,6 +50,8 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+SCRIPT = re.compile(r"sdk/tests/integrations/\w+/run\.py")
+"""The script of a framework, which runs in that framework's environment."""
 TESTS = [path for path in python_files("tests", "sdk/tests") if path.name.startswith("test_")]
 
 
@@ -69,6 +73,7 @@ def test_other_modules_beside_tests_are_listed_with_a_reason() -> None:
         for path in python_files("tests", "sdk/tests")
         if not re.fullmatch(r"test_\w+|conftest|__init__", path.stem)
         and "support" not in path.parts
+        and not SCRIPT.fullmatch(str(path))
     }
 
     assert beside == NOT_TESTS.keys()
