@@ -30,6 +30,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -82,6 +83,29 @@ def make_body(rng: random.Random, spans: int, others: int) -> tuple[bytes, int]:
             result = json.dumps({"text": " ".join(rng.choices(WORDS, k=45))})
             _set_attributes(span, attributes | {"gen_ai.tool.call.result": result})
     return request.SerializeToString(), calls
+
+
+def make_logs_body(rng: random.Random, records: int) -> bytes:
+    """A request body with so many log records of Claude Code, each of which is a call."""
+    request = logs_service_pb2.ExportLogsServiceRequest()
+    scope_logs = request.resource_logs.add().scope_logs.add()
+    for _ in range(records):
+        record = scope_logs.log_records.add(time_unix_nano=time.time_ns())
+        record.body.string_value = "claude_code.tool_result"
+        text = " ".join(rng.choices(WORDS, k=90))
+        _set_attributes(
+            record,
+            {
+                "session.id": "s",
+                "prompt.id": f"{rng.getrandbits(32):x}",
+                "tool_use_id": f"toolu_{rng.getrandbits(64):x}",
+                "tool_name": rng.choice(TOOLS),
+                "tool_input": json.dumps({"query": text}),
+                "success": "true",
+                "duration_ms": "12",
+            },
+        )
+    return bytes(request.SerializeToString())
 
 
 def _set_attributes(holder: Any, attributes: dict[str, str]) -> None:
@@ -204,6 +228,29 @@ def print_parts(shape: tuple[int, int]) -> None:
     print(f"parts, µs a call at {shape[0]} spans, {shape[1]} others: {figures}")
 
 
+def print_log_parts(records: int) -> None:
+    """Print the same for log records. Call after `print_parts`, which sets Django up."""
+    from audit.intake.otlp.accounts import to_events
+    from audit.intake.otlp.logs import map_logs
+    from audit.intake.otlp.protobuf import read_protobuf_logs
+
+    body = make_logs_body(random.Random(0), records)
+    best: dict[str, float] = {}
+    for _ in range(5):
+        marks = [time.process_time()]
+        received = read_protobuf_logs(body)
+        marks.append(time.process_time())
+        _, mapped = map_logs(received)
+        marks.append(time.process_time())
+        assert len([to_events(call) for call in mapped.calls]) == records
+        marks.append(time.process_time())
+        for at, part in enumerate(("read", "map", "to events")):
+            cost_us = (marks[at + 1] - marks[at]) / records * 1e6
+            best[part] = min(cost_us, best.get(part, cost_us))
+    figures = ", ".join(f"{part} {cost_us:.0f}" for part, cost_us in best.items())
+    print(f"parts, µs a call at {records} log records: {figures}")
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -244,6 +291,7 @@ def main() -> None:
             process.wait()
     for shape in shapes:
         print_parts(shape)
+    print_log_parts(512)
 
 
 if __name__ == "__main__":

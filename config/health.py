@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from audit.index import partitions
 from audit.intake import metrics
-from audit.intake.door import EVENTS, TRACES
+from audit.intake.door import INTAKE
 from config.postgresql.schema import SCHEMA
 from config.readiness import why_not_ready
 
@@ -74,7 +74,7 @@ class OlderCodeMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.method not in _SAFE and request.path not in (EVENTS, TRACES):
+        if request.method not in _SAFE and request.path not in INTAKE:
             SCHEMA.check()  # its error becomes a 503 (`config.http.errors`)
         return self.get_response(request)
 

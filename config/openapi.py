@@ -79,7 +79,7 @@ def description() -> dict[str, Any]:
             for parameter in operation["parameters"]:
                 # Ninja puts JSON Schema's list here, but OpenAPI requires a mapping.
                 parameter.pop("examples", None)
-    document["paths"][otlp.PATH] = {"post": otlp.OPERATION}
+    document["paths"] |= otlp.PATHS
     for scheme in document["components"]["securitySchemes"].values():
         scheme |= {"bearerFormat": "tt_…", "description": "API key of a tenant."}
     return document

@@ -6,7 +6,8 @@ from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
 import tools_registry.admin  # noqa: F401  # it adds its pages to the site
-from audit.intake.otlp.views import receive_traces
+from audit.intake.otlp.signals import SIGNALS
+from audit.intake.otlp.views import receive
 from audit.pages.settings.preferences import preferences
 from config.api import api
 from config.api_docs import api_docs
@@ -18,7 +19,7 @@ urlpatterns = [
     path("api/v1/openapi.json", openapi_json, name="openapi_json"),
     path("api/v1/docs", api_docs, name="api_docs"),
     path("api/v1/", api.urls),
-    path("v1/traces", receive_traces, name="otlp_traces"),  # what OTLP exporters expect
+    *(path(each.removeprefix("/"), receive) for each in SIGNALS),  # what OTLP exporters expect
     path("admin/", site.urls),
     path("theme", choose_theme, name="theme"),
     path("settings/preferences", preferences, name="preferences"),

@@ -152,8 +152,8 @@ router = Router()
 def receive_events(request: HttpRequest) -> HttpResponse:
     """Receive tool call events as NDJSON, one event per line. Returns 200 once they are stored.
 
-    `Content-Encoding` can be gzip, zstd or absent. `Idempotency-Key` is a UUIDv7 that stays the
-    same when the batch is retried. Only invalid lines are rejected: they are listed in
+    `Content-Encoding` can be gzip, zstd, deflate or absent. `Idempotency-Key` is a UUIDv7 that
+    stays the same when the batch is retried. Only invalid lines are rejected: they are listed in
     `rejected` and kept in the inbox.
     """
     counted = metrics.Request()
@@ -173,12 +173,14 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
     if encoding not in ENCODINGS:
         return problem(
             "encoding",
-            "Send the body as gzip, zstd or uncompressed.",
+            "Send the body as gzip, zstd, deflate or uncompressed.",
             headers={"Accept-Encoding": ", ".join(ENCODINGS)},
         )
     stream, length = body_stream(request)
     if length is None and encoding == "identity":
-        return problem("length_required", "Send Content-Length, or compress the body (gzip, zstd).")
+        return problem(
+            "length_required", "Send Content-Length, or compress the body (gzip, zstd, deflate)."
+        )
     key = request.auth
     try:
         quota().check(key.key_id)

@@ -16,16 +16,14 @@ from audit.events.body import announced, body_stream
 from audit.intake import metrics
 from audit.intake.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
 from audit.intake.balance import balance
-from audit.intake.otlp.answers import (
-    JSON,
-    PROTOBUF,
-    MediaType,
-    failure,
-)
+from audit.intake.otlp.answers import failure
+from audit.intake.otlp.signals import JSON, PROTOBUF, SIGNALS, MediaType
 from config.http.problems import MEDIA_TYPE as PROBLEM
 from config.http.problems import document
 
-EVENTS, TRACES = "/api/v1/events", "/v1/traces"
+EVENTS = "/api/v1/events"
+INTAKE = frozenset({EVENTS, *SIGNALS})
+"""The paths of the intake."""
 
 _MESSAGE = "Too many requests at once."
 _PROBLEM = json.dumps(document("overloaded", _MESSAGE)).encode()
@@ -54,7 +52,7 @@ class IntakeDoor:
         return response
 
     def _answer(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path not in (EVENTS, TRACES) or request.method != "POST":
+        if request.path not in INTAKE or request.method != "POST":
             return self.get_response(request)
         try:
             with ADMISSION.place(announced(body_stream(request)[1])), balance().request():
@@ -64,7 +62,7 @@ class IntakeDoor:
             return response
         except OverloadedError:
             metrics.Request().done(503)
-        if request.path == TRACES:
+        if request.path in SIGNALS:
             media_type: MediaType = JSON if request.content_type == JSON else PROTOBUF
             return _Refusal(failure(503, _MESSAGE, media_type), media_type)
         return _Refusal(_PROBLEM, PROBLEM)

@@ -26,6 +26,7 @@ BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0)
 LAGS_S = (0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)
 _OUTCOMES = ("accepted", "duplicates", "rejected")  # as in the answer
 _SPAN_OUTCOMES = ("call", "merged", "decision", "skipped", "refused")
+_SIGNALS = ("traces", "logs", "metrics")
 _STATUSES = (200, 400, 411, 413, 415, 422, 429, 500, 503)
 
 FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -41,8 +42,13 @@ FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "tooltrail_spans_total": (
         "counter",
-        "Spans in OTLP requests, by outcome: call, merged into one, not a tool call, rejected.",
+        "Spans and log records by outcome: call, merged into one, not a tool call, rejected.",
         tuple(f'{{outcome="{each}"}}' for each in _SPAN_OUTCOMES),
+    ),
+    "tooltrail_otlp_requests_total": (
+        "counter",
+        "OTLP requests by signal. Metrics are taken and not read.",
+        tuple(f'{{signal="{each}"}}' for each in _SIGNALS),
     ),
     "tooltrail_received_bytes_total": ("counter", "Bytes of request bodies as sent.", ("",)),
     "tooltrail_inflated_bytes_total": (
@@ -136,9 +142,17 @@ class Request:
         self._amounts[f'tooltrail_stage_seconds_count{{stage="{stage}"}}'] = 1
         self._last = now
 
+    def signal(self, name: str) -> None:
+        """Note the signal of an OTLP request."""
+        self._amounts[f'tooltrail_otlp_requests_total{{signal="{name}"}}'] = 1
+
+    def received(self, sent: int) -> None:
+        """Note the bytes of a body that is not stored."""
+        self._amounts["tooltrail_received_bytes_total"] = sent
+
     def stored(self, sent: int, inflated: int, answer: Mapping[str, Any]) -> None:
         """Note a stored request: its bytes, and the outcomes of its events from the answer."""
-        self._amounts["tooltrail_received_bytes_total"] = sent
+        self.received(sent)
         self._amounts["tooltrail_inflated_bytes_total"] = inflated
         for outcome in _OUTCOMES:
             became = answer[outcome]

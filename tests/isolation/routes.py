@@ -17,6 +17,7 @@ from urllib.parse import quote
 import uuid_utils.compat
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from audit.intake.otlp.signals import LANGFUSE_PATH, LOGS, METRICS, TRACES
 from tenants.models import ApiKey, Membership, Role, Scope, Tenant
 from tests.isolation.world import World
 
@@ -573,13 +574,26 @@ ROUTES: dict[str, Visit] = {
     "api/v1/tools/<uuidstr:tool_id>/effect": Object(
         lambda world: f"/api/v1/tools/{world.tool_id}/effect?version=1", Scope.READ, is_read=False
     ),
-    "v1/traces": Listing(
-        "/v1/traces",
-        Scope.INGEST,
-        shows_canary=False,
-        data=lambda world: make_trace(world),
-        answers=SENT,
-    ),
+    **{
+        path.removeprefix("/"): Listing(
+            path,
+            Scope.INGEST,
+            shows_canary=False,
+            data=lambda world: make_trace(world),
+            answers=SENT,
+        )
+        for path in (*TRACES.paths, LANGFUSE_PATH, *METRICS.paths)
+    },
+    **{
+        path.removeprefix("/"): Listing(
+            path,
+            Scope.INGEST,
+            shows_canary=False,
+            data=lambda world: make_log(world),
+            answers=SENT,
+        )
+        for path in LOGS.paths
+    },
     "api/v1/definitions": Listing("/api/v1/definitions", Scope.READ),
     "api/v1/definitions/<uuidstr:definition_id>": Object(
         lambda world: f"/api/v1/definitions/{world.definition_id}", Scope.READ
@@ -656,6 +670,19 @@ def make_trace(world: World) -> bytes:
         ],
     }
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+
+
+def make_log(world: World) -> bytes:
+    """An OTLP request with a log record about a call in a session of another name."""
+    record = {
+        "timeUnixNano": str(int(world.at.timestamp()) * 1_000_000_000),
+        "body": {"stringValue": "claude_code.tool_result"},
+        "attributes": [
+            {"key": "tool_name", "value": {"stringValue": "stranger"}},
+            {"key": "session.id", "value": {"stringValue": "a stranger's"}},
+        ],
+    }
+    return json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).encode()
 
 
 def _tool(world: World) -> str:

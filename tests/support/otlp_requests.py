@@ -1,4 +1,4 @@
-"""Requests to `POST /v1/traces`, and what index and log hold afterwards."""
+"""Requests to the OTLP routes, and what index and log hold afterwards."""
 
 import json
 import re
@@ -13,6 +13,7 @@ from google.protobuf import json_format
 from google.rpc import status_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
+from audit.intake.otlp.signals import SIGNALS
 from audit.log.payload import read_events
 from audit.models import Invocation
 from tenants.models import Tenant
@@ -25,7 +26,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The decoded response: `rejected` spans and a `message`, or a Status's `message`."""
+    """The decoded response: `rejected` items and a `message`, or a Status's `message`."""
 
     status_code: int
     content_type: str
@@ -35,12 +36,14 @@ class Answer:
     body: bytes
 
 
-def post(key: str, body: bytes, media_type: str = PROTOBUF, **headers: str) -> Answer:
+def post(
+    key: str, body: bytes, media_type: str = PROTOBUF, *, path: str = "/v1/traces", **headers: str
+) -> Answer:
     """Post a body as an exporter does. `headers` are given as `content_encoding="gzip"`."""
     given = {"x_api_key": key, **headers} if key else headers
     answer = Client().generic(
         "POST",
-        "/v1/traces",
+        path,
         body,
         headers={name.replace("_", "-"): value for name, value in given.items()},
         CONTENT_TYPE=media_type,  # the client leaves it out where a body is empty
@@ -49,11 +52,12 @@ def post(key: str, body: bytes, media_type: str = PROTOBUF, **headers: str) -> A
     if kind == JSON:
         document = json.loads(answer.content)
         partial = document.get("partialSuccess", {})
-        rejected = int(partial.get("rejectedSpans", 0))
+        rejected = sum(int(value) for name, value in partial.items() if name != "errorMessage")
         message = partial.get("errorMessage", document.get("message", ""))
     elif answer.status_code == 200:
-        response = trace_service_pb2.ExportTraceServiceResponse.FromString(answer.content)
-        rejected = response.partial_success.rejected_spans
+        signal = SIGNALS[path]
+        response = signal.response.FromString(answer.content)
+        rejected = getattr(response.partial_success, signal.rejected)
         message = response.partial_success.error_message
     else:
         rejected, message = 0, status_pb2.Status.FromString(answer.content).message

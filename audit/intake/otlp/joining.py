@@ -323,6 +323,8 @@ def store_spans(
                 for facts in call.facts
             ]
     for span in mapped.others:
+        if not span.span_id:  # a log record
+            continue
         context = packed(mapped.context_of(span))
         if span.parent_span_id or context:
             rows.append(_row(span, context=context))

@@ -1,10 +1,11 @@
-"""Read spans from an ExportTraceServiceRequest in OTLP's JSON encoding.
+"""Read spans from an ExportTraceServiceRequest, or log records, in OTLP's JSON encoding.
 
 Following the OTLP specification: names are lowerCamelCase, ids are hex in either case, enums are
 integers, 64-bit integers are numbers or text. Unknown members are ignored; null means absent.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from audit.events.spans import (
     enum_value,
     is_id,
 )
+from audit.intake.otlp.logs import log_record
 
 _MAX_OBJECTS = 1_000_000
 """Objects and arrays in a body. Their number, not the size, decides how much memory it takes."""
@@ -49,6 +51,20 @@ def read_json(body: bytes) -> Received:
     more than `MAX_SPANS` or `_MAX_OBJECTS`. If a span is malformed or larger than `MAX_SPAN_BYTES`,
     only that span is rejected.
     """
+    return _read(body, ("resourceSpans", "scopeSpans", "spans"), _span)
+
+
+def read_json_logs(body: bytes) -> Received:
+    """The log records of an ExportLogsServiceRequest, as spans without ids (`log_record`).
+
+    Raises like `read_json`.
+    """
+    return _read(body, ("resourceLogs", "scopeLogs", "logRecords"), _log)
+
+
+def _read(
+    body: bytes, levels: tuple[str, str, str], make: Callable[[Any, _Object, Scope], Span]
+) -> Received:
     if body.count(b"{") + body.count(b"[") > _MAX_OBJECTS:
         raise LimitExceededError("too_many_values", f"more than {_MAX_OBJECTS} objects and arrays")
     if is_too_deep(body, _MAX_BODY_DEPTH):
@@ -57,17 +73,19 @@ def read_json(body: bytes) -> Received:
     received = Received()
     count = 0
     try:
-        for resource_spans in _objects(request, "resourceSpans"):
+        for resource_spans in _objects(request, levels[0]):
             resource = _attributes(_object(resource_spans, "resource"))
-            for scope_spans in _objects(resource_spans, "scopeSpans"):
+            for scope_spans in _objects(resource_spans, levels[1]):
                 named = _object(scope_spans, "scope")
                 scope = Scope(_text(named, "name"), _text(named, "version"))
-                spans = _list(scope_spans, "spans")
+                spans = _list(scope_spans, levels[2])
                 count += len(spans)
                 if count > MAX_SPANS:
-                    raise LimitExceededError("too_many_spans", f"more than {MAX_SPANS} spans")
+                    raise LimitExceededError(
+                        "too_many_spans", f"more than {MAX_SPANS} spans or log records"
+                    )
                 for span in spans:
-                    _take(span, resource, scope, received)
+                    _take(span, resource, scope, received, make)
     except _MalformedError as error:
         raise UnreadableTraceError(str(error)) from None
     return received
@@ -89,23 +107,46 @@ def _decode(body: bytes) -> _Object:
     return request
 
 
-def _take(data: Any, resource: dict[str, Any], scope: Scope, received: Received) -> None:
+def _take(
+    data: Any,
+    resource: dict[str, Any],
+    scope: Scope,
+    received: Received,
+    make: Callable[[Any, _Object, Scope], Span],
+) -> None:
     try:
-        span = _span(data)
+        span = make(data, resource, scope)
     except _MalformedError as error:
         received.refuse(f"malformed ({error})")
         return
-    if not (is_id(span.trace_id, 32) and is_id(span.span_id, 16)):
+    if make is _span and not (is_id(span.trace_id, 32) and is_id(span.span_id, 16)):
         received.refuse("without a valid trace id and span id")
         return
-    span.scope, span.resource = scope, resource
     if sum(len(text) for text in _texts(span.attributes)) > MAX_SPAN_BYTES:
         received.refuse("larger than 1 MiB")
         return
     received.spans.append(span)
 
 
-def _span(data: Any) -> Span:
+def _log(data: Any, resource: dict[str, Any], scope: Scope) -> Span:
+    if not isinstance(data, dict):
+        raise _MalformedError("a log record is not an object")
+    trace_id, span_id = _hex(data, "traceId"), _hex(data, "spanId")
+    is_in_span = is_id(trace_id, 32) and is_id(span_id, 16)
+    return log_record(
+        trace_id=trace_id if is_in_span else "",
+        span_id=span_id if is_in_span else "",
+        event_name=_text(data, "eventName"),
+        time_unix_nano=_integer(data, "timeUnixNano") or _integer(data, "observedTimeUnixNano"),
+        attributes=_attributes(data),
+        body=_value(data.get("body"), _MAX_DEPTH),
+        severity=_text(data, "severityText"),
+        scope=scope,
+        resource=resource,
+    )
+
+
+def _span(data: Any, resource: dict[str, Any], scope: Scope) -> Span:
     if not isinstance(data, dict):
         raise _MalformedError("a span is not an object")
     parent_id = _hex(data, "parentSpanId")
@@ -130,6 +171,8 @@ def _span(data: Any) -> Span:
         ],
         _text(data, "traceState"),
         _integer(data, "flags"),
+        scope,
+        resource,
     )
 
 

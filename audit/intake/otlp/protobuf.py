@@ -1,4 +1,4 @@
-"""Read spans from an ExportTraceServiceRequest in OTLP's binary encoding.
+"""Read spans from an ExportTraceServiceRequest, or log records, in OTLP's binary encoding.
 
 The official message classes (`opentelemetry-proto`) parse each span, resource and scope alone. The
 levels above are walked here: parsed as one message, twenty megabytes of empty spans would take
@@ -6,11 +6,12 @@ levels above are walked here: parsed as one message, twenty megabytes of empty s
 """
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1 import common_pb2
+from opentelemetry.proto.logs.v1 import logs_pb2
 from opentelemetry.proto.resource.v1 import resource_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
@@ -28,7 +29,9 @@ from audit.events.spans import (
     enum_value,
     is_id,
 )
+from audit.intake.otlp.logs import log_record
 
+# Traces and logs have the same numbers.
 _RESOURCE_SPANS = 1  # of ExportTraceServiceRequest
 _RESOURCE, _SCOPE_SPANS = 1, 2  # of ResourceSpans
 _SCOPE, _SPANS = 1, 2  # of ScopeSpans
@@ -45,6 +48,20 @@ def read_protobuf(body: bytes) -> Received:
     for more than `MAX_SPANS` or `_MAX_MEMBERS`, or a resource or scope above `MAX_SPAN_BYTES`. If a
     span cannot be read, or is larger than `MAX_SPAN_BYTES`, only that span is rejected.
     """
+    return _read(body, _take)
+
+
+def read_protobuf_logs(body: bytes) -> Received:
+    """The log records of an ExportLogsServiceRequest, as spans without ids (`log_record`).
+
+    Raises like `read_protobuf`.
+    """
+    return _read(body, _take_log)
+
+
+def _read(
+    body: bytes, take: Callable[[memoryview, dict[str, Any], Scope, Received], None]
+) -> Received:
     received = Received()
     walk = _Walk(memoryview(body))
     for resource_start, resource_end in walk.members(0, len(body), _RESOURCE_SPANS):
@@ -53,7 +70,7 @@ def read_protobuf(body: bytes) -> Received:
             scope = walk.scope(scope_start, scope_end)
             for start, end in walk.members(scope_start, scope_end, _SPANS):
                 walk.count_span()
-                _take(walk.body[start:end], resource, scope, received)
+                take(walk.body[start:end], resource, scope, received)
     return received
 
 
@@ -99,6 +116,32 @@ def _take(data: memoryview, resource: dict[str, Any], scope: Scope, received: Re
             for link in message.links
         ]
     received.spans.append(span)
+
+
+def _take_log(data: memoryview, resource: dict[str, Any], scope: Scope, received: Received) -> None:
+    if len(data) > MAX_SPAN_BYTES:
+        received.refuse("larger than 1 MiB")
+        return
+    try:
+        message = logs_pb2.LogRecord.FromString(data.tobytes())
+    except DecodeError:
+        received.refuse("not readable")
+        return
+    trace_id, span_id = message.trace_id.hex(), message.span_id.hex()
+    is_in_span = is_id(trace_id, 32) and is_id(span_id, 16)
+    received.spans.append(
+        log_record(
+            trace_id=trace_id if is_in_span else "",
+            span_id=span_id if is_in_span else "",
+            event_name=message.event_name,
+            time_unix_nano=message.time_unix_nano or message.observed_time_unix_nano,
+            attributes=_attributes(message.attributes),
+            body=_value(message.body),
+            severity=message.severity_text,
+            scope=scope,
+            resource=resource,
+        )
+    )
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
@@ -171,7 +214,9 @@ class _Walk:
         """Count a span. Raises LimitExceededError for more than `MAX_SPANS`."""
         self._spans += 1
         if self._spans > MAX_SPANS:
-            raise LimitExceededError("too_many_spans", f"more than {MAX_SPANS} spans")
+            raise LimitExceededError(
+                "too_many_spans", f"more than {MAX_SPANS} spans or log records"
+            )
 
     def _parsed(self, start: int, end: int, field: int, message: Any) -> Any:
         # If the field occurs several times, its values are merged, as protobuf requires.

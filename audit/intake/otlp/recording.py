@@ -83,7 +83,7 @@ def record_spans(
     Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
     spans again is then safe.
     """
-    if not received.spans:
+    if not (mapped.calls or mapped.decisions or mapped.others):
         return Recorded(refused=dict(received.refused))
     digest = hashlib.sha256(body).digest()
     recorded = with_retries(lambda: _record(tenant_id, digest, received, mapped, now))

@@ -1,134 +1,73 @@
-"""`POST /v1/traces`: OTLP/HTTP, protobuf and JSON.
+"""`POST /v1/traces`, `/v1/logs` and `/v1/metrics`: OTLP/HTTP, protobuf and JSON.
 
-Reads HTTP and writes answers. Exporters append this path to their endpoint, so the route is not
+Reads HTTP and writes answers. Exporters append these paths to their endpoint, so the routes are not
 under `/api/v1`.
 """
 
 import math
 from http import HTTPStatus
 
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
-from audit.events.body import (
-    UnreadableBodyError,
-    announced,
-    body_stream,
-    inflate,
-    read_sent,
-)
-from audit.events.limits import LimitExceededError
-from audit.events.spans import UnreadableTraceError
+from audit.events.body import ENCODINGS, announced, body_stream, read_sent
 from audit.intake import metrics
-from audit.intake.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
-from audit.intake.otlp.answers import (
-    JSON,
-    PROTOBUF,
-    MediaType,
-    failure,
-    success,
-)
-from audit.intake.otlp.mapping import map_spans
-from audit.intake.otlp.otlp_json import read_json
-from audit.intake.otlp.protobuf import read_protobuf
-from audit.intake.otlp.recording import record_spans
-from audit.intake.quota import QuotaExceededError, quota
-from config.postgresql.schema import why_unavailable
-from tenants.keys import ApiKeyIdentity, KeyRefused, authenticate
-from tenants.models import Scope
+from audit.intake.otlp.answers import failure
+from audit.intake.otlp.exports import RefusedError, export, identity
+from audit.intake.otlp.signals import JSON, PROTOBUF, SIGNALS, MediaType
 
 _MEDIA_TYPES: dict[str, MediaType] = {
     PROTOBUF: PROTOBUF,
     "application/protobuf": PROTOBUF,
     JSON: JSON,
 }
-_ENCODINGS = ("gzip", "zstd", "identity")
-_READERS = {PROTOBUF: read_protobuf, JSON: read_json}
 
 
 @csrf_exempt
-def receive_traces(request: HttpRequest) -> HttpResponse:
-    """Receive the tool calls of an ExportTraceServiceRequest; 200 once they are stored.
+def receive(request: HttpRequest) -> HttpResponse:
+    """Receive the export request of the path's signal; 200 once its tool calls are stored.
 
     The key is sent as `Authorization: Bearer tt_…` or `x-api-key: tt_…`. The answer has the
     request's media type. Only requests answered with 429 or 503 are worth a retry.
     """
+    signal = SIGNALS[request.path_info]
     media_type = _MEDIA_TYPES.get((request.content_type or "").lower())
     answered = _Refusing(media_type or JSON)
     if request.method != "POST":
-        return answered(405, "Send spans with POST.", Allow="POST")
+        return answered(405, f"Send {signal.items} with POST.", Allow="POST")
     try:
-        key = _identity(request)
-    except KeyRefused as refusal:
-        headers = {"WWW-Authenticate": 'Bearer realm="tooltrail"'} if refusal.status == 401 else {}
-        return answered(refusal.status, refusal.message, **headers)
-    except (OperationalError, InterfaceError) as error:
-        return answered.come_again(503, why_unavailable(error), RETRY_AFTER_S)
+        key = identity(
+            request.headers.get("Authorization", ""), request.headers.get("x-api-key", "")
+        )
+    except RefusedError as refusal:
+        return answered.by(refusal)
     if media_type is None:
         return answered(415, f"Send {PROTOBUF} or {JSON}.", Accept=f"{PROTOBUF}, {JSON}")
     counted = metrics.Request()
     status = 503  # an exception here means that the database is away
     try:
-        answer = _receive(request, key, media_type, answered, counted)
-        status = answer.status_code
-        return answer
+        encoding = request.headers.get("Content-Encoding", "").strip().lower() or "identity"
+        if encoding not in ENCODINGS:
+            status = 415
+            message = "Send the body as gzip, zstd, deflate or uncompressed."
+            return answered(415, message, **{"Accept-Encoding": ", ".join(ENCODINGS)})
+        stream, length = body_stream(request)
+        body = export(
+            signal,
+            key,
+            lambda: read_sent(stream, length),
+            size=announced(length),
+            encoding=encoding,
+            media_type=media_type,
+            counted=counted,
+        )
+        status = 200
+        return HttpResponse(body, content_type=media_type)
+    except RefusedError as refusal:
+        status = refusal.status
+        return answered.by(refusal)
     finally:
         counted.done(status)
-
-
-def _receive(
-    request: HttpRequest,
-    key: ApiKeyIdentity,
-    media_type: MediaType,
-    answered: "_Refusing",
-    counted: metrics.Request,
-) -> HttpResponse:
-    encoding = request.headers.get("Content-Encoding", "").strip().lower() or "identity"
-    if encoding not in _ENCODINGS:
-        return answered(
-            415, "Send the body as gzip, zstd or uncompressed.", **{"Accept-Encoding": "gzip, zstd"}
-        )
-    stream, length = body_stream(request)
-    try:
-        quota().check(key.key_id)
-        with ADMISSION.share(key.tenant_id, announced(length)):
-            sent = read_sent(stream, length)
-            counted.lap("read")
-            with ADMISSION.slot(key.tenant_id):
-                counted.lap("wait")
-                body = inflate(sent, encoding)
-                counted.lap("inflate")
-                received = _READERS[media_type](body)
-                mapped = map_spans(received.spans)
-                quota().take(key.key_id, 2 * len(mapped.calls))
-                recorded = record_spans(key.tenant_id, body, received, mapped, timezone.now())
-                counted.lap("store")
-    except QuotaExceededError as error:
-        return answered.come_again(
-            429, "This API key exceeded its rate limit.", error.retry_after_s
-        )
-    except OverloadedError:
-        return answered.come_again(503, "Too many requests at once.", RETRY_AFTER_S)
-    except (OperationalError, InterfaceError) as error:
-        return answered.come_again(503, why_unavailable(error), RETRY_AFTER_S)
-    except (UnreadableBodyError, UnreadableTraceError) as error:
-        return answered(400, str(error))
-    except LimitExceededError as error:
-        return answered(413, error.message)
-    counted.stored(len(sent), len(body), recorded.events)
-    counted.spans(recorded.span_counts)
-    return HttpResponse(success(recorded, media_type), content_type=media_type)
-
-
-def _identity(request: HttpRequest) -> ApiKeyIdentity:
-    kind, _, token = request.headers.get("Authorization", "").partition(" ")
-    if kind.lower() != "bearer":
-        token = request.headers.get("x-api-key", "")
-    if not token.strip():
-        raise KeyRefused(401, "missing_key", "Send an API key in the header x-api-key: tt_…")
-    return authenticate(token.strip(), Scope.INGEST)
 
 
 class _Refusing:
@@ -145,7 +84,12 @@ class _Refusing:
             answer[name] = value
         return answer
 
-    def come_again(self, status: int, message: str, seconds: float) -> HttpResponse:
-        """Answer likewise, with `Retry-After`. Ends the connection, as the body was not read."""
-        headers = {"Retry-After": str(max(1, math.ceil(seconds))), "Connection": "close"}
-        return self(status, message, **headers)
+    def by(self, refusal: RefusedError) -> HttpResponse:
+        """Answer by a refusal. One to retry ends the connection, as the body was not read."""
+        headers = {}
+        if refusal.retry_after_s is not None:
+            seconds = str(max(1, math.ceil(refusal.retry_after_s)))
+            headers = {"Retry-After": seconds, "Connection": "close"}
+        elif refusal.status == 401:
+            headers = {"WWW-Authenticate": 'Bearer realm="tooltrail"'}
+        return self(refusal.status, refusal.message, **headers)

@@ -49,6 +49,7 @@ def just_below_the_ratio(size: int) -> bytes:
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "gzip, 1 GiB": ("gzip", lambda: gzip_of_zeros(1024 * MIB)),
+    "deflate, 1 GiB": ("deflate", lambda: zlib.compress(bytes(512 * MIB)) * 2),
     "zstd, 1 GiB": ("zstd", lambda: zstd_of_zeros(1024 * MIB)),
     "gzip in many members": ("gzip", lambda: gzip.compress(bytes(MIB)) * 4000),
     "zstd in many frames": ("zstd", lambda: zstandard.compress(bytes(MIB)) * 40_000),

@@ -46,6 +46,7 @@ def _calls(acme: Cast) -> list[Invocation]:
         ("identity", bytes),
         ("gzip", gzip.compress),
         ("GZIP", gzip.compress),
+        ("deflate", zlib.compress),
         ("gzip", lambda body: gzip.compress(body[:100]) + gzip.compress(body[100:])),
         ("zstd", zstandard.compress),
         ("zstd", lambda body: zstandard.compress(body[:100]) + zstandard.compress(body[100:])),
@@ -127,12 +128,16 @@ BODY = lines(make_call()) * 20
         ("gzip", gzip.compress(BODY)[:-8] + b"\0" * 8),
         ("gzip", gzip.compress(BODY) + b"tail"),
         ("gzip", zlib.compress(BODY)),
+        ("deflate", BODY),
+        ("deflate", zlib.compress(BODY)[:-3]),
+        ("deflate", zlib.compress(BODY) + b"tail"),
+        ("deflate", zlib.compress(BODY)[2:-4]),
         ("zstd", BODY),
         ("zstd", zstandard.compress(BODY)[:-3]),
         ("zstd", zstandard.compress(BODY) + b"tail"),
         ("identity", b"\n \n\r\n"),
     ],
-    ids=range(10),
+    ids=range(14),
 )
 def test_unreadable_body_gets_400(acme: Cast, key: str, encoding: str, body: bytes) -> None:
     answer = post(key, body, content_encoding=encoding)
@@ -149,6 +154,7 @@ MIB = 1024 * 1024
     [
         ("identity", lambda: b"x" * (5 * MIB + 1), "too_large"),
         ("gzip", lambda: gzip.compress(b"0" * (30 * MIB), 9), "ratio"),
+        ("deflate", lambda: zlib.compress(b"0" * (30 * MIB), 9), "ratio"),
         ("zstd", lambda: zstandard.compress(b"0" * (300 * MIB), 19), "ratio"),
         ("gzip", lambda: gzip.compress(_poorly_compressible(21 * MIB), 1), "too_large"),
         ("identity", lambda: b"{}\n" * 1001, "too_many_lines"),

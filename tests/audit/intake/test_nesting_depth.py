@@ -170,14 +170,14 @@ def test_thirty_concurrent_deep_bodies_crash_no_process(
     assert send("/api/v1/events", NDJSON, lines(make_call())) == HTTPStatus.OK
 
 
-def deep_protobuf(depth: int) -> bytes:
-    """A span attribute of arrays within arrays: `AnyValue { ArrayValue { AnyValue { … } } }`."""
+def deep_protobuf(depth: int, *, attribute_of_a_log: bool = False) -> bytes:
+    """An attribute of arrays within arrays: `AnyValue { ArrayValue { AnyValue { … } } }`."""
     value = b""
     for _ in range(depth):
         value = field(1, value)  # ArrayValue.values
         value = field(5, value)  # AnyValue.array_value
     attribute = field(1, b"deep") + field(2, value)
-    span = field(9, attribute)
+    span = field(6 if attribute_of_a_log else 9, attribute)
     return field(1, field(2, field(2, span)))  # resource_spans, scope_spans, spans
 
 
@@ -199,6 +199,8 @@ def test_deep_bodies_to_any_api_crash_no_process(server: LiveServer, acme: Cast)
     doors = (
         ("/v1/traces", "application/x-protobuf", deep_protobuf(4_000)),
         ("/v1/traces", "application/json", json_text),
+        ("/v1/logs", "application/x-protobuf", deep_protobuf(4_000, attribute_of_a_log=True)),
+        ("/v1/logs", "application/json", json_text),
         ("/api/v1/events", NDJSON, b'{"type":' + json_text + b"}"),
         ("/api/v1/tools", "application/json", b'{"tools":[%b]}' % json_text),
         ("/api/v1/tools", "application/json", b'{"tools":[{"name":%b}]}' % json_text),

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from typing import Any
 
 import psycopg
@@ -13,7 +14,7 @@ from django.utils import timezone
 
 from audit.events.limits import MAX_COMPRESSED_BYTES
 from audit.events.spans import MAX_SPANS
-from audit.intake.otlp import recording, views
+from audit.intake.otlp import exports, recording
 from audit.intake.quota import Quota
 from audit.models import RejectedEvent
 from tenants.keys import create_key
@@ -42,7 +43,13 @@ def key(acme: Cast) -> str:
 
 @pytest.mark.parametrize(
     ("encoding", "encode"),
-    [(None, bytes), ("gzip", gzip.compress), ("identity", bytes), ("zstd", zstandard.compress)],
+    [
+        (None, bytes),
+        ("gzip", gzip.compress),
+        ("identity", bytes),
+        ("zstd", zstandard.compress),
+        ("deflate", zlib.compress),
+    ],
 )
 @pytest.mark.parametrize("name", ["plain-otel.pb", "plain-otel.json"])
 def test_body_is_accepted_in_every_encoding_and_answered_in_its_media_type(
@@ -127,6 +134,8 @@ def test_key_is_accepted_in_either_header(acme: Cast, key: str) -> None:
         (b'{"resourceSpans": [1]}', JSON, {}, 400),
         (b"no gzip", PROTOBUF, {"content_encoding": "gzip"}, 400),
         (gzip.compress(b"x" * 1_000)[:-9], PROTOBUF, {"content_encoding": "gzip"}, 400),
+        (zlib.compress(b"x" * 1_000)[:-3], PROTOBUF, {"content_encoding": "deflate"}, 400),
+        (zlib.compress(b"\x00" * 30_000_000), PROTOBUF, {"content_encoding": "deflate"}, 413),
         (b"", PROTOBUF, {"content_encoding": "br"}, 415),
         (b"", "text/plain", {}, 415),
         (b"x" * (MAX_COMPRESSED_BYTES + 1), PROTOBUF, {}, 413),
@@ -173,7 +182,7 @@ def test_only_post_is_allowed(key: str) -> None:
 
 def test_exceeded_quota_is_retryable(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spent = Quota(0.1)
-    monkeypatch.setattr(views, "quota", lambda: spent)
+    monkeypatch.setattr(exports, "quota", lambda: spent)
     body = request(*(span() for _ in range(20)))
 
     assert post(key, body, JSON).status_code == 200
