@@ -287,6 +287,8 @@ class Indexing:
 
         The end of a whole account may have been free until now, or it may be an interim event.
         """
+        if not candidates:  # in most requests
+            return []
         complete = []
         for call in calls:
             events = [each for each in (call.start, call.end) if each in candidates]
