@@ -210,10 +210,15 @@ def count_calls(wanted: CallFilter, *, now: datetime, budget: Budget | None = No
 
 def calls_by_id(places: Iterable[tuple[datetime, UUID]]) -> list[ListedCall]:
     """The calls that started at these instants and have these ids, newest first."""
+    return calls_by_day((at.astimezone(UTC).date(), pk) for at, pk in places)
+
+
+def calls_by_day(places: Iterable[tuple[date, UUID]]) -> list[ListedCall]:
+    """The calls that started on these days and have these ids, newest first. One statement."""
     wanted = dict.fromkeys(places)
     if not wanted:
         return []
-    days = sorted({at.astimezone(UTC).date() for at, _ in wanted})
+    days = sorted({day for day, _ in wanted})
     parameters = {
         "days": days,
         "first_day": days[0],

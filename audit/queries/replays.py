@@ -7,7 +7,7 @@ from itertools import starmap
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from audit.queries.call_list import ListedCall
+from audit.queries.call_list import ListedCall, calls_by_day
 from audit.queries.cursor import Cursor
 from audit.sql.run import rows
 
@@ -71,11 +71,4 @@ class ReplayRange:
 
 def sampled_calls(places: Collection[tuple[date, UUID]]) -> dict[UUID, ListedCall]:
     """The calls with these days and ids, by id. At most one statement."""
-    if not places:
-        return {}
-    parameters = {
-        "days": sorted({day for day, _ in places}),
-        "invocation_ids": [pk for _, pk in places],
-    }
-    calls = (ListedCall(*row) for row in rows("calls_by_id", parameters))
-    return {call.invocation_id: call for call in calls}
+    return {call.invocation_id: call for call in calls_by_day(places)}
