@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from tenants.actions import operator
 from tenants.keys import KeyRefused, authenticate
 from tenants.models import Action, Scope, Tenant
 from tenants.scope import tenant_scope
@@ -95,6 +96,9 @@ def test_password_is_read_from_standard_input(acme: Cast, monkeypatch: pytest.Mo
     name = acme.viewer.username
     monkeypatch.setattr("sys.stdin", io.StringIO("a Long enough phrase 7\n"))
     call_command("changepassword", name, "--stdin", stdout=io.StringIO())
+    with tenant_scope(acme.tenant.id):
+        action = Action.objects.filter(tenant=acme.tenant, verb="password.set").get()
+    assert (action.subject, action.user_name) == (name, operator())
     assert Client().login(username=name, password="a Long enough phrase 7")
 
     for bad, reason in (("short\n", "Aborting"), ("", "no password")):

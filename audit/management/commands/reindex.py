@@ -11,7 +11,9 @@ from django.db import connections
 from audit.index.reindex import Report, reindex
 from config.postgresql.aliases import OWNER
 from config.progress import Progress
+from tenants.actions import operator, record_action
 from tenants.models import Tenant
+from tenants.scope import tenant_scope
 
 
 class Command(BaseCommand):
@@ -50,6 +52,11 @@ class Command(BaseCommand):
             progress = Progress(self.stderr, tenant.slug, "events")
             report = reindex(tenant.id, repair=not options["check"], progress=progress)
             reports[tenant.slug] = report
+            if report.is_repaired:
+                counts = report.comparison.counts
+                subject = f"{sum(counts.values())} rows"
+                with tenant_scope(tenant.id):
+                    record_action(tenant, operator(), "index.repair", subject, tables=counts)
             if not options["json"]:
                 self._print(tenant.slug, report)
         if options["json"]:

@@ -1,10 +1,16 @@
 """`manage.py changepassword USERNAME [--stdin]`: Django's command, also usable in scripts."""
 
+import getpass
 import sys
 from typing import Any
 
 from django.contrib.auth.management.commands import changepassword
 from django.core.management.base import CommandError, CommandParser
+
+from tenants.actions import operator, record_action
+from tenants.models import User
+from tenants.scope import tenant_scope
+from tenants.sessions import memberships_of
 
 
 class Command(changepassword.Command):
@@ -26,6 +32,10 @@ class Command(changepassword.Command):
             if not self._given:
                 raise CommandError("no password on standard input")
         message: str | None = super().handle(*args, **options)
+        user = User.objects.get_by_natural_key(options["username"] or getpass.getuser())
+        for membership in memberships_of(user.pk):
+            with tenant_scope(membership.tenant_id):
+                record_action(membership.tenant, operator(), "password.set", user.get_username())
         return message
 
     def _get_pass(self, prompt: str = "Password: ") -> str:
