@@ -15,11 +15,14 @@ import pytest
 from django.core.management import call_command
 from django.db import connections
 from django.utils import timezone
+from tooltrail.ledger import Kind
 
 from audit.index.partitions import PARTITIONED_TABLES
+from audit.ledger.entries import append_entry
 from audit.queries.call_query import Reader, parse
 from audit.reports.schedule import KEEP_DAYS
 from audit.retention import erasure, retention
+from audit.retention.holds import Covered, holds_in_force, lock_record
 from audit.work import payload_search
 from audit.work.drift import job as drift
 from audit.work.replay import job as replay
@@ -191,8 +194,22 @@ def test_tenant_deletion_fact_matches_the_behaviour() -> None:
     assert differing("Tenant deletion", changes(before, after), ("rows are kept",)) == []
 
 
-def test_erasure_fact_matches_the_behaviour() -> None:
+def world_that_may_be_erased() -> World:
+    """A world whose hold has its entry in the ledger: nothing is erased otherwise."""
     world = make_world("notes")
+    with tenant_scope(world.tenant.id):
+        lock_record(world.tenant.id)
+        for hold in holds_in_force(world.tenant.id):
+            covered = Covered(
+                hold.trace_id, hold.case_id, hold.tool_name, hold.since, hold.until
+            ).to_json()
+            entry = {"state": "set", "hold": str(hold.id), "covers": covered}
+            append_entry(world.tenant.id, Kind.HOLD, entry, timezone.now())
+    return world
+
+
+def test_erasure_fact_matches_the_behaviour() -> None:
+    world = world_that_may_be_erased()
     as_owner(
         "UPDATE rejected_event SET raw = convert_to(%s, 'UTF8') WHERE tenant_id = %s",
         [json.dumps({"invocation_id": str(world.call_id)}), world.tenant.id],
@@ -212,7 +229,7 @@ def test_erasure_fact_matches_the_behaviour() -> None:
 
 
 def test_retention_fact_matches_the_behaviour() -> None:
-    world = make_world("notes")
+    world = world_that_may_be_erased()
     with tenant_scope(world.tenant.id):
         TenantSetting.objects.filter(tenant=world.tenant).update(
             payload_days=1, index_days=retention.INDEX_DAYS_MIN, erased_to=0, index_from=None
