@@ -29,6 +29,7 @@ from audit.events.findings import Finding, FindingEvent, read_finding_event
 from audit.events.instants import DAY_US, Instants, microseconds
 from audit.events.limits import MAX_DEPTH, LimitExceededError
 from audit.events.outputs import mcp_report
+from audit.events.reported_context import NOTHING, ReportedContext, reported_context
 
 SEEN_WITHIN_US = 35 * DAY_US  # most that definitions may arrive late, as calls may
 CLOCKS_DIFFER_US = DAY_US  # most that a time may be ahead of our clock, or an end before its start
@@ -62,6 +63,8 @@ class Candidate(msgspec.Struct, eq=False, gc=False):
     finding: Finding | None = None
     server: str | None = None
     """The MCP server, as it names itself in its result."""
+    context: ReportedContext = NOTHING
+    """Of a start event."""
 
     @property
     def interim_state(self) -> str | None:
@@ -170,6 +173,8 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
             _kind(event),
         )
         candidate.server = server
+        if isinstance(event, wire.StartEvent):
+            candidate.context = reported_context(line.raw)
         if isinstance(event, wire.CallEvent):
             _place(candidate, event, instants, seen)
             refusal = _untimely(candidate, now_us)

@@ -48,6 +48,10 @@ COLUMNS = (
     "mcp_server",
     "mcp_client",
     "mcp_protocol",
+    "agent",
+    "model",
+    "provider",
+    "end_user",
     "pair_conflict",
 )
 """Members and columns, in order. Path and code of a violation are those of the first one."""

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from audit.events.candidates import Candidate
+from audit.events.reported_context import ReportedContext
 from audit.index.merge import Call
 from audit.index.projection import SHARED, Ending, Peers, Row
 from audit.sql import arrays
@@ -75,6 +76,9 @@ def call_columns(rows: Sequence[Row]) -> dict[str, Any]:
         columns[name] = _ENCODERS[name](values)
     peers = zip(*(row.peers for row in rows), strict=True)
     for name, values in zip(Peers._fields, peers, strict=True):
+        columns[name] = arrays.texts(values)
+    contexts = zip(*(row.context for row in rows), strict=True)
+    for name, values in zip(ReportedContext._fields, contexts, strict=True):
         columns[name] = arrays.texts(values)
     endings = zip(*(row.ending for row in rows), strict=True)
     for name, values in zip(Ending._fields, endings, strict=True):

@@ -14,6 +14,7 @@ import msgspec
 from audit.events import wire
 from audit.events.candidates import Candidate
 from audit.events.findings import OUTCOME, STRATEGY
+from audit.events.reported_context import NOTHING, ReportedContext
 from audit.index.merge import Call
 
 ERROR_TYPE_MAX = 64  # characters; it is part of rollup's key
@@ -83,6 +84,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     ending: Ending
     pair_conflict: bool
     peers: Peers
+    context: ReportedContext
 
 
 OPEN = Ending()
@@ -106,7 +108,8 @@ def project(call: Call) -> Row:
             pairs = list(zip(shared, others, strict=True))
             shared = tuple(b if a is None else a for a, b in pairs)
             differs = differs or any(a is not None and b is not None and a != b for a, b in pairs)
-    return Row(call, shared, OPEN if end is None else _ending(end), differs, _peers(call))
+    context = NOTHING if start is None else start.context
+    return Row(call, shared, OPEN if end is None else _ending(end), differs, _peers(call), context)
 
 
 def _peers(call: Call) -> Peers:

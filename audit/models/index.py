@@ -195,6 +195,10 @@ class Invocation(models.Model):
     mcp_server = models.TextField(null=True)
     mcp_client = models.TextField(null=True)
     mcp_protocol = models.TextField(null=True)
+    agent = models.TextField(null=True)
+    model = models.TextField(null=True)
+    provider = models.TextField(null=True)
+    end_user = models.TextField(null=True)
 
     objects = TenantQuerySet["Invocation"].as_manager()
 

@@ -43,6 +43,10 @@ _TEXTS = {
     "server": "mcp_server",
     "client": "mcp_client",
     "protocol": "mcp_protocol",
+    "agent": "agent",
+    "model": "model",
+    "provider": "provider",
+    "user": "end_user",
 }
 """The column of each text filter."""
 _TOKENS = "prompt_tokens::numeric + completion_tokens"

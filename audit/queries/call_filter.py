@@ -144,6 +144,10 @@ class CallFilter:
     server: Text | None = None
     client: Text | None = None
     protocol: Text | None = None
+    agent: Text | None = None
+    model: Text | None = None
+    provider: Text | None = None
+    user: Text | None = None
     decision: str | None = None
     by: Text | None = None
     others: tuple[Condition, ...] = ()
@@ -409,6 +413,23 @@ FILTER_NAMES: dict[str, FilterName] = {
             "version of the protocol",
             "protocol:2026-07-28",
             takes_any=True,
+        ),
+        FilterName(
+            "agent", Kind.TEXT, "Agent", "agent that made the call", "agent:plan*", takes_any=True
+        ),
+        FilterName(
+            "model", Kind.TEXT, "Model", "model of the agent", "model:gpt-5*", takes_any=True
+        ),
+        FilterName(
+            "provider",
+            Kind.TEXT,
+            "Provider",
+            "provider of the model",
+            "provider:openai",
+            takes_any=True,
+        ),
+        FilterName(
+            "user", Kind.TEXT, "User", "person for whom it was made", "user:u-7", takes_any=True
         ),
         FilterName(
             "decision",

@@ -89,6 +89,10 @@ class ListedCall:
     mcp_server: str | None
     mcp_client: str | None
     mcp_protocol: str | None
+    agent: str | None
+    model: str | None
+    provider: str | None
+    end_user: str | None
 
     @property
     def tone(self) -> Tone:

@@ -95,6 +95,10 @@ class CallDetail(Call):
     mcp_server: str | None
     mcp_client: str | None
     mcp_protocol: str | None
+    agent: str | None
+    model: str | None
+    provider: str | None
+    end_user: str | None
 
 
 @dataclass(frozen=True, slots=True)

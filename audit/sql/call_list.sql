@@ -107,7 +107,8 @@ SELECT d.tenant_id, d.decision, NULL::bigint AS budget_tokens, d.started_on, d.i
        d.case_id, NULL::bigint AS timeouts_ms, d.producer_id, d.batch_id AS start_batch_id,
        d.pos AS start_pos, NULL::uuid AS end_batch_id, NULL::integer AS end_pos,
        FALSE AS pair_conflict, NULL::text AS mcp_server, NULL::text AS mcp_client,
-       NULL::text AS mcp_protocol
+       NULL::text AS mcp_protocol, NULL::text AS agent, NULL::text AS model,
+       NULL::text AS provider, NULL::text AS end_user
 FROM decision d
 WHERE d.tenant_id = %(tenant_id)s
   AND d.started_on BETWEEN %(first_day)s AND %(last_day)s
@@ -182,7 +183,7 @@ started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, 
        violation_count, prompt_tokens, completion_tokens, cache_hit, turn_id, run_id,
        ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
        timeouts_ms, producer_id, start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict,
-       mcp_server, mcp_client, mcp_protocol
+       mcp_server, mcp_client, mcp_protocol, agent, model, provider, end_user
 
 -- calls_before --
 -- Matching calls before a cursor, newest first, and the last call that was scanned. The inner

@@ -73,7 +73,8 @@ SELECT {{call_of_timeline}}, tool_call_id, turn_id, ingestion_run_id, workflow_i
        document_id, document_version_id, case_id, NULL AS idempotency_key, budget_tokens,
        NULL AS locale, NULL AS safety_mode, producer_id, start_batch_id, start_pos, end_batch_id,
        end_pos, pair_conflict, NULL AS interim_state, NULL AS interim_at, NULL AS interim_batch_id,
-       NULL AS interim_pos, mcp_server, mcp_client, mcp_protocol
+       NULL AS interim_pos, mcp_server, mcp_client, mcp_protocol, agent, model,
+       provider, end_user
 FROM ({{unrun_call}}) AS unrun
 WHERE invocation_id = %(invocation_id)s
 

@@ -35,7 +35,7 @@ INSERT INTO invocation AS i (
     ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
     idempotency_key, timeouts_ms, budget_tokens, locale, safety_mode, producer_id,
     start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict, mcp_server, mcp_client,
-    mcp_protocol
+    mcp_protocol, agent, model, provider, end_user
 )
 SELECT
     %(tenant_id)s, started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
@@ -45,7 +45,7 @@ SELECT
     ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
     idempotency_key, timeouts_ms, budget_tokens, locale, safety_mode, producer_id,
     start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict, mcp_server, mcp_client,
-    mcp_protocol
+    mcp_protocol, agent, model, provider, end_user
 FROM (SELECT
     unnest(%(started_on)b::date[]) AS started_on,
     unnest(%(invocation_id)b::uuid[]) AS invocation_id,
@@ -92,7 +92,11 @@ FROM (SELECT
     unnest(%(pair_conflict)b::boolean[]) AS pair_conflict,
     unnest(%(mcp_server)b::text[]) AS mcp_server,
     unnest(%(mcp_client)b::text[]) AS mcp_client,
-    unnest(%(mcp_protocol)b::text[]) AS mcp_protocol
+    unnest(%(mcp_protocol)b::text[]) AS mcp_protocol,
+    unnest(%(agent)b::text[]) AS agent,
+    unnest(%(model)b::text[]) AS model,
+    unnest(%(provider)b::text[]) AS provider,
+    unnest(%(end_user)b::text[]) AS end_user
 ) AS u
 
 -- insert_invocations --
@@ -165,6 +169,10 @@ ON CONFLICT (tenant_id, started_on, invocation_id) DO UPDATE SET
     safety_mode = coalesce(i.safety_mode, excluded.safety_mode),
     producer_id = coalesce(i.producer_id, excluded.producer_id),
     {{peers_of_both}},
+    agent = coalesce(i.agent, excluded.agent),
+    model = coalesce(i.model, excluded.model),
+    provider = coalesce(i.provider, excluded.provider),
+    end_user = coalesce(i.end_user, excluded.end_user),
     start_batch_id = coalesce(i.start_batch_id, excluded.start_batch_id),
     start_pos = CASE WHEN i.start_batch_id IS NULL THEN excluded.start_pos ELSE i.start_pos END,
     end_batch_id = coalesce(i.end_batch_id, excluded.end_batch_id),
@@ -284,6 +292,7 @@ UPDATE invocation AS i SET
     mcp_server = coalesce(u.mcp_server, i.mcp_server),
     mcp_client = coalesce(u.mcp_client, i.mcp_client),
     mcp_protocol = coalesce(u.mcp_protocol, i.mcp_protocol),
+    agent = u.agent, model = u.model, provider = u.provider, end_user = u.end_user,
     start_batch_id = u.start_batch_id, start_pos = u.start_pos,
     end_batch_id = u.end_batch_id, end_pos = u.end_pos
 FROM unnest(
@@ -294,12 +303,13 @@ FROM unnest(
     %(parent_invocation_id)b::uuid[], %(call_id)b::text[], %(tool_call_id)b::text[],
     %(run_id)b::text[], %(workflow_id)b::text[], %(start_batch_id)b::uuid[],
     %(start_pos)b::integer[], %(end_batch_id)b::uuid[], %(end_pos)b::integer[],
-    %(mcp_server)b::text[], %(mcp_client)b::text[], %(mcp_protocol)b::text[]
+    %(mcp_server)b::text[], %(mcp_client)b::text[], %(mcp_protocol)b::text[],
+    %(agent)b::text[], %(model)b::text[], %(provider)b::text[], %(end_user)b::text[]
 ) AS u (
     started_on, invocation_id, ended_at, duration_us, state, error_type, error_code,
     error_message, violation_count, prompt_tokens, completion_tokens, parent_invocation_id,
     call_id, tool_call_id, run_id, workflow_id, start_batch_id, start_pos, end_batch_id, end_pos,
-    mcp_server, mcp_client, mcp_protocol
+    mcp_server, mcp_client, mcp_protocol, agent, model, provider, end_user
 )
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on = u.started_on

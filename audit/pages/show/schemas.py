@@ -84,6 +84,12 @@ class Call(CallInTrace):
     mcp_client: str | None
     mcp_protocol: str | None
     """The version of the protocol."""
+    agent: str | None
+    """As spans report it; likewise the next three."""
+    model: str | None
+    provider: str | None
+    end_user: str | None
+    """The person for whom the agent works."""
     pair_conflict: bool
     """The start and end events contradict each other."""
 

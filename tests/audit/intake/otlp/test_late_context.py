@@ -4,11 +4,14 @@ import itertools
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from audit.events.spans import span_uuid
 from audit.index.reindex import reindex
 from audit.models import RejectedEvent, Trace
 from audit.queries.calls import trace_detail
+from tenants.keys import create_key
+from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_ingest_key
 from tests.support.otlp_requests import JSON, calls, post, request, span
@@ -70,6 +73,9 @@ def check(acme: Cast) -> None:
     assert stored["helper"].start["context"] == MAIN
     assert stored["look_up"].start["context"] == SUB
     assert {call.row.run_id for call in stored.values()} == {"c-main"}
+    helper, look_up = stored["helper"].row, stored["look_up"].row
+    assert (helper.agent, helper.model, helper.end_user) == ("main", None, "u-1")
+    assert (look_up.agent, look_up.model, look_up.end_user) == ("sub", "gpt-5", "u-1")
     with tenant_scope(acme.tenant.id):
         detail = trace_detail(TRACE)
         assert not RejectedEvent.objects.for_tenant(acme.tenant.id).exists()
@@ -110,3 +116,28 @@ def test_each_span_in_a_request_of_its_own_in_any_order(
         send(key, spans[number])
 
     check(acme)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("agent:sub", {"look_up"}),
+        ("agent:*", {"helper", "look_up"}),
+        ("model:gpt-5", {"look_up"}),
+        ("user:u-1 NOT agent:sub", {"helper"}),
+        ("user:u-2", set()),
+        ("provider:*", set()),
+    ],
+)
+def test_agent_model_provider_and_user_can_be_asked_for(
+    acme: Cast, key: str, query: str, found: set[str]
+) -> None:
+    send(key, *run().values())
+    reader = create_key(acme.tenant, "reader", [Scope.READ])[1]
+    headers = {"Authorization": f"Bearer {reader}"}
+    answer = Client().get("/api/v1/calls", {"q": query}, headers=headers)
+
+    assert answer.status_code == 200, answer.content
+    items = answer.json()["calls"]
+    assert {item["tool_name"] for item in items} == found
+    assert all(item["end_user"] == "u-1" for item in items)

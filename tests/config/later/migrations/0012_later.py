@@ -9,8 +9,8 @@ _INDEX_ANEW = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0010_withdrawn_approvals")]
+    dependencies = [("audit", "0011_reported_context")]
     operations = [
         migrations.RunSQL(_INDEX_ANEW, _INDEX_ANEW),
-        OlderCodeMayGoOn("audit", "0011_later"),
+        OlderCodeMayGoOn("audit", "0012_later"),
     ]
