@@ -54,7 +54,7 @@ _REPORTS = [
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0007_decision_indexes"), ("tenants", "0004_action_rows")]
+    dependencies = [("audit", "0007_decision_indexes")]
     operations = [
         RunSQLFile("schema/baseline"),
         migrations.SeparateDatabaseAndState(state_operations=_REPORTS),
