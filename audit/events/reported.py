@@ -55,6 +55,12 @@ def is_no_fuller(raw: bytes, stored: bytes) -> bool:
     return reported[0] < known[0] or (reported[0] == known[0] and reported[1] <= known[1])
 
 
+def is_part_of(raw: bytes, account: bytes) -> bool:
+    """Whether an event has only spans of the account, whatever context it has."""
+    part, whole = _extent(raw), _extent(account)
+    return part is not None and whole is not None and part[0] <= whole[0]
+
+
 def is_beside(raw: bytes) -> bool:
     """Whether an event has the spans of a call that an executor itself reported."""
     if b'"of_executor"' not in raw:

@@ -22,6 +22,7 @@ from audit.events.reported import (
     is_beside,
     is_fuller,
     is_no_fuller,
+    is_part_of,
 )
 from audit.index.decisions import (
     Decided,
@@ -329,7 +330,7 @@ class Indexing:
             parts[key]
             for key, both in sorted(whole.items())
             if all(
-                (raw := stored[place].raw) is not None and is_no_fuller(raw, raws[key])
+                (raw := stored[place].raw) is not None and is_part_of(raw, raws[key])
                 for place in both
             )
         ]

@@ -176,7 +176,7 @@ FROM (
           SELECT FROM served_definition s
           WHERE s.tenant_id = %(tenant_id)s AND s.server = %(server)s
             AND s.tool_name = %(tool_name)s AND s.digest = %(digest)s
-            AND s.approved_during @> found.started_at
+            AND multirange_contains_elem(s.approved_during, found.started_at)
       )
     LIMIT %(count_limit)s
 ) AS calls
@@ -232,7 +232,7 @@ EXISTS (
             AND c.seen_at <= found.started_at
             AND (s.state IS NULL OR s.state = 'pending'
                  OR coalesce(s.approved_at > found.started_at, FALSE))
-            AND NOT coalesce(s.approved_during @> found.started_at, FALSE)
+            AND NOT coalesce(multirange_contains_elem(s.approved_during, found.started_at), FALSE)
             AND {{server_may_serve}}
             AND NOT EXISTS (
                 SELECT FROM definition_change n
@@ -276,7 +276,9 @@ ORDER BY digest, last_seen_at DESC, id
 SELECT DISTINCT ON (c.server) c.server, c.digest, c.seen_at, s.id,
        (s.state IS NULL OR s.state = 'pending'
         OR coalesce(s.approved_at > %(started_at)s, FALSE))
-       AND NOT coalesce(s.approved_during @> %(started_at)s::timestamptz, FALSE)
+       AND NOT coalesce(
+           multirange_contains_elem(s.approved_during, %(started_at)s::timestamptz), FALSE
+       )
 FROM definition_change c
 LEFT JOIN served_definition s
     ON s.tenant_id = %(tenant_id)s AND s.server = c.server AND s.tool_name = c.tool_name

@@ -282,7 +282,7 @@ def test_hold_keeps_decisions(acme: Cast) -> None:
     set_retention(acme, payload_days=1)
     with connections["owner"].cursor() as cursor:
         cursor.execute(
-            "UPDATE batch SET received_at = %s WHERE tenant_id = %s",
+            "UPDATE batch SET received_at = %s WHERE tenant_id = %s AND NOT is_own",
             [at, acme.tenant.id],
         )
     apply_retention(acme)

@@ -15,6 +15,7 @@ TYPES = {
     "bytea": models.BinaryField,
     "boolean": models.BooleanField,
     "ARRAY": ArrayField,
+    "jsonb": models.JSONField,
 }
 
 

@@ -117,7 +117,7 @@ def test_query_is_completed_submitted_and_counted(page: Page, acme: Cast) -> Non
     page.go_back()
     expect(page.locator(".call-rows tbody tr")).to_have_count(1)
     page.locator(".which a").press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Call")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("search in trace")
     assert heard == []
 
 

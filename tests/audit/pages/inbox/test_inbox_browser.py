@@ -31,7 +31,7 @@ def test_event_is_edited_and_retried_without_javascript(
     page.get_by_role("button", name="Resend copy").click()
     expect(page.get_by_text("Event stored.")).to_be_visible()
     page.get_by_role("link", name="this call of mend_me").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Call")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("mend_me in trace")
     with tenant_scope(acme.tenant.id):
         assert Invocation.objects.for_tenant(acme.tenant.id).get().duration_us == 20_000
     context.close()

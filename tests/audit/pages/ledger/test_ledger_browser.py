@@ -45,7 +45,7 @@ def test_call_leads_to_its_proof_file_without_javascript(
     file = ProofFile.parse(Path(download.value.path()).read_bytes())
     assert (file.index, len(file.proof)) == (1, 1)
     page.get_by_role("link", name="View call").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Call")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("get_weather in trace")
     context.close()
 
 
