@@ -1,4 +1,4 @@
-"""What the signer remembers of a log, held against the log: for a new epoch.
+"""Compares a log with the roots that the signer has stored, when a new epoch begins.
 
 After a restore the log is shorter than what was signed, or somebody changed it. The signer keeps
 the roots of many sizes (`signer_state`), so it can tell up to where the log is still the signed

@@ -18,20 +18,9 @@ def approve(
 
     Needs the tenant's scope. Calls that were made before stay calls under an unapproved one.
     """
-    name = actor.get_username() if isinstance(actor, User) else actor
-    parameters = {"id": one.id, "actor": name, "reason": reason, "now": now}
-    if not rows("approve_definition", parameters):
-        return False
-    record_action(
-        tenant,
-        actor,
-        "definition.approve",
-        f"{one.tool_name} of {one.server}",
-        definition=str(one.id),
-        digest=one.digest,
-        reason=reason,
+    return _decide(
+        tenant, actor, one, reason, now, statement="approve_definition", verb="definition.approve"
     )
-    return True
 
 
 def withdraw(
@@ -41,14 +30,29 @@ def withdraw(
 
     Needs the tenant's scope. Calls that were made while it was approved stay approved ones.
     """
+    return _decide(
+        tenant, actor, one, reason, now, statement="withdraw_approval", verb="definition.withdraw"
+    )
+
+
+def _decide(
+    tenant: Tenant,
+    actor: User | str,
+    one: ServedDefinition,
+    reason: str,
+    now: datetime,
+    *,
+    statement: str,
+    verb: str,
+) -> bool:
+    """Run the statement, and record the action if it changed the definition."""
     name = actor.get_username() if isinstance(actor, User) else actor
-    parameters = {"id": one.id, "actor": name, "reason": reason, "now": now}
-    if not rows("withdraw_approval", parameters):
+    if not rows(statement, {"id": one.id, "actor": name, "reason": reason, "now": now}):
         return False
     record_action(
         tenant,
         actor,
-        "definition.withdraw",
+        verb,
         f"{one.tool_name} of {one.server}",
         definition=str(one.id),
         digest=one.digest,
