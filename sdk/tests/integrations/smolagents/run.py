@@ -1,0 +1,117 @@
+"""smolagents' agents with a scripted model."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import stage
+from smolagents import CodeAgent, LogLevel, Model, ToolCallingAgent, tool
+from smolagents.models import (
+    ChatMessage,
+    ChatMessageToolCall,
+    ChatMessageToolCallFunction,
+    MessageRole,
+)
+from tooltrail.integrations.smolagents import record_tools
+
+
+class Scripted(Model):
+    def __init__(self, *turns: list[ChatMessageToolCall] | str) -> None:
+        super().__init__(model_id="script-1")
+        self._turns = list(turns)
+
+    def generate(self, *args: Any, **rest: Any) -> ChatMessage:
+        turn = self._turns.pop(0) if self._turns else [call("final_answer", 0, answer="done")]
+        if isinstance(turn, str):
+            return ChatMessage(role=MessageRole.ASSISTANT, content=turn)
+        return ChatMessage(role=MessageRole.ASSISTANT, content="", tool_calls=turn)
+
+
+def call(name: str, n: int, /, **args: Any) -> ChatMessageToolCall:
+    function = ChatMessageToolCallFunction(name=name, arguments=args)
+    return ChatMessageToolCall(id=f"call_{n}", type="function", function=function)
+
+
+@tool
+def get_weather(city: str) -> dict:
+    """The weather of a city.
+
+    Args:
+        city: The city.
+    """
+    return stage.WEATHER
+
+
+@tool
+def lookup(key: str) -> str:
+    """Look it up.
+
+    Args:
+        key: The key.
+    """
+    return f"value of {key}"
+
+
+@tool
+def report(title: str, rows: list) -> dict:
+    """Write a report.
+
+    Args:
+        title: The title.
+        rows: The rows.
+    """
+    return {"title": title, "rows": rows}
+
+
+@tool
+def boom(n: int) -> str:
+    """Fail.
+
+    Args:
+        n: A number.
+    """
+    return stage.boom(n)
+
+
+trail = stage.make_trail()
+helper = ToolCallingAgent(
+    tools=[lookup],
+    model=Scripted([call("lookup", 9, key="k")]),
+    name="helper",
+    description="Look things up.",
+    verbosity_level=LogLevel.OFF,
+)
+agent = ToolCallingAgent(
+    tools=[get_weather, report, boom],
+    managed_agents=[helper],
+    model=Scripted(
+        [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
+        [call("helper", 3, task="look")],
+        [call("report", 4, title="T", rows=stage.ROWS)],
+        [call("report", 6, title=6, rows=stage.ROWS)],
+        [call("boom", 5, n=7)],
+    ),
+    name="concierge",
+    verbosity_level=LogLevel.OFF,
+)
+record_tools(agent, trail)
+with trail.trace(run_id="conv-1"):
+    for _step in agent.run("go", stream=True):
+        pass
+
+# An agent that writes code gives arguments without names, and each run is a trace.
+coder = CodeAgent(
+    tools=[lookup],
+    model=Scripted(*["<code>\nfinal_answer(lookup('code'))\n</code>"] * 2),
+    verbosity_level=LogLevel.OFF,
+)
+own = stage.make_trail()
+record_tools(coder, own)
+assert [coder.run("go"), coder.run("go")] == ["value of code"] * 2
+starts = own.events[::2]
+assert [each["args"] for each in starts] == [{"key": "code"}] * 2
+assert len({each["trace_id"] for each in starts}) == 2
+assert coder.tools["lookup"].to_dict()["code"] == lookup.to_dict()["code"]
+stage.finish(trail)
