@@ -50,6 +50,12 @@ FRAMEWORKS = {
     "agno": Told(tool_call_id=False),
     "strands": Told(),
     "llama_index": Told(agent=None, model=None, tool_call_id=False),
+    "crewai": Told(
+        tool_call_id=False,
+        slow=None,
+        extra=frozenset({"reported", "once"}),
+        decisions=("rejectedArguments", "denied", "overBudget"),
+    ),
     "smolagents": Told(tool_call_id=False, slow=None, decisions=("rejectedArguments",)),
     "mcp": Told(**SERVER, error="Error executing tool boom"),
     "fastmcp": Told(
