@@ -10,9 +10,7 @@ id, which is set when the segment is sealed, is fixed before the first send.
 """
 
 import logging
-import math
 import threading
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -43,6 +41,8 @@ from tooltrail.spool.losses import (
     held_in,
     reason_of,
 )
+from tooltrail.spool.sealed import SealedBatches
+from tooltrail.spool.storage import Storage
 
 logger = logging.getLogger("tooltrail")
 
@@ -52,7 +52,7 @@ _OVERFLOWING, _HARD_LIMIT = 1.125, 1.25
 SPILL_BYTES = 16 * 1024 * 1024  # what may wait in memory while the disk rejects writes
 
 
-class Spool(ABC):
+class Spool(Storage):
     """Keeps events until the server has them. All methods may be called from any thread.
 
     `on_ready` is called when there is something new to send. It runs in the caller's thread,
@@ -71,13 +71,10 @@ class Spool(ABC):
         self._lock = threading.RLock()  # a signal handler may call a tool within append
         self._next_seq = 0
         self._unwritten = 0  # numbered events that never were in a file
-        self._next_order = 0
         self._open_first_seq = 0
         self._open_count = 0  # lines in the open segment, gap lines included
         self._open_bytes = 0
-        self._sealed_bytes = 0
-        self._batches: list[Batch] = []
-        self._held: set[str] = set()  # ids of batches that are not sent for now
+        self._sealed = SealedBatches()
         self._loose = Loose(spill_bytes)
         self._has_spilled = False
         self._losses: list[Loss] = []
@@ -107,7 +104,7 @@ class Spool(ABC):
         line = seal_line(b"%b%b%d}" % (head, self._member, seq))
         try:
             self._next_seq = seq + 1
-            if self._sealed_bytes + self._open_bytes + len(line) > self.allowance * _HARD_LIMIT:
+            if self._sealed.size + self._open_bytes + len(line) > self.allowance * _HARD_LIMIT:
                 # Normally the shipper keeps the limit; this one holds if events come too fast.
                 self._lose_new(seq, "spool-full")
                 return False
@@ -136,7 +133,7 @@ class Spool(ABC):
         def add() -> None:
             nonlocal kept
             line = seal_line(text)
-            if self._sealed_bytes + self._open_bytes + len(line) > self.allowance * _HARD_LIMIT:
+            if self._sealed.size + self._open_bytes + len(line) > self.allowance * _HARD_LIMIT:
                 return
             with suppress(OSError):
                 self._add(line, self._next_seq)
@@ -209,13 +206,12 @@ class Spool(ABC):
         size = self._loose.line_bytes
         lines, losses = self._loose.hand_over()
         first = first_number(lines, 0)
-        batch = Batch(new_batch_id(), first, len(lines), size, order=self._take_order())
+        batch = Batch(new_batch_id(), first, len(lines), size, order=self._sealed.take_order())
         self._loose.keep(batch, lines, losses)
         self._add_batch(batch)
 
     def _add_batch(self, batch: Batch) -> None:
-        self._batches.append(batch)
-        self._sealed_bytes += batch.size
+        self._sealed.add(batch)
         self._on_ready()
 
     def enqueue(self, lines: list[bytes]) -> None:
@@ -223,7 +219,7 @@ class Spool(ABC):
         size = sum(map(len, lines)) + LINE_OVERHEAD * len(lines)
         with self._lock:
             first = first_number(lines, 0)
-            batch = Batch(new_batch_id(), first, len(lines), size, order=self._take_order())
+            batch = Batch(new_batch_id(), first, len(lines), size, order=self._sealed.take_order())
             self._store(batch, lines)
             self.adopted += len(lines)
             self._add_batch(batch)
@@ -238,7 +234,7 @@ class Spool(ABC):
             return
         first, count, size = self._open_first_seq, self._open_count, self._open_bytes
         self._open_count = self._open_bytes = 0
-        batch = Batch(new_batch_id(), first, count, size, order=self._take_order())
+        batch = Batch(new_batch_id(), first, count, size, order=self._sealed.take_order())
         try:
             self._close_segment(batch)
         except OSError as error:
@@ -273,31 +269,27 @@ class Spool(ABC):
     def oldest(self) -> Batch | None:
         """The batch to send next; None if there is none, or all are held."""
         with self._lock:
-            if not self._held:
-                return self._batches[0] if self._batches else None
-            return next((each for each in self._batches if each.id not in self._held), None)
+            return self._sealed.oldest()
 
     def hold(self, batch: Batch) -> None:
         """Keep a batch and let later ones be sent before it, until `release`."""
         with self._lock:
-            self._held.add(batch.id)
+            self._sealed.hold(batch)
 
     def release(self) -> bool:
         """Let held batches be sent. Returns whether there were any."""
         with self._lock:
-            were_held = any(each.id in self._held for each in self._batches)
-            self._held.clear()
-            return were_held
+            return self._sealed.release()
 
     def batches(self) -> list[Batch]:
         """The batches that are ready to send, oldest first."""
         with self._lock:
-            return list(self._batches)
+            return list(self._sealed)
 
     def discard(self, batch: Batch) -> None:
         """Remove a batch that the server has."""
         with self._lock:
-            self._forget(batch)
+            self._sealed.remove(batch)
             if self._loose.drop(batch):
                 self._note()
             else:
@@ -325,7 +317,7 @@ class Spool(ABC):
         with self._lock:
             if not self._loose.drop(batch):  # a batch in memory has no file to lay aside
                 self._lay_aside(batch, reason)
-            self._forget(batch)
+            self._sealed.remove(batch)
             self._note()
 
     def mend(self, batch: Batch) -> None:
@@ -367,13 +359,11 @@ class Spool(ABC):
                     self._loose.keep(part, lines, held_in(lines, "killed"))
             else:
                 self._swap(batch, list(zip(fresh, parts, strict=True)))
-            at = self._batches.index(batch)
-            self._batches[at : at + 1] = fresh
-            self._sealed_bytes += sum(part.size for part in fresh) - batch.size
+            self._sealed.replace(batch, fresh)
 
     def last_order(self) -> int:
         """The `order` of the newest batch so far."""
-        return self._next_order - 1
+        return self._sealed.last_order()
 
     @property
     def is_full(self) -> bool:
@@ -399,16 +389,12 @@ class Spool(ABC):
     def waiting(self) -> int:
         """How many lines the server does not have yet, including gaps still to be written."""
         with self._lock:
-            return self.open_count + sum(b.count for b in self._batches) + len(self._losses)
+            return self.open_count + sum(b.count for b in self._sealed) + len(self._losses)
 
     @property
     def waiting_bytes(self) -> int:
         """How many bytes wait here."""
-        return self._sealed_bytes + self._open_bytes + self._loose.line_bytes
-
-    @abstractmethod
-    def close(self) -> None:
-        """Leave everything in a state that the next process, or the next append, can take over."""
+        return self._sealed.size + self._open_bytes + self._loose.line_bytes
 
     def abandon(self) -> None:
         """In a forked child: release what belongs to the parent, without changing it.
@@ -417,58 +403,6 @@ class Spool(ABC):
         """
         self._lock = threading.RLock()  # its holder, if any, is not in this process
         self._is_abandoned = self._is_writing = True
-
-    @abstractmethod
-    def adopt(self, seconds: float = math.inf) -> None:
-        """Take over what dead processes left, for at most `seconds`. Never raises."""
-
-    @abstractmethod
-    def _write(self, line: bytes) -> None:
-        """Append to the open segment. Raises OSError and then leaves no part of the line."""
-
-    @abstractmethod
-    def _write_note(self, losses: list[Loss]) -> bool:
-        """Write the losses of a kill at this moment to file; False if that failed."""
-
-    @abstractmethod
-    def _in_memory(self) -> int:
-        """How many of the waiting lines are in no file."""
-
-    @abstractmethod
-    def _close_segment(self, batch: Batch) -> None:
-        """Turn the open segment into this batch. Raises OSError."""
-
-    @abstractmethod
-    def _store(self, batch: Batch, lines: list[bytes]) -> None:
-        """Keep these lines as this batch, all or none of them. Raises OSError."""
-
-    @abstractmethod
-    def _read(self, batch: Batch) -> list[bytes]:
-        """The events of a batch that is not in memory. Raises as `read` does."""
-
-    @abstractmethod
-    def _salvage(self, batch: Batch) -> Salvage:
-        """Which lines of a batch are whole, and which are not. Raises OSError."""
-
-    @abstractmethod
-    def _lay_aside(self, batch: Batch, reason: str) -> None:
-        """Move a batch to where it is never sent from. Raises OSError."""
-
-    @abstractmethod
-    def _erase(self, batch: Batch) -> None: ...
-
-    @abstractmethod
-    def _swap(self, batch: Batch, parts: list[tuple[Batch, list[bytes]]]) -> None: ...
-
-    def _take_order(self) -> int:
-        self._next_order += 1
-        return self._next_order - 1
-
-    def _forget(self, batch: Batch) -> None:
-        if batch in self._batches:
-            self._batches.remove(batch)
-            self._held.discard(batch.id)
-            self._sealed_bytes -= batch.size
 
     def _contents(self, batch: Batch) -> tuple[dict[str, list[range]], list[Loss], int]:
         """The numbers in a batch by producer, the losses it declares, and its unnumbered events.

@@ -183,7 +183,7 @@ class SegmentSpool(Spool):
         return True
 
     def _in_memory(self) -> int:
-        loose = sum(b.count for b in self._batches if self._loose.get(b) is not None)
+        loose = sum(b.count for b in self._sealed if self._loose.get(b) is not None)
         return loose + self._loose.line_count + len(self._losses)
 
     def _close_segment(self, batch: Batch) -> None:
@@ -303,7 +303,7 @@ class SegmentSpool(Spool):
         lines = salvaged.lines + damage(owner, salvaged)
         count = len(lines)
         size = sum(map(len, lines)) + LINE_OVERHEAD * count
-        order, since = self._take_order(), time.monotonic() - self._age_of(batch)
+        order, since = self._sealed.take_order(), time.monotonic() - self._age_of(batch)
         mine = Batch(
             id=batch_id,
             first_seq=batch.first_seq,
@@ -320,9 +320,7 @@ class SegmentSpool(Spool):
         self._count_damage(salvaged)
         if lines:
             with self._lock:
-                self._batches.append(mine)
-                self._batches.sort(key=lambda each: each.id)
-                self._sealed_bytes += size
+                self._sealed.add_old(mine)
                 self.adopted += count
         path.unlink(missing_ok=True)
 
