@@ -8,7 +8,7 @@ call: it builds no models, and JSON that two lines or many calls share is writte
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Token
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic_core import to_json
@@ -17,8 +17,10 @@ from tooltrail.call_ids import call_id_of
 from tooltrail.capture import Capture, encode_json
 from tooltrail.contracts import describe_failure
 from tooltrail.current_span import current_span
+from tooltrail.envelopes import as_envelope
 from tooltrail.guard import GuardOutcome
 from tooltrail.guard_report import OUTPUT_DATA, PASSED, guard_text
+from tooltrail.instants import instant_text, to_ns
 from tooltrail.mcp_results import CALL_TOOL_RESULT, TOOL_ERROR, CallState, document_of, read_result
 from tooltrail.redact import Note
 from tooltrail.scope import (
@@ -35,9 +37,6 @@ Clock = Callable[[], datetime]
 
 Append = Callable[[bytes], bool]
 """Keeps one event, given as JSON text without its closing brace. False if it could not."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 MESSAGE_MAX_CHARACTERS = 8192
 
@@ -166,7 +165,7 @@ class Call:
             if document is not None:
                 self._finish_mcp(self._append, document, took_ns, notes)
                 return
-            envelope = _as_envelope(result)
+            envelope = as_envelope(result)
             if envelope is None:
                 data = self._spec.capture.encode(result, OUTPUT_DATA, notes)
                 output = b'{"status":"ok","data":%b,"meta":%b}' % (
@@ -248,7 +247,7 @@ class Call:
         raw_args: dict[str, Any],
     ) -> bool:
         spec = self._spec
-        self._started_at = time.time_ns() if self._clock is None else _to_ns(self._clock())
+        self._started_at = time.time_ns() if self._clock is None else to_ns(self._clock())
         context = self._scope.text if outer is None else outer.text
         parent = None if outer is None else outer.parent_id
         self._shared = b'"invocation_id":"%b",%b%b%b"call_id":"%b","started_at":"%b"' % (
@@ -257,7 +256,7 @@ class Call:
             b"" if parent is None else b'"parent_invocation_id":"%b",' % parent.encode(),
             spec.text,
             call_id_of(spec.name, raw_args).encode(),
-            _instant(self._started_at),
+            instant_text(self._started_at),
         )
         notes: list[Note] = []
         encoded = spec.capture.encode(args, "$.args", notes)
@@ -284,7 +283,7 @@ class Call:
         if self._clock is None:
             return time.perf_counter_ns() - self._started_ns
         # A custom clock also measures durations; otherwise replayed calls would take no time.
-        return max(_to_ns(self._clock()) - self._started_at, 0)
+        return max(to_ns(self._clock()) - self._started_at, 0)
 
     def _end(
         self,
@@ -311,7 +310,7 @@ class Call:
                 b"" if state is None else b'"call_state":"%b",' % state.encode(),
                 self._ids().encode(),
                 self._shared,
-                _instant(ended_at),
+                instant_text(ended_at),
                 took_ns // 1_000_000,
                 took_ns % 1_000_000,
                 b"true" if is_error else b"false",
@@ -378,51 +377,6 @@ class Call:
             notes += removed
         detail["message"] = detail["message"][:MESSAGE_MAX_CHARACTERS]
         return b'{"status":"error","error":%b,"meta":%b}' % (encode_json(detail), meta)
-
-
-def _to_ns(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND * 1000
-
-
-_last_second = (0, b"1970-01-01T00:00:00")  # its first nanosecond since 1970, and its text
-
-
-def _instant(ns: int) -> bytes:
-    """Write nanoseconds since 1970 as RFC 3339 in UTC, to the microsecond.
-
-    Most calls fall into the same second as the call before, so the text of that second is kept.
-    """
-    global _last_second
-    began, text = _last_second
-    rest = ns - began
-    if not 0 <= rest < 1_000_000_000:
-        second, rest = divmod(ns, 1_000_000_000)
-        text = (_EPOCH + timedelta(seconds=second)).isoformat()[:19].encode()
-        _last_second = ns - rest, text
-    return b"%b.%06d+00:00" % (text, rest // 1000)
-
-
-def _as_envelope(result: Any) -> Mapping[str, Any] | None:
-    """The result as an AI Core envelope if it is one (a mapping or a contract model), else None."""
-    if type(result) is not dict and not isinstance(result, Mapping):
-        if getattr(result, "status", None) not in ("ok", "error"):
-            return None
-        if not hasattr(result, "model_dump"):
-            return None
-        # The data stays an object, because redaction comes before encoding.
-        members = {"status": result.status, "data": getattr(result, "data", None)}
-        for name in ("error", "meta"):
-            member: Any = getattr(result, name, None)
-            is_model = hasattr(member, "model_dump")
-            members[name] = member.model_dump(mode="json") if is_model else member
-        result = members
-    envelope: Mapping[str, Any] = result
-    match envelope.get("status"):
-        case "ok" if "data" in envelope:
-            return envelope
-        case "error" if isinstance(envelope.get("error"), Mapping):
-            return envelope
-    return None
 
 
 def _notes_text(notes: list[Note]) -> bytes:

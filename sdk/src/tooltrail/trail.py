@@ -20,8 +20,9 @@ from uuid_utils import uuid7
 from tooltrail import decisions, sightings
 from tooltrail.announcement import Announcement
 from tooltrail.call_ids import call_id_of
-from tooltrail.capture import Capture, encode_json
+from tooltrail.capture import Capture
 from tooltrail.decorator import Arguments, make_output_guard, wrap
+from tooltrail.emitted import emitted_text
 from tooltrail.errors import (
     InvalidToolArgs,
     ToolContractRefused,
@@ -30,11 +31,10 @@ from tooltrail.errors import (
 )
 from tooltrail.events import NAME_MAX_LENGTH, Decider, Decision
 from tooltrail.guard import unwrap
-from tooltrail.guard_report import report_text
 from tooltrail.lifetime import Lifetime
 from tooltrail.producer import USER_AGENT
 from tooltrail.recording import Call, Clock, ToolSpec
-from tooltrail.redact import Note, Redactor
+from tooltrail.redact import Redactor
 from tooltrail.scope import CONTEXT_MEMBERS, current_scope, enter_scope, leave_scope, make_scope
 from tooltrail.settings import CaptureMode, RegisterMode, Settings, SpoolMode, WhenFull
 from tooltrail.spool import SpoolFullError
@@ -456,28 +456,7 @@ class Trail(Lifetime):
         if append is None:
             return
         try:
-            notes: list[Note] = list(event.get("removed", ()))
-            is_decision = event.get("type") == decisions.TYPE
-            left_out = _NOT_PLAIN | _PRIVATE if is_decision else _NOT_PLAIN
-            head = {name: value for name, value in event.items() if name not in left_out}
-            head.setdefault("event_id", self._ids())
-            if is_decision:  # its line begins with its type, by which the shipper knows it
-                head = {"type": decisions.TYPE, **head}
-            elif head.get("call_state") is not None:  # likewise
-                head = {"type": head.get("type"), "call_state": head["call_state"], **head}
-            text = encode_json(head)[:-1]
-            for name in ("args", "output"):
-                if name in event:
-                    payload = capture.encode(event[name], f"$.{name}", notes)
-                    text += b',"%b":%b' % (name.encode(), payload)
-            if "guard" in event:
-                text += b',"guard":' + report_text(event["guard"], capture, notes)
-            if is_decision:
-                private = decisions.private_members(event, capture, notes)
-                text += decisions.members_text(private)
-            if notes:
-                text += b',"removed":' + encode_json(notes)
-            append(text)
+            append(emitted_text(event, capture, self._ids))
         except Exception as error:
             self._complain(error)
 
@@ -520,12 +499,6 @@ class Recorded:
     def __init__(self, call: Call) -> None:
         self.call = call
         self.output: Any = None
-
-
-_NOT_PLAIN = frozenset(
-    {"args", "output", "guard", "removed", "auth", "producer_id", "producer_seq"}
-)
-_PRIVATE = frozenset({"violations", "reason", "by"})
 
 
 def _new_id() -> str:
