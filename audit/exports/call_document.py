@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from audit.queries.call_list import ListedCall
 from audit.queries.calls import Call, FirstViolation
+from audit.queries.listed_call import ListedCall
 from config.instants import iso_exact
 
 COLUMNS = (

@@ -11,7 +11,8 @@ from math import ceil
 from typing import Any, Literal
 from uuid import UUID
 
-from audit.queries.call_list import AHEAD, DAYS_BACK
+from audit.queries.call_list import DAYS_BACK
+from audit.queries.call_walk import AHEAD
 from audit.queries.cursor import Cursor
 from audit.queries.decisions import WORDS
 from audit.queries.time_range import TimeRange

@@ -1,132 +1,25 @@
-"""The list of calls: pages, chunks and counts of the calls that match a filter.
+"""The list of calls: pages, chunks and counts of the calls that match a filter, newest first.
 
-All of them use the same walk. It reads calls along an index, newest first, and skips calls that
-do not match. It reads in sections, one statement each, until there are enough calls, no calls are
-left, or the budget is spent. Page, live tail, API, export and payload search differ in how many
-calls they take and how long they walk.
+All of them use the same walk (`audit.queries.call_walk`). Page, live tail, API, export and payload
+search differ in how many calls they take and how long they walk.
 """
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
-from audit.events.outputs import Side
-from audit.queries.call_conditions import Conditions
-from audit.queries.call_filter import OPEN, UNRUN, CallFilter, Text
-from audit.queries.calls import FirstViolation, State, Tone, tone_of
-from audit.queries.cursor import BEGINNING, NEWEST, Cursor
-from audit.queries.payload_terms import Place, holding
-from audit.queries.traces import prefix_end
+from audit.queries.call_filter import CallFilter
+from audit.queries.call_walk import AHEAD, Budget, CallCount, Walk
+from audit.queries.calls import FirstViolation
+from audit.queries.cursor import NEWEST, Cursor
+from audit.queries.listed_call import ListedCall
 from audit.sql.run import rows
-
-SILENCE = timedelta(minutes=15)
-"""A producer that has been silent for this long is presumed to have crashed."""
 
 _CHUNK = 10_000
 """Rows that an export walks over in one scope."""
-_LONGEST = 5_000
-"""Maximum rows of one statement. They are lost if it takes too long."""
-_PAYLOADS = 200
-"""Calls whose payloads are read at once."""
-_WINDOWS = (timedelta(days=3), timedelta(days=15))
-"""Days of the first statements. Most pages are full within the newest four days, and planning for
-the partitions of a whole month takes longer than the query itself."""
-AHEAD = timedelta(days=2)
-"""Ingest accepts no call that starts further in the future than this."""
 DAYS_BACK = 400
 """Days that are searched for a call whose start is not known."""
-_PAGES = {"before": "calls_before", "after": "calls_after"}
-"""The statement of each direction."""
-_WALKED = ("tool", "trace", "run", "call")
-
-
-@dataclass(frozen=True, slots=True)
-class ListedCall:
-    """A call with everything that the index knows about it."""
-
-    started_on: date
-    invocation_id: UUID
-    started_at: datetime
-    ended_at: datetime | None
-    duration_us: int | None
-    state: State
-    tool_name: str
-    tool_version: str
-    trace_id: str
-    parent_invocation_id: UUID | None
-    call_id: str
-    tool_call_id: str | None
-    error_type: str
-    error_code: str | None
-    error_message: str | None
-    upstream_status: int | None
-    retry_after_ms: int | None
-    attempt: int | None
-    guard_strategy: str | None
-    guard_outcome: str | None
-    violation_count: int
-    prompt_tokens: int
-    completion_tokens: int
-    cache_hit: bool | None
-    turn_id: str | None
-    run_id: str | None
-    ingestion_run_id: str | None
-    workflow_id: str | None
-    collection_id: str | None
-    document_id: str | None
-    document_version_id: str | None
-    case_id: str | None
-    timeouts_ms: int | None
-    producer_id: str | None
-    start_batch_id: UUID | None
-    start_pos: int | None
-    end_batch_id: UUID | None
-    end_pos: int | None
-    pair_conflict: bool
-    mcp_server: str | None
-    mcp_client: str | None
-    mcp_protocol: str | None
-    agent: str | None
-    model: str | None
-    provider: str | None
-    end_user: str | None
-
-    @property
-    def tone(self) -> Tone:
-        """Its colour and shape."""
-        return tone_of(self.state, self.violation_count)
-
-    @property
-    def start_place(self) -> Place | None:
-        """Batch and position of its start event in the log."""
-        return _place_in_log(self.start_batch_id, self.start_pos)
-
-    @property
-    def end_place(self) -> Place | None:
-        """Batch and position of its end event in the log."""
-        return _place_in_log(self.end_batch_id, self.end_pos)
-
-    def place_of(self, side: Side) -> Place | None:
-        """Where the log has the event with its arguments, or with its output."""
-        return self.end_place if side == "output" else self.start_place
-
-
-def _place_in_log(batch_id: UUID | None, position: int | None) -> Place | None:
-    return None if batch_id is None or position is None else (batch_id, position)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """How far a walk may go: rows, and seconds from its first statement."""
-
-    rows: int = 200_000
-    seconds: float = 0.1
-    first: int = 1_000
-    """Rows of the first statement. It takes 2 ms if they are cached, otherwise 40 ms. Its time
-    shows how long later statements will take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +33,8 @@ class CallPage:
     """Set if the budget ended here before the page was full. `older` continues from there."""
 
 
-_PAYLOAD_SECONDS = 0.5
-"""Budget of a walk with payload conditions: reading a payload takes 20 times as long as a row."""
-
 NO_CALLS = CallPage([], None, None, None)
 """The page of an invalid query: nothing was searched."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallCount:
-    """How many calls match. The count is exact if `until` is None: all calls were checked."""
-
-    count: int
-    until: datetime | None
 
 
 def call_page(
@@ -252,190 +134,5 @@ def violations_of(calls: list[ListedCall]) -> dict[UUID, FirstViolation]:
     return {row[0]: FirstViolation(*row[1:]) for row in rows("first_violations", parameters)}
 
 
-class Walk:
-    """One walk over the calls, within a budget.
-
-    The first statement is short. Its time decides how many rows the next statements may read
-    within the budget; each reads at most four times as many as the one before. A statement that
-    turns out slower (its rows were not cached) is cancelled at the end of the budget, and the walk
-    keeps what it had before it. As long as no statement has reached its limit of rows, the walk
-    continues, whatever the time.
-    """
-
-    def __init__(
-        self, wanted: CallFilter, now: datetime, budget: Budget, *, with_unrun: bool = False
-    ) -> None:
-        conditions = Conditions(wanted)
-        self._with_unrun = with_unrun or wanted.is_about_unrun
-        self.conditions = conditions.text
-        self._parameters = _parameters(wanted, now) | conditions.parameters
-        self._payload = wanted.payload
-        self._first = self._rows = min(budget.first, budget.rows)
-        self._rows_left = self._rows_allowed = budget.rows
-        self._window = 0
-        self._section_seconds = 0.0
-        seconds = max(budget.seconds, _PAYLOAD_SECONDS) if wanted.payload else budget.seconds
-        self._deadline = time.monotonic() + seconds
-
-    def take(
-        self, direction: str, cursor: Cursor[UUID], size: int
-    ) -> tuple[list[ListedCall], Cursor[UUID] | None]:
-        """Up to `size` calls, and the cursor to continue from if the budget ended first."""
-        calls: list[ListedCall] = []
-        while True:
-            section = self.section(direction, cursor)
-            limit = _PAYLOADS if self._payload else size - len(calls)
-            began_at = time.monotonic()
-            scanned = self._read_section(_PAGES[direction], section | {"page_limit": limit})
-            if scanned is None:
-                return calls, cursor
-            matching = [ListedCall(*row) for *row, is_match, _ in scanned if is_match]
-            if self._payload:
-                matching = holding(matching, self._payload)
-                self._section_seconds = time.monotonic() - began_at
-            calls += matching
-            if len(calls) >= size:
-                return calls[:size], None
-            last = scanned[-1] if scanned and (scanned[-1][-1] or len(scanned) == limit) else None
-            beyond = self._beyond(direction, section, Cursor(last[2], last[1]) if last else None)
-            if beyond is None or self._is_spent():
-                return calls, beyond
-            cursor = beyond
-
-    def count(self) -> CallCount:
-        """Count the calls that match, newest first, until the budget ends."""
-        if self._payload:
-            calls, stopped = self.take("before", NEWEST, self._rows_allowed + 1)
-            return CallCount(len(calls), stopped.at if stopped else None)
-        count, cursor = 0, NEWEST
-        while True:
-            section = self.section("before", cursor)
-            counted = self._read_section("calls_counted_before", section)
-            if counted is None:
-                return CallCount(count, cursor.at)
-            ((number, at, pk),) = counted
-            count += number
-            beyond = self._beyond("before", section, Cursor(at, pk) if at else None)
-            if beyond is None or self._is_spent():
-                return CallCount(count, beyond.at if beyond else None)
-            cursor = beyond
-
-    def section(self, direction: str, cursor: Cursor[UUID]) -> dict[str, Any]:
-        """The parameters of the statement for the next section, from a cursor on."""
-        return self._parameters | {
-            **self._days(direction, cursor),
-            "at": cursor.at,
-            "id": cursor.id,
-            "scan_limit": self._rows,
-        }
-
-    def _read_section(
-        self, statement: str, section: dict[str, Any]
-    ) -> list[tuple[Any, ...]] | None:
-        """The rows of a section; None if its statement was cancelled."""
-        began_at = time.monotonic()
-        if self._rows <= self._first:
-            result = rows(
-                statement, section, conditions=self.conditions, with_unrun=self._with_unrun
-            )
-        else:
-            left_ms = max(1, int((self._deadline - began_at) * 1000))
-            try:
-                result = rows(
-                    statement,
-                    section,
-                    conditions=self.conditions,
-                    with_unrun=self._with_unrun,
-                    timeout_ms=left_ms,
-                )
-            except TimeoutError:
-                return None
-        self._section_seconds = time.monotonic() - began_at
-        return result
-
-    def _beyond(
-        self, direction: str, section: dict[str, Any], last: Cursor[UUID] | None
-    ) -> Cursor[UUID] | None:
-        """The cursor after a section and its last row; None at the end of the walk."""
-        if last is not None:
-            self._rows_left -= self._rows
-            row_s = self._section_seconds / self._rows
-            affordable = int(0.8 * (self._deadline - time.monotonic()) / row_s)
-            self._rows = min(affordable, 4 * self._rows, self._rows_left, _LONGEST)
-            return last
-        if self._window == len(_WINDOWS):
-            return None
-        self._window += 1
-        if direction == "before":
-            return Cursor(_midnight(section["first_day"]), UUID(int=0))
-        return Cursor(
-            _midnight(section["last_day"]) + timedelta(days=1, microseconds=-1), NEWEST.id
-        )
-
-    def _is_spent(self) -> bool:
-        """Whether the rest of the budget is too small for another statement."""
-        if self._rows_left == self._rows_allowed:
-            return False
-        is_late = time.monotonic() + self._section_seconds >= self._deadline
-        return self._rows_left <= 0 or self._rows < self._first or is_late
-
-    def _days(self, direction: str, cursor: Cursor[UUID]) -> dict[str, date]:
-        """The days of the next statement. If they are the last ones, no other window follows."""
-        days = _days(self._parameters, direction, cursor)
-        if self._window < len(_WINDOWS):
-            first_day, last_day = days["first_day"], days["last_day"]
-            if last_day - first_day <= _WINDOWS[self._window]:
-                self._window = len(_WINDOWS)
-            elif direction == "before":
-                days["first_day"] = last_day - _WINDOWS[self._window]
-            else:
-                days["last_day"] = first_day + _WINDOWS[self._window]
-        return days
-
-
 def _place(call: ListedCall) -> Cursor[UUID]:
     return Cursor(call.started_at, call.invocation_id)
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, datetime.min.time(), UTC)
-
-
-def _days(parameters: dict[str, Any], direction: str, cursor: Cursor[UUID]) -> dict[str, date]:
-    """The UTC days whose partitions the walk can touch; all others are pruned."""
-    since, until = parameters["since"], parameters["until"]
-    if direction == "after":
-        since = max(since, cursor.at)
-    else:
-        until = min(until, cursor.at)
-    return {"first_day": since.astimezone(UTC).date(), "last_day": until.astimezone(UTC).date()}
-
-
-def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
-    since = max(wanted.from_instant(now) or BEGINNING, BEGINNING)
-    until = min(wanted.to_instant(now) or now + AHEAD, now + AHEAD)
-    parameters: dict[str, Any] = {
-        "now": now,
-        "silent_since": now - SILENCE,
-        "since": since,
-        "until": until,
-        "only_open": wanted.state in OPEN or wanted.condition in {"running", "overdue", "crashed"},
-        "only_orphans": wanted.condition == "orphan",
-        # Only failed calls have error fields: see `audit.index.projection`.
-        "only_failed": wanted.state == "failed"
-        or any(one is not None for one in (wanted.error, wanted.code, wanted.upstream)),
-        "only_unrun": wanted.state in UNRUN,
-        # A call that awaits or has an approval has this as its latest decision.
-        "unrun_decision": wanted.state if wanted.state in ("awaiting", "approved") else None,
-        # Of calls that did not run, the violations are those of their decisions.
-        "only_violating": (wanted.violation is not None or wanted.path is not None)
-        and not wanted.is_about_unrun,
-        "code": wanted.code.value if wanted.code and not wanted.code.is_prefix else None,
-    }
-    for name in _WALKED:
-        text: Text | None = getattr(wanted, name)
-        prefix = text.value if text and text.is_prefix else None
-        parameters[name] = text.value if text and not text.is_prefix else None
-        parameters[f"{name}_from"] = prefix
-        parameters[f"{name}_to"] = (prefix_end(prefix) or None) if prefix else None
-    return parameters

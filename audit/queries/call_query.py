@@ -9,12 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 
-from audit.queries.call_filter import (
-    CallFilter,
-    Has,
-    PayloadHas,
-    leaves,
-)
+from audit.queries.call_filter import CallFilter, Has, PayloadHas, leaves
 from audit.queries.call_query_grammar import Parser, Part, Problem
 from config.instants import iso_exact
 

@@ -14,15 +14,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from difflib import get_close_matches
 
-from audit.queries.call_filter import (
-    FILTER_NAMES,
-    AllOf,
-    AnyOf,
-    Condition,
-    Contains,
-    Has,
-    Not,
-)
+from audit.queries.call_filter import AllOf, AnyOf, Condition, Contains, Has, Not
 from audit.queries.call_query_values import (
     PAYLOADS,
     UnreadableError,
@@ -30,6 +22,7 @@ from audit.queries.call_query_values import (
     read_value,
     read_words,
 )
+from audit.queries.filter_names import FILTER_NAMES
 
 MAX_TERMS = 50
 MAX_DEPTH = 10

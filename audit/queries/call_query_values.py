@@ -6,16 +6,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from difflib import get_close_matches
 from typing import Any, Literal, cast
 
-from audit.queries.call_filter import (
-    Ago,
-    Bounds,
-    FilterName,
-    Kind,
-    Midnight,
-    Moment,
-    PayloadHas,
-    Text,
-)
+from audit.queries.call_filter import Ago, Bounds, Midnight, Moment, PayloadHas, Text
+from audit.queries.filter_names import FilterName, Kind
 
 MAX_VALUE = 512
 """Maximum characters of a value: the length of the contract's longest indexed text."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from audit.queries.call_list import SILENCE
+from audit.queries.call_walk import SILENCE
 from audit.queries.cursor import END
 from audit.queries.inbox import inbox_open_count
 from audit.queries.open_list import OpenTally, open_tally

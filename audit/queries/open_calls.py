@@ -6,7 +6,8 @@
 from datetime import datetime, timedelta
 from typing import Literal
 
-from audit.queries.call_list import SILENCE, ListedCall
+from audit.queries.call_walk import SILENCE
+from audit.queries.listed_call import ListedCall
 
 Condition = Literal["running", "waiting", "working", "overdue", "crashed"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from audit.queries.call_list import AHEAD, SILENCE
+from audit.queries.call_walk import AHEAD, SILENCE
 from audit.sql.run import rows
 
 COUNT_LIMIT = 10_000

@@ -6,7 +6,7 @@ hundred at once. A call whose payload was erased or cannot be read never matches
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from audit.events.json_values import Number, parse
@@ -22,16 +22,11 @@ from audit.queries.call_filter import (
     Text,
     leaves,
 )
+from audit.queries.listed_call import ListedCall, Place
 from tenants.scope import current_tenant_id
 
-if TYPE_CHECKING:
-    from audit.queries.call_list import ListedCall
 
-type Place = tuple[UUID, int]
-"""Batch and position of an event."""
-
-
-def holding(calls: Sequence["ListedCall"], wanted: tuple[Condition, ...]) -> list["ListedCall"]:
+def holding(calls: Sequence[ListedCall], wanted: tuple[Condition, ...]) -> list[ListedCall]:
     """The calls for which all payload conditions hold. Needs the tenant's scope.
 
     One query; each batch that has one of the events is decompressed.

@@ -7,8 +7,9 @@ from itertools import starmap
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from audit.queries.call_list import ListedCall, calls_by_day
+from audit.queries.call_list import calls_by_day
 from audit.queries.cursor import Cursor
+from audit.queries.listed_call import ListedCall
 from audit.sql.run import rows
 
 

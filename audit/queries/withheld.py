@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from audit.queries.call_list import ListedCall
 from audit.queries.calls import Call
 from audit.queries.decisions import Decision
+from audit.queries.listed_call import ListedCall
 from audit.queries.traces import Reason
 
 

@@ -25,7 +25,7 @@ from audit.models import (
     ErasureState,
 )
 from audit.queries.call_filter import CallFilter
-from audit.queries.call_list import ListedCall, call_chunk
+from audit.queries.call_list import call_chunk
 from audit.queries.call_query import (
     InvalidQueryError,
     Query,
@@ -33,6 +33,7 @@ from audit.queries.call_query import (
     parse_pinned,
 )
 from audit.queries.cursor import stored_cursor
+from audit.queries.listed_call import ListedCall
 from audit.retention.erasure_chunk import Chunk, go_to_log
 from audit.retention.holds import (
     holds_in_force,

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from audit.queries.call_filter import OPEN
-from audit.queries.call_list import ListedCall
 from audit.queries.calls import Call, FirstViolation
 from audit.queries.decisions import Decision
+from audit.queries.listed_call import ListedCall
 from audit.queries.traces import Reason
 from audit.show.figures import (
     NBSP,

@@ -13,10 +13,12 @@ from django.utils import timezone
 
 from audit.log.payload import read_events
 from audit.models import PayloadHit, PayloadSearch
-from audit.queries.call_list import AHEAD, ListedCall, call_chunk
+from audit.queries.call_list import call_chunk
 from audit.queries.call_query import InvalidQueryError, Query, Reader
 from audit.queries.call_query import parse as parse_query
+from audit.queries.call_walk import AHEAD
 from audit.queries.cursor import stored_cursor
+from audit.queries.listed_call import ListedCall
 from audit.queries.payload_match import excerpt
 from tenants import slices
 from tenants.models import User, new_id

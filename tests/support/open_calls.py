@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from audit.models import Producer
-from audit.queries.call_list import SILENCE
+from audit.queries.call_walk import SILENCE
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.pages import listed_tools, signed_in

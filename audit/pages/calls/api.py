@@ -17,13 +17,7 @@ from audit.pages.show import schemas
 from audit.pages.show.router import router
 from audit.queries.call_events import read_call_events
 from audit.queries.call_filter import OPEN, CallFilter
-from audit.queries.call_list import (
-    CallPage,
-    ListedCall,
-    call_day,
-    call_page,
-    violations_of,
-)
+from audit.queries.call_list import CallPage, call_day, call_page, violations_of
 from audit.queries.call_query import Reader, parse
 from audit.queries.calls import (
     CallDetail,
@@ -34,6 +28,7 @@ from audit.queries.calls import (
 )
 from audit.queries.cursor import Cursor, parse_cursor
 from audit.queries.decisions import DecisionStep, decided_day, decisions_of_call
+from audit.queries.listed_call import ListedCall
 from audit.queries.open_calls import condition_of, overdue_ms
 from audit.queries.open_list import open_tally, producers_heard
 from audit.queries.withheld import without_message, without_messages

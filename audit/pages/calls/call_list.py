@@ -16,15 +16,8 @@ from django.views.decorators.http import require_safe
 from audit.exports.calls import FORMS
 from audit.pages.calls.completion import complete, last_name
 from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
-from audit.queries.call_filter import FILTER_NAMES, OPEN, FilterName
-from audit.queries.call_list import (
-    NO_CALLS,
-    CallPage,
-    ListedCall,
-    call_page,
-    count_calls,
-    violations_of,
-)
+from audit.queries.call_filter import OPEN
+from audit.queries.call_list import NO_CALLS, CallPage, call_page, count_calls, violations_of
 from audit.queries.call_query import (
     ANYBODY,
     Query,
@@ -35,6 +28,8 @@ from audit.queries.call_values import known_values
 from audit.queries.calls import FirstViolation
 from audit.queries.cursor import Cursor, read_cursor
 from audit.queries.decisions import latest_decisions
+from audit.queries.filter_names import FILTER_NAMES, FilterName
+from audit.queries.listed_call import ListedCall
 from audit.queries.saved_views import saved_views
 from audit.queries.withheld import without_messages, without_reasons
 from audit.show import reasons

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from audit.queries.call_filter import FILTER_NAMES, Kind
 from audit.queries.call_query import parse, quoted
+from audit.queries.filter_names import FILTER_NAMES, Kind
 
 LIMIT = 20
 """Maximum number of suggestions."""

@@ -11,8 +11,9 @@ from django.views.decorators.http import require_safe
 
 from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
 from audit.queries.call_filter import OPEN
-from audit.queries.call_list import NO_CALLS, ListedCall, call_page
+from audit.queries.call_list import NO_CALLS, call_page
 from audit.queries.cursor import read_cursor
+from audit.queries.listed_call import ListedCall
 from audit.queries.open_calls import Condition, condition_of, overdue_ms
 from audit.queries.open_list import COUNT_LIMIT, open_tally, producers_heard
 from audit.show.figures import duration, milliseconds

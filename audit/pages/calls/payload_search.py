@@ -19,9 +19,10 @@ from audit.pages.calls.call_list import CallRow, call_rows
 from audit.pages.calls.forms import PayloadSearchForm
 from audit.pages.show.requested_query import invalid
 from audit.pages.show.reveal import is_shown
-from audit.queries.call_list import ListedCall, calls_by_id
+from audit.queries.call_list import calls_by_id
 from audit.queries.call_query import Reader, parse
 from audit.queries.cursor import Cursor, read_cursor
+from audit.queries.listed_call import ListedCall
 from audit.queries.payload_match import Excerpt, excerpt
 from audit.tasks import search_payloads
 from audit.work import payload_search

@@ -10,8 +10,9 @@ from django.views.decorators.http import require_safe
 
 from audit.pages.calls.call_list import CallRow, call_rows
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
-from audit.queries.call_list import Budget, call_page
+from audit.queries.call_list import call_page
 from audit.queries.call_query import parse
+from audit.queries.call_walk import Budget
 from audit.queries.losses import losses
 from audit.queries.over_time import OverTime, has_figures_before, over_time, started_calls
 from audit.queries.unrun import unrun_calls

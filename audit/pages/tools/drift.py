@@ -18,8 +18,8 @@ from audit.log.payload import LogPayloadError, read_events
 from audit.models import DriftAnalysis
 from audit.pages.tools.forms import ReplayForm
 from audit.pages.tools.skipped import skipped_reasons
-from audit.queries.call_list import ListedCall
 from audit.queries.callers import EXECUTORS_SHOWN, callers
+from audit.queries.listed_call import ListedCall
 from audit.queries.replays import ReplayRange, sampled_calls
 from audit.tasks import analyze_drift
 from audit.work.drift import job

@@ -19,7 +19,7 @@ from audit.log.payload import LogPayloadError, read_events
 from audit.models import Replay
 from audit.pages.tools.forms import ReplayForm
 from audit.pages.tools.skipped import skipped_reasons
-from audit.queries.call_list import ListedCall
+from audit.queries.listed_call import ListedCall
 from audit.queries.replays import ReplayRange, sampled_calls
 from audit.tasks import replay_calls
 from audit.work.replay import job

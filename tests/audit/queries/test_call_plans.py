@@ -14,8 +14,8 @@ import pytest
 from django.db import connection, connections
 
 from audit import sql
-from audit.queries.call_list import Budget, Walk
 from audit.queries.call_query import parse
+from audit.queries.call_walk import Budget, Walk
 from audit.queries.cursor import Cursor
 from audit.sql.run import rows_prepared
 from tenants.scope import tenant_scope

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from audit.pages.calls.completion import complete, last_name
 from audit.queries.call_filter import (
-    FILTER_NAMES,
     Ago,
     AllOf,
     AnyOf,
@@ -20,7 +19,6 @@ from audit.queries.call_filter import (
     Condition,
     Contains,
     Has,
-    Kind,
     Midnight,
     Not,
     PayloadHas,
@@ -37,6 +35,7 @@ from audit.queries.call_query import (
 )
 from audit.queries.call_query_grammar import MAX_DEPTH, MAX_TERMS
 from audit.queries.call_query_values import MAX_VALUE
+from audit.queries.filter_names import FILTER_NAMES, Kind
 
 TEXT_NAMES = [one.name for one in FILTER_NAMES.values() if one.kind is Kind.TEXT]
 SENDABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1)

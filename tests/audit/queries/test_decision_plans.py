@@ -11,8 +11,8 @@ from django.db import connection, connections
 
 from audit import sql
 from audit.queries import approvals, violations
-from audit.queries.call_list import Budget, Walk
 from audit.queries.call_query import Reader, parse
+from audit.queries.call_walk import Budget, Walk
 from audit.queries.cursor import NEWEST
 from audit.queries.time_range import TimeRange
 from tenants.scope import tenant_scope

@@ -11,9 +11,10 @@ from django.test import Client
 
 from audit.events.json_values import parse as parse_json
 from audit.models import Batch, Erasure
-from audit.queries import call_list
-from audit.queries.call_list import Budget, call_page, count_calls
+from audit.queries import call_walk
+from audit.queries.call_list import call_page, count_calls
 from audit.queries.call_query import ANYBODY, parse
+from audit.queries.call_walk import Budget
 from audit.queries.payload_terms import payload_holds
 from audit.retention import erasure as erasure_job
 from tenants.keys import create_key
@@ -198,8 +199,8 @@ def test_slow_search_reports_its_progress_and_continues(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Few of many calls match: the search continues where it stopped, and returns each once."""
-    monkeypatch.setattr(call_list, "_PAYLOADS", 5)
-    monkeypatch.setattr(call_list, "_PAYLOAD_SECONDS", 0.0)
+    monkeypatch.setattr(call_walk, "_PAYLOADS", 5)
+    monkeypatch.setattr(call_walk, "_PAYLOAD_SECONDS", 0.0)
     send_events(
         acme.tenant,
         [

@@ -11,8 +11,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from audit.queries.call_list import Budget, call_page, count_calls
+from audit.queries.call_list import call_page, count_calls
 from audit.queries.call_query import parse
+from audit.queries.call_walk import Budget
 from audit.queries.cursor import Cursor
 from audit.sql import QUERIES
 from tenants.keys import create_key

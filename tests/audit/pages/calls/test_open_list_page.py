@@ -8,7 +8,8 @@ from django.db import connection
 
 from audit.models import Producer
 from audit.queries.call_filter import CallFilter
-from audit.queries.call_list import ListedCall, call_page
+from audit.queries.call_list import call_page
+from audit.queries.listed_call import ListedCall
 from audit.queries.open_calls import condition_of
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events

@@ -23,8 +23,9 @@ from audit.log.payload import unpack
 from audit.models import Batch
 from audit.pages.latency.page import charts, version_rows
 from audit.queries import newest as newest_module
-from audit.queries.call_list import Budget, call_page, count_calls
+from audit.queries.call_list import call_page, count_calls
 from audit.queries.call_query import parse
+from audit.queries.call_walk import Budget
 from audit.queries.hour_cells import QUARTER
 from audit.queries.latency import Latency, Spent, ToolFilter, edge_parameters, latency
 from audit.queries.newest import newest

@@ -23,8 +23,9 @@ from audit.log.payload import unpack
 from audit.models import Batch
 from audit.queries import polling
 from audit.queries import repeats as repeats_module
-from audit.queries.call_list import Budget, count_calls
+from audit.queries.call_list import count_calls
 from audit.queries.call_query import parse
+from audit.queries.call_walk import Budget
 from audit.queries.polling import add_polling_tool, polling_tools
 from audit.queries.repeats import Repeats, compare_results, find_repeats
 from audit.queries.repetition import LOOP
