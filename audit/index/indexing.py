@@ -5,7 +5,6 @@ All indexing goes through here: from `audit.intake.ingest` when requests arrive,
 a writer. Batches that are indexed together must not share a call.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -15,7 +14,7 @@ from uuid import UUID
 from tooltrail.ledger import Kind
 
 from audit.events import wire
-from audit.events.candidates import Candidate, Rejection, reject
+from audit.events.candidates import Candidate
 from audit.events.redaction import are_one_but_for_marks
 from audit.events.reported import (
     calls_of,
@@ -41,23 +40,12 @@ from audit.index.merge import (
     merge,
     settle_on_stored_days,
 )
+from audit.index.outcomes import CONFLICT, NO_DAY, Outcomes
 from audit.index.writer import IndexWriter
 from audit.log.payload import read_events
 
-_CONFLICT = "conflict", "another event of this call and type was stored before"
-_NO_DAY = "out_of_range", "the index has no such day (any more), nor this end's call"
-
 type MissingDays = Callable[[set[int]], set[int]]
 """Takes days since 1970, returns those that have no partitions in the index."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """The outcome of a batch's candidates."""
-
-    accepted: int = 0
-    duplicates: int = 0
-    rejections: list[Rejection] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -87,10 +75,7 @@ class Indexing:
         expects_new: bool = False,
     ) -> None:
         """`expects_new`: assume that started calls are new (`IndexWriter.insert_calls`)."""
-        self.outcomes: defaultdict[UUID, Outcome] = defaultdict(Outcome)
-        """By batch id."""
-        self._latest: tuple[UUID | None, Outcome] = None, Outcome()
-        self._producers: dict[str, tuple[int | None, int | None, int]] = {}
+        self.outcomes = Outcomes()
         self._tenant_id = tenant_id
         self._writer = writer
         self._missing_days = missing_days
@@ -105,7 +90,7 @@ class Indexing:
         """
         beside = [candidate for candidate in candidates if is_beside(candidate.raw)]
         for candidate in beside:
-            self._take(candidate, is_new=False)
+            self.outcomes.take(candidate, is_new=False)
         calls, repeats, homeless = self._placed(_without(candidates, beside))
         logged = [candidate for candidate in candidates if candidate not in homeless]
         if not is_logged:
@@ -181,7 +166,7 @@ class Indexing:
             self._writer.write_deltas(derive(counted, withdrawn=withdrawn, decided=effects.decided))
             self._writer.settle_traces([*effects.absorbed, *effects.resettled])
         self._settle_gaps(self._effects.gaps)
-        self._writer.write_producers(self._producers)
+        self._writer.write_producers(self.outcomes.producers)
 
     def _write_calls(self, calls: Sequence[Call]) -> dict[Key, Changed]:
         """Write the rows of calls. Returns the rows in which a slot was free.
@@ -200,7 +185,7 @@ class Indexing:
         fresh = note_interims(self._writer, going_on)
         for call in going_on:
             for each in call.interims:
-                self._take(each, is_new=each in fresh)
+                self.outcomes.take(each, is_new=each in fresh)
 
     def _write_decisions(self, logged: Sequence[Candidate]) -> list[Decided]:
         """Write the decisions among the events. Returns what the new ones add to traces."""
@@ -211,7 +196,7 @@ class Indexing:
         new = insert_decisions(self._writer, decisions)
         fresh = [each for each in decisions if decision_key(each) in new]
         for candidate in fresh:
-            self._take(candidate, is_new=True)
+            self.outcomes.take(candidate, is_new=True)
         known = [each for each in decisions if decision_key(each) not in new]
         if known:
             at = stored_places(self._writer, known)
@@ -248,7 +233,7 @@ class Indexing:
         repeats = [repeat for repeat in repeats if repeat.first not in homeless]
         homeless.update(repeat.candidate for repeat in repeated)
         for candidate in homeless:
-            self._refuse(candidate, *_NO_DAY)
+            self.outcomes.reject(candidate, NO_DAY)
         return placed, repeats, homeless
 
     def _settle(
@@ -268,7 +253,7 @@ class Indexing:
                 if candidate is None:
                     continue
                 if is_taken:
-                    self._take(candidate, is_new=True)
+                    self.outcomes.take(candidate, is_new=True)
                 else:
                     taken.append((call, candidate))
         fuller: set[Candidate] = set()
@@ -302,9 +287,9 @@ class Indexing:
                 complete.append(call)
             for candidate in events:
                 if is_whole:
-                    self._take(candidate, is_new=True)
+                    self.outcomes.take(candidate, is_new=True)
                 else:
-                    self._refuse(candidate, *_CONFLICT)
+                    self.outcomes.reject(candidate, CONFLICT)
         return complete
 
     def absorb(self, accounts: Iterable[Candidate]) -> None:
@@ -358,9 +343,9 @@ class Indexing:
             or is_no_fuller(candidate.raw, raw)
             or are_one_but_for_marks(candidate.raw, raw)
         ):
-            self._take(candidate, is_new=False)
+            self.outcomes.take(candidate, is_new=False)
         else:
-            self._refuse(candidate, *_CONFLICT)
+            self.outcomes.reject(candidate, CONFLICT)
 
     def _settle_gaps(self, gaps: Sequence[Candidate]) -> None:
         first_gaps: dict[tuple[str, int, int], wire.GapEvent] = {}
@@ -371,42 +356,8 @@ class Indexing:
         for candidate in gaps:
             assert isinstance(candidate.event, wire.GapEvent)
             key = _gap_key(candidate.event)
-            self._take(candidate, is_new=key in fresh)
+            self.outcomes.take(candidate, is_new=key in fresh)
             fresh.discard(key)
-
-    def _take(self, candidate: Candidate, *, is_new: bool) -> None:
-        """Count an event that is stored now (`is_new`) or was stored by an earlier batch."""
-        outcome = self._outcome_of(candidate)
-        outcome.accepted += is_new
-        outcome.duplicates += not is_new
-        self._hear(candidate.event, is_new=is_new)
-
-    def _hear(self, event: wire.WireEvent, *, is_new: bool) -> None:
-        """Update the numbers seen from the event's producer."""
-        if event.producer_id is None:
-            return
-        if isinstance(event, wire.GapEvent):
-            low, high, count = event.from_seq, event.to_seq, 0
-        elif event.producer_seq is None:
-            low, high, count = None, None, 0
-        else:
-            low, high, count = event.producer_seq, event.producer_seq, int(is_new)
-        first, last, total = self._producers.get(event.producer_id, (None, None, 0))
-        self._producers[event.producer_id] = (
-            low if first is None else min(first, low if low is not None else first),
-            high if last is None else max(last, high if high is not None else last),
-            total + count,
-        )
-
-    def _refuse(self, candidate: Candidate, code: str, message: str) -> None:
-        self._outcome_of(candidate).rejections.append(reject(candidate, code, message))
-
-    def _outcome_of(self, candidate: Candidate) -> Outcome:
-        # Cached, because the batch is nearly always that of the previous candidate, and hashing a
-        # UUID takes longer than the rest of this method.
-        if candidate.batch_id is not self._latest[0]:
-            self._latest = candidate.batch_id, self.outcomes[candidate.batch_id]
-        return self._latest[1]
 
 
 def _without(candidates: Sequence[Candidate], some: Sequence[Candidate]) -> Sequence[Candidate]:

@@ -52,7 +52,8 @@ from audit.events.body import Line
 from audit.events.candidates import Candidate, Reading, read_lines
 from audit.events.instants import microseconds
 from audit.events.redaction import redacted
-from audit.index.indexing import Indexing, Outcome, by_batch
+from audit.index.indexing import Indexing, by_batch
+from audit.index.outcomes import Outcome
 from audit.index.window import INDEX_DAYS
 from audit.index.writer import IndexWriter
 from audit.intake import metrics
@@ -262,7 +263,7 @@ class _Recording:
             self._tenant_id, self._writer, INDEX_DAYS.missing, expects_new=self._expects_new
         )
         for request in requests:
-            indexing.outcomes[request.batch.id].rejections += request.reading.rejections
+            indexing.outcomes.of_batch[request.batch.id].rejections += request.reading.rejections
         candidates = [each for request in requests for each in request.reading.candidates]
         lock_traces_of(self._writer, candidates)
         logged: dict[UUID, list[Candidate]] = {request.batch.id: [] for request in requests}
@@ -278,18 +279,18 @@ class _Recording:
         # Before the sums are written: from then until the commit, others wait for their rows.
         packed = [_packed(events, received_us) for events in logged.values()]
         indexing.write()
-        for outcome in indexing.outcomes.values():
+        for outcome in indexing.outcomes.of_batch.values():
             outcome.rejections.sort(key=lambda rejection: rejection.line)
         write_rejections(
             self._writer,
             [
                 (batch_id, rejection)
-                for batch_id, outcome in indexing.outcomes.items()
+                for batch_id, outcome in indexing.outcomes.of_batch.items()
                 for rejection in outcome.rejections
             ],
         )
         answers = {
-            request.batch.id: _answer(request, indexing.outcomes[request.batch.id])
+            request.batch.id: _answer(request, indexing.outcomes.of_batch[request.batch.id])
             for request in requests
         }
         stored = append_batches(

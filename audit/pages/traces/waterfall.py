@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 
 from audit.events.instants import microseconds
 from audit.pages.traces.lane import Label, label, svg
+from audit.pages.traces.minimap import Outline, Zoom, minimap, zooms
 from audit.pages.traces.timeline import (
     Bar,
     Node,
@@ -23,7 +24,6 @@ from audit.pages.traces.timeline import (
     Window,
     arrange,
     bar,
-    pack,
     ticks,
     window_of,
 )
@@ -41,14 +41,6 @@ from audit.show.figures import milliseconds
 WINDOW_ROWS = 60
 """Rows drawn at once, more than fit on a screen. The others load when scrolled to."""
 
-MINIMAP_LANES = 10
-MINIMAP_WIDTH = 1_000  # units of its view box
-ZOOM_STEPS = 8  # parts of the minimap that can be zoomed into
-
-_WORST_LAST: tuple[Tone, ...] = (
-    *("ok", "approved", "cancelled", "awaiting", "waiting", "working", "open", "refused"),
-    *("violation", "failed"),
-)
 _BY_STATE = {"failed", "waiting", "working", "cancelled", "refused", "awaiting"}
 _ELSEWHERE = -1  # the place of a call that is not in the trace
 _DEEP = 4  # nesting depth from which names have less than half of their column
@@ -132,24 +124,6 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
-    """All calls of one colour in the minimap, as one SVG path."""
-
-    tone: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Zoom:
-    """A part of the minimap and the interval it zooms to, in microseconds from the start."""
-
-    x: float
-    width: float
-    from_us: int
-    to_us: int
-
-
-@dataclass(frozen=True, slots=True)
 class Waterfall:
     """A window of rows and everything around it."""
 
@@ -211,7 +185,7 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
     opened = place_of.get(view.selected) if view.selected else highlight
     selected = None if opened is None else calls[opened]
     first = _first_row(shown, view, opened)
-    outlines, lane_count = _minimap(tones, spans, whole)
+    outlines, lane_count = minimap(tones, spans, whole)
     idle = gaps(nodes, whole)
     inside = dict(zip((node.span.id for node in nodes), sizes(nodes), strict=True))
     repeat = repeats([_content(call) for call in calls])
@@ -244,7 +218,7 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
         tools=Counter([call.tool_name for call in calls]).most_common(),
         outlines=outlines,
         lane_count=lane_count,
-        zooms=_zooms(whole),
+        zooms=zooms(whole),
         window_x=whole.share(window.start_us),
         window_width=whole.share(window.end_us) - whole.share(window.start_us),
         is_zoomed=window != whole,
@@ -302,20 +276,6 @@ def _zoomed(whole: Window, zoom: tuple[int, int] | None) -> Window:
     start = max(whole.start_us, whole.start_us + zoom[0])
     end = min(whole.end_us, whole.start_us + zoom[1])
     return Window(start, end) if start < end else whole
-
-
-def _zooms(whole: Window) -> list[Zoom]:
-    """Return equal parts of the minimap. Each zooms to itself and half of each neighbour."""
-    step = whole.span_us / ZOOM_STEPS
-    return [
-        Zoom(
-            x=100 / ZOOM_STEPS * n,
-            width=100 / ZOOM_STEPS,
-            from_us=max(0, int((n - 0.5) * step)),
-            to_us=min(whole.span_us, int((n + 1.5) * step) + 1),
-        )
-        for n in range(ZOOM_STEPS)
-    ]
 
 
 def _matcher(
@@ -390,20 +350,3 @@ def _gaps_drawn(idle: Iterable[tuple[int, int]], window: Window) -> list[Gap]:
         if end - start >= least_us  # only few are, in a long trace
     )
     return [gap for gap in drawn if gap.width >= _GAP_SHARE]
-
-
-def _minimap(
-    tones: Sequence[Tone], spans: Sequence[Span], whole: Window
-) -> tuple[list[Outline], int]:
-    """Draw the whole trace in small: one path of short lines per colour, the worst last."""
-    lanes = pack(spans, whole, lane_count=MINIMAP_LANES)  # calls are sorted by start
-    pieces: dict[Tone, dict[str, None]] = {tone: {} for tone in _WORST_LAST}
-    scale = MINIMAP_WIDTH / whole.span_us
-    for tone, span, lane in zip(tones, spans, lanes, strict=True):
-        end = whole.end_us if span.end_us is None else span.end_us
-        x = round((span.start_us - whole.start_us) * scale)
-        width = max(3, round((end - span.start_us) * scale))
-        # Equal pieces are drawn once, so that thousands of calls need only some kilobytes.
-        pieces[tone][f"M{min(x, MINIMAP_WIDTH - 3)} {lane}.5h{width}"] = None
-    outlines = [Outline(tone, "".join(paths)) for tone, paths in pieces.items() if paths]
-    return outlines, max(lanes, default=0) + 1
