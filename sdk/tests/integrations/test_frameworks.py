@@ -28,6 +28,8 @@ class Told:
     extra: frozenset[str] = frozenset()
     """Further tools that its script calls, tested beside this table."""
     error: str = "boom 7"
+    helper: str = "helper"
+    """The name of the tool that asks another agent."""
     decisions: tuple[str, ...] = ()
     """What was decided about calls that its script asks for, in order."""
     wrapped: str | None = None
@@ -56,6 +58,11 @@ FRAMEWORKS = {
         extra=frozenset({"reported", "once"}),
         decisions=("rejectedArguments", "denied", "overBudget"),
     ),
+    "claude_agent_sdk": Told(
+        helper="Agent",
+        extra=frozenset({"pay", "Bash"}),
+        decisions=("awaiting", "approved", "awaiting", "denied"),
+    ),
     "smolagents": Told(tool_call_id=False, slow=None, decisions=("rejectedArguments",)),
     "mcp": Told(**SERVER, error="Error executing tool boom"),
     "fastmcp": Told(
@@ -80,7 +87,7 @@ def test_adapter_records_each_call_once_and_as_it_was(framework: str, tmp_path: 
     assert len({call.id for call in weather}) == 2
     assert [call.parent for call in weather] == [None, None], "parallel calls are not nested"
 
-    helper, lookup = recording.one("helper"), recording.one("lookup")
+    helper, lookup = recording.one(told.helper), recording.one("lookup")
     assert (helper.state, lookup.state) == ("ok", "ok")
     assert lookup.parent == helper.id
     text = "value of k"
@@ -98,7 +105,8 @@ def test_adapter_records_each_call_once_and_as_it_was(framework: str, tmp_path: 
     if told.slow is not None:
         assert recording.one("slow").state == told.slow
 
-    usual = {"get_weather", "helper", "lookup", "report", "boom", *(["slow"] if told.slow else [])}
+    usual = {"get_weather", told.helper, "lookup", "report", "boom"}
+    usual |= {"slow"} if told.slow else set()
     assert {call.start["tool_name"] for call in recording.calls} == usual | told.extra
     first = weather[0].start
     context = first.get("context", {})

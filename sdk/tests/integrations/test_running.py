@@ -77,6 +77,18 @@ def test_approval_is_one_call_and_one_that_nobody_asked_for_is_none(trail: Memor
     assert asked["trace_id"] == "run"
 
 
+def test_decision_about_a_call_that_has_begun_is_in_its_trace(trail: MemoryTrail) -> None:
+    running = Running(trail)
+    running.begin("x", "pay", {"n": 1}, encloses=False)
+    running.decide("x", "pay", "awaiting")
+    running.decide("x", "pay", "denied")
+    running.fail("x", asyncio.CancelledError("denied"))
+    start, asked, answered, end = trail.events
+    assert [asked["decision"], answered["decision"]] == ["awaiting", "denied"]
+    for member in ("invocation_id", "trace_id"):
+        assert len({each[member] for each in (start, asked, answered, end)}) == 1
+
+
 def test_agent_of_a_call_is_that_of_the_calls_inside_it(trail: MemoryTrail) -> None:
     running = Running(trail)
 

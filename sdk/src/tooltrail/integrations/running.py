@@ -97,14 +97,22 @@ class Running:
     ) -> None:
         """Record a decision about the call with this key: `awaiting` first, then the answer.
 
-        An answer to nothing that awaits one is a call's only decision, unless it is `approved`:
-        most frameworks say that of every call that nobody was asked about.
+        A call that has begun may be decided about, too. An answer to nothing that awaits one is a
+        call's only decision, unless it is `approved`: most frameworks say that of every call that
+        nobody was asked about.
         """
         with self.harmless():
             asked = self._asked.pop(key, None)
             if decision == "approved" and asked is None:
                 return
-            with self._place(trace_id, context, members):
+            place: AbstractContextManager[str]
+            if key in self._open:
+                call = self._open[key][1].call
+                asked = call.id
+                place = self._trail.trace(call.trace_id, context=_known(context), **members)
+            else:
+                place = self._place(trace_id, context, members)
+            with place:
                 decided = self._trail.decision(
                     tool,
                     decision,
