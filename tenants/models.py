@@ -109,12 +109,17 @@ class TenantSetting(models.Model):
     """Retention has emptied the index before this UTC day."""
 
     in_ledger: ClassVar = (
-        *("payload_days", "index_days"),
+        *("payload_days", "index_days", "index_from"),
         *("redact_names", "redact_patterns", "redact_otlp"),
     )
     ledger_id: ClassVar = "tenant_id"
     ledger_exempt: ClassVar = models.Q(
-        payload_days=None, index_days=None, redact_names=[], redact_patterns=[], redact_otlp=True
+        payload_days=None,
+        index_days=None,
+        index_from=None,
+        redact_names=[],
+        redact_patterns=[],
+        redact_otlp=True,
     )
     """Settings that nobody changed: code that locks the row makes it."""
 

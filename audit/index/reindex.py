@@ -7,8 +7,9 @@ repair locks out writers, reads what has arrived since, and changes only the row
 Needs the owner's connection, because the application may not delete.
 
 What cannot be rebuilt from the log stays as it is: calls with an event that was erased or cannot be
-read, and their violations; such decisions; producers and gaps of a log with such events; days whose
-partitions are gone, or for which the tenant keeps no index any more.
+read, and their violations; such decisions; what producers and gaps say beyond the readable events;
+days for which the tenant keeps no index any more, except that rows which are left there must be
+what the log says. The first day that is kept is believed only if the ledger's entries prove it.
 
 Two results depend on the moment of arrival and can differ from the log:
 
@@ -24,6 +25,7 @@ from datetime import date, datetime
 from uuid import UUID
 
 from django.utils import timezone
+from tooltrail.ledger import Kind
 
 from audit.events.body import Line
 from audit.events.candidates import Reading, read_logged
@@ -35,12 +37,15 @@ from audit.index.deltas import derive
 from audit.index.indexing import Indexing
 from audit.index.shadow import (
     KEYS,
+    OF_EVENTS,
     Comparison,
     Shadow,
     open_shadow,
 )
 from audit.index.writer import IndexWriter, changed_of
+from audit.ledger.own_entries import own_entries
 from audit.ledger.recompute import StoredBatch, remake
+from audit.ledger.rows import unexplained
 from audit.log.payload import LogPayloadError, unpack
 from config.postgresql.aliases import OWNER
 from tenants.models import TenantSetting
@@ -49,8 +54,6 @@ from tenants.scope import tenant_scope
 _BATCHES_AT_ONCE = 20
 _CALLS_AT_ONCE = 5_000
 _BEGINNING = days_since_epoch(date.min), UUID(int=0)
-_FROM_EVENTS_ALONE = ("producer", "gap")  # their rows have no reference to an event
-
 type Progress = Callable[[int, int], None]
 """Called with the number of events read so far, and the total."""
 
@@ -71,16 +74,16 @@ class Report:
     log_faults: list[str] = field(default_factory=list)
     """Faults of the log itself."""
     index_from: date | None = None
-    """The first day for which the tenant keeps an index. Earlier days are not compared."""
-    not_compared: list[str] = field(default_factory=list)
-    """Tables that cannot be rebuilt from the readable events."""
+    """The first day for which the tenant keeps an index. Rows of earlier days may be missing."""
+    index_faults: list[str] = field(default_factory=list)
+    """Faults of the index that no repair can mend."""
     comparison: Comparison = field(default_factory=lambda: Comparison({}, []))
     is_repaired: bool = False
 
     @property
     def is_clean(self) -> bool:
         """Whether index and log agree, as far as the log can be read."""
-        return self.comparison.is_clean and not self.log_faults
+        return self.comparison.is_clean and not (self.log_faults or self.index_faults)
 
 
 def reindex(tenant_id: UUID, *, repair: bool, progress: Progress) -> Report:
@@ -90,25 +93,27 @@ def reindex(tenant_id: UUID, *, repair: bool, progress: Progress) -> Report:
     During a repair, writers of all tenants wait: as long as reading what arrived meanwhile takes.
     """
     report = Report()
+    with tenant_scope(tenant_id):
+        altered = unexplained(tenant_id, [TenantSetting])
     with open_shadow(OWNER) as shadow:
         replay = _Replay(tenant_id, shadow, report)
         with tenant_scope(tenant_id, using=OWNER):
             # A single snapshot of log and index: each batch commits both together.
             shadow.set_up("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            report.index_from = _index_from(tenant_id)
-            days = [day for day in _days() if day >= (report.index_from or date.min)]
+            if altered:  # somebody could have moved the day to hide what they changed
+                report.index_faults += [f"{each}: no day is believed expired" for each in altered]
+            else:
+                report.index_from = _index_from(tenant_id)
             replay.read(progress)
             replay.keep_what_was_lost()
+            days = _days(shadow, report)
             report.calls = replay.derive_totals()
-            lost = report.erased + report.unreadable
-            report.not_compared = list(_FROM_EVENTS_ALONE) if lost else []
-            tables = [table for table in KEYS if table not in report.not_compared]
-            report.comparison = shadow.compare(tables, days)
-        if repair and not report.comparison.is_clean:
+            report.comparison = shadow.compare(days)
+        if repair and not (report.comparison.is_clean or altered):
             with tenant_scope(tenant_id, using=OWNER):
                 shadow.lock_out_writers()
                 replay.read(progress, with_totals=True)
-                shadow.repair(tables, days)
+                shadow.repair(days)
                 report.is_repaired = True
     return report
 
@@ -118,11 +123,24 @@ def _index_from(tenant_id: UUID) -> date | None:
     return settings.values_list("index_from", flat=True).first()
 
 
-def _days() -> list[date]:
+def _days(shadow: Shadow, report: Report) -> dict[str, list[date]]:
+    """The days on which each table is compared.
+
+    Before `index_from` only rows of single events are, and only those that are left: the others are
+    removed from the shadow. Partitions are dropped when all tenants' days in them have expired.
+    """
     whole: dict[date, int] = {}
     for partition in partitions.existing(OWNER):
         whole[partition.day] = whole.get(partition.day, 0) + 1
-    return [day for day, count in whole.items() if count == len(partitions.PARTITIONED_TABLES)]
+    existing = [day for day, count in whole.items() if count == len(partitions.PARTITIONED_TABLES)]
+    first = report.index_from or date.min
+    for name in ("forget_expired_calls", "forget_expired_decisions", "forget_expired_violations"):
+        shadow.rows(name, first=first)
+    for day, count in shadow.rows("calls_without_partition", days=existing):
+        fault = f"the index has no partition for {day}: {count:,} calls are gone"
+        report.index_faults.append(fault)
+    kept = [day for day in existing if day >= first]
+    return {table: existing if table in OF_EVENTS else kept for table in KEYS}
 
 
 class _Replay:
@@ -156,9 +174,23 @@ class _Replay:
             self._fault(f"the ledger's head says {size} events, the log has {self._next_index}")
 
     def keep_what_was_lost(self) -> None:
-        """Copy calls with lost events from the index into the shadow."""
-        if not (self._report.erased or self._report.unreadable):
+        """Copy calls with lost events from the index into the shadow.
+
+        Producers and gaps have no reference to an event. A producer of the index is kept if it says
+        at least what the readable events say. An erasure removes no gap, but retention does.
+        """
+        lost = self._report.erased + self._report.unreadable
+        if not lost:
             return
+        ((counted,),) = self._shadow.rows("keep_producers")
+        if counted > lost:
+            self._report.index_faults.append(
+                f"the producers count {counted:,} events more than the log has, and {lost:,} are"
+                " erased or unreadable"
+            )
+        own = own_entries(self._tenant_id, {Kind.RETENTION}, using=OWNER)
+        if self._report.unreadable or any(own):
+            self._shadow.rows("keep_gaps")
         ((self._report.kept_calls,),) = self._shadow.rows("keep_calls")
         for name in (
             "forget_kept_violations",

@@ -6,7 +6,7 @@ Statements for the real index name its schema.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -29,6 +29,9 @@ KEYS: dict[str, tuple[str, ...]] = {
     "gap": ("producer_id", "from_seq", "to_seq"),
 }
 """The tables that can be rebuilt from the log, in the order ingest locks them, and their keys."""
+
+OF_EVENTS = ("invocation", "decision", "violation")
+"""The tables whose rows are of single events; the others have sums, producers and gaps."""
 
 SHOWN_ROWS = 20
 """How many differing rows of a table are listed one by one."""
@@ -154,22 +157,22 @@ class Shadow:
         with connections[self._using].cursor() as cursor:
             cursor.execute(statement)
 
-    def compare(self, tables: Sequence[str], days: Sequence[date]) -> Comparison:
-        """Find and note every row of `tables` that differs on these days."""
+    def compare(self, days: Mapping[str, Sequence[date]]) -> Comparison:
+        """Find and note every row that differs, in each table on its `days`."""
         counts: dict[str, int] = {}
         examples: list[Difference] = []
-        for table in tables:
-            self.rows(_STATEMENTS[table].note, days=list(days))
+        for table, compared in days.items():
+            self.rows(_STATEMENTS[table].note, days=list(compared))
             shown = self.rows(_STATEMENTS[table].show, shown=SHOWN_ROWS)
             counts[table] = shown[0][-1] if shown else 0
             examples += (_difference(table, *texts) for *texts, _ in shown)
         return Comparison(counts, examples)
 
-    def repair(self, tables: Sequence[str], days: Sequence[date]) -> None:
+    def repair(self, days: Mapping[str, Sequence[date]]) -> None:
         """Replace the noted rows of the index by those of the shadow."""
-        for table in tables:
+        for table, compared in days.items():
             self.rows(_STATEMENTS[table].delete)
-            self.rows(_STATEMENTS[table].insert, days=list(days))
+            self.rows(_STATEMENTS[table].insert, days=list(compared))
 
     def lock_out_writers(self) -> None:
         """Wait for writers of the index, then lock out all others until the transaction ends.

@@ -5,7 +5,7 @@ entry that names a row is what the row must be. So a row that somebody changed, 
 in the database, without an action, differs. Without a baseline nothing is compared.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from uuid import UUID
 
@@ -40,18 +40,20 @@ class _Named(msgspec.Struct):
     rows: dict[str, str | None] = {}
 
 
-def unexplained(tenant_id: UUID) -> list[str]:
+def unexplained(tenant_id: UUID, models: Collection[type[models.Model]] | None = None) -> list[str]:
     """One message for each row that differs from what the entries say. Needs the tenant's scope.
 
-    Reads all entries that the server itself made, and all proved rows. Rows may change while this
-    reads, so differences count only if a second reading finds them, too.
+    Reads all entries that the server itself made, and all proved rows, or those of some models.
+    Rows may change while this reads, so differences count only if a second reading finds them,
+    too.
     """
-    first = set(_differences(tenant_id))
-    return sorted(first.intersection(_differences(tenant_id))) if first else []
+    of = proved_models() if models is None else models
+    first = set(_differences(tenant_id, of))
+    return sorted(first.intersection(_differences(tenant_id, of))) if first else []
 
 
-def _differences(tenant_id: UUID) -> Iterator[str]:
-    stored = {model: dict(stored_digests(tenant_id, model)) for model in proved_models()}
+def _differences(tenant_id: UUID, of: Collection[type[models.Model]]) -> Iterator[str]:
+    stored = {model: dict(stored_digests(tenant_id, model)) for model in of}
     named: RowDigests = {}
     baselines: list[RowDigests] = []
     for entry in own_entries(tenant_id, {Kind.ACTION, Kind.BASELINE}):

@@ -4,8 +4,8 @@
   still hold. From the event `TenantSetting.erased_to` on, payloads are still there. Rejected lines
   are payloads too and are blanked at the same age.
 - **Index**: tenants share its day partitions. So the owner's role deletes rows, and drops a day
-  once it has expired for every tenant. `TenantSetting.index_from` moves first: `reindex` compares
-  nothing before it.
+  once it has expired for every tenant. `TenantSetting.index_from` moves first, with an action:
+  `reindex` misses no row before it.
 
 Retention skips what a hold covers (`audit.retention.holds`), and the figures of its day. After the
 release, the index's rows go in the next pass. The log's payloads go too, because the release sets
@@ -270,6 +270,14 @@ def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
     if setting.index_from is None or setting.index_from < before:
         with tenant_scope(tenant_id):
             TenantSetting.objects.filter(tenant_id=tenant_id).update(index_from=before)
+            record_action(
+                setting.tenant,
+                THE_SERVER,
+                "retention.begin",
+                f"calls started before {before}",
+                rows=[setting],
+                started_before=before.isoformat(),
+            )
     for oldest_day, delete_day in _EXPIRING:
         day = _oldest_day(tenant_id, oldest_day, date.min, before)
         while day is not None:

@@ -93,6 +93,85 @@ JOIN lost_place p ON p.batch_id = d.batch_id AND p.position = d.pos
 WHERE d.tenant_id = %(tenant_id)s
 ON CONFLICT DO NOTHING
 
+-- keep_producers --
+-- Keep the producers of the index that say at least what the readable events say. Returns how many
+-- events more than these all of them count.
+WITH more AS (
+    SELECT i.*, i.event_count - coalesce(x.event_count, 0) AS more_count
+    FROM public.producer i
+    LEFT JOIN pg_temp.producer x
+      ON x.tenant_id = %(tenant_id)s AND x.producer_id = i.producer_id
+    WHERE i.tenant_id = %(tenant_id)s
+      AND (
+          x.producer_id IS NULL
+          OR i.event_count >= x.event_count
+         AND i.last_heard_at >= x.last_heard_at
+         AND (x.first_seq IS NULL OR i.first_seq <= x.first_seq AND i.last_seq >= x.last_seq)
+      )
+), kept AS (
+    INSERT INTO pg_temp.producer AS p (
+        tenant_id, producer_id, first_seq, last_seq, event_count, last_heard_at
+    )
+    SELECT tenant_id, producer_id, first_seq, last_seq, event_count, last_heard_at FROM more
+    ON CONFLICT (tenant_id, producer_id) DO UPDATE SET
+        first_seq = excluded.first_seq,
+        last_seq = excluded.last_seq,
+        event_count = excluded.event_count,
+        last_heard_at = excluded.last_heard_at
+)
+SELECT coalesce(sum(more_count), 0)::bigint FROM more
+
+-- keep_gaps --
+-- Keep the gaps of the index whose events can no longer be read.
+INSERT INTO pg_temp.gap
+SELECT g.* FROM public.gap g WHERE g.tenant_id = %(tenant_id)s
+ON CONFLICT DO NOTHING
+
+-- forget_expired_calls --
+-- Delete the rebuilt calls before the first day that is kept, unless the index still has them.
+DELETE FROM pg_temp.invocation x
+WHERE x.tenant_id = %(tenant_id)s
+  AND x.started_on < %(first)s
+  AND NOT EXISTS (
+      SELECT FROM public.invocation i
+      WHERE i.tenant_id = %(tenant_id)s
+        AND i.started_on = x.started_on
+        AND i.invocation_id = x.invocation_id
+  )
+
+-- forget_expired_decisions --
+-- As forget_expired_calls, for this table.
+DELETE FROM pg_temp.decision x
+WHERE x.tenant_id = %(tenant_id)s
+  AND x.started_on < %(first)s
+  AND NOT EXISTS (
+      SELECT FROM public.decision i
+      WHERE i.tenant_id = %(tenant_id)s
+        AND i.started_on = x.started_on
+        AND i.decision_id = x.decision_id
+  )
+
+-- forget_expired_violations --
+-- As forget_expired_calls, for this table.
+DELETE FROM pg_temp.violation x
+WHERE x.tenant_id = %(tenant_id)s
+  AND x.started_on < %(first)s
+  AND NOT EXISTS (
+      SELECT FROM public.violation i
+      WHERE i.tenant_id = %(tenant_id)s
+        AND i.started_on = x.started_on
+        AND i.invocation_id = x.invocation_id
+        AND i.ordinal = x.ordinal
+  )
+
+-- calls_without_partition --
+-- The days with rebuilt calls that have no partitions, and how many calls.
+SELECT started_on, count(*)
+FROM pg_temp.invocation
+WHERE tenant_id = %(tenant_id)s AND started_on <> ALL(%(days)s)
+GROUP BY started_on
+ORDER BY started_on
+
 -- rebuilt_decisions --
 -- The next rebuilt decisions, with the columns that count in their traces.
 SELECT started_on - date '1970-01-01', decision_id, decided_at, trace_id, tool_name, run_id

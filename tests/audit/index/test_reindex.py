@@ -5,34 +5,40 @@ import json
 import random
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
+from django.utils import timezone
 
 from audit.index import partitions
 from audit.index.reindex import Report, reindex
 from audit.index.shadow import KEYS, Shadow
 from audit.index.window import INDEX_DAYS
+from audit.ledger.actions import enter_actions
+from audit.ledger.baseline import enter_baseline
 from audit.log.payload import pack, unpack, without
 from audit.management.commands import reindex as reindex_command
 from audit.models import Batch, Invocation, RejectedEvent
-from tenants.models import Tenant
+from tenants.models import Tenant, TenantSetting
 from tenants.scope import tenant_scope
 from tests.support.call_histories import MIDNIGHT, some_call, some_decision
 from tests.support.concurrent_writers import random_batches, sender_in_process, write_at_once
+from tests.support.erasures import erase
 from tests.support.event_requests import lines, new_batch_id, post
 from tests.support.factories import (
     Cast,
     make_call,
     make_cast,
+    make_decision,
     make_ingest_key,
     send_events,
 )
 from tests.support.recount import assert_consistent
+from tests.support.retention import apply_retention, set_retention, tenant_setting
 
 WRITERS = 3
 START, END = 0, 1
@@ -124,7 +130,7 @@ def test_index_agrees_with_the_log_after_arbitrary_input(acme: Cast, seed: int) 
     ingest_anything(acme, seed)
     report = check(acme)
     assert report.is_clean, report
-    assert report.not_compared == []
+    assert report.index_faults == []
     with tenant_scope(acme.tenant.id):
         assert report.calls == Invocation.objects.for_tenant(acme.tenant.id).count() > 60
         assert RejectedEvent.objects.for_tenant(acme.tenant.id).filter(code="conflict").exists()
@@ -313,11 +319,127 @@ def test_rows_of_erased_events_are_kept_from_the_index(acme: Cast, part: str) ->
     report = check(acme)
     assert report.is_clean, report
     assert report.erased == report.kept_calls == (1 if part == "event" else 2)
-    assert report.not_compared == ["producer", "gap"]
     for table in ("trace", "rollup"):
         tamper(acme, f"DELETE FROM {table} WHERE tenant_id = %(tenant_id)s")
     repair(acme)
     assert whole_index(acme) == before
+
+
+def three_producers(cast: Cast) -> list[UUID]:
+    """Two calls of each of three producers, and a gap; each producer's events are one batch."""
+    batches = []
+    for number in range(3):
+        producer = {"producer_id": f"p{number}"}
+        gap = {"type": "gap", "from_seq": 9, "to_seq": 10, "reason": "full", "count": 2}
+        calls = [[each | producer for each in make_call(case_id=f"c{n}")] for n in range(2)]
+        events = [*calls[0], *calls[1], gap | producer]
+        for seq, event in enumerate(events[:4], 1):
+            event["producer_seq"] = seq
+        batches.append(UUID(send_events(cast.tenant, events)["batch_id"]))
+    return batches
+
+
+LOSSES = {
+    "DELETE FROM gap WHERE producer_id = 'p2' AND": {"gap": 1},
+    "UPDATE gap SET lost_count = 1 WHERE producer_id = 'p1' AND": {"gap": 1},
+    "DELETE FROM producer WHERE producer_id = 'p1' AND": {"producer": 1},
+    "UPDATE producer SET last_seq = 2 WHERE producer_id = 'p2' AND": {"producer": 1},
+    "UPDATE producer SET event_count = 1 WHERE producer_id = 'p0' AND": {"producer": 1},
+    "UPDATE producer SET event_count = event_count + 9 WHERE": "the producers count",
+    "UPDATE producer SET last_heard_at = '2020-01-01' WHERE producer_id = 'p1' AND": {
+        "producer": 1
+    },
+}
+"""Changes of what producers lost, and what is found of them after events were erased."""
+
+
+@pytest.mark.slow
+def test_losses_are_compared_after_an_erasure(acme: Cast) -> None:
+    """What the readable events say, producers and gaps must say, too."""
+    three_producers(acme)
+    erase(acme, "case:c0")
+    assert (check(acme).erased, check(acme).is_clean) == (6, True)
+    for statement, expected in LOSSES.items():
+        before = whole_index(acme)
+        tamper(acme, f"{statement} tenant_id = %(tenant_id)s")
+        report = check(acme)
+        if isinstance(expected, str):
+            assert expected in report.index_faults[0], statement
+            tamper(acme, "UPDATE producer SET event_count = 5 WHERE tenant_id = %(tenant_id)s")
+            continue
+        differing = {table: count for table, count in report.comparison.counts.items() if count}
+        assert differing == expected, statement
+        repair(acme)
+        assert check(acme).is_clean, statement
+        if "producer" not in expected:
+            assert whole_index(acme) == before, statement
+    tamper(acme, "INSERT INTO gap VALUES (%(tenant_id)s, 'p1', 50, 60, 'made up', 11, now())")
+    assert check(acme).comparison.counts["gap"] == 1
+
+
+def test_gaps_that_can_be_read_are_compared_after_retention(acme: Cast) -> None:
+    three_producers(acme)
+    tamper(
+        acme,
+        "UPDATE batch SET received_at = received_at - interval '9 days'"
+        " WHERE first_index < 5 AND tenant_id = %(tenant_id)s",
+    )
+    set_retention(acme, payload_days=2)
+    apply_retention(acme)
+    assert (check(acme).erased, check(acme).index_faults) == (5, [])
+    before = check(acme).comparison.counts
+    tamper(acme, "DELETE FROM gap WHERE producer_id = 'p1' AND tenant_id = %(tenant_id)s")
+    assert check(acme).comparison.counts == before | {"gap": before["gap"] + 1}
+
+
+def expire_before(cast: Cast, day: date) -> None:
+    """Say by SQL that the index is kept from a day on."""
+    tamper(
+        cast,
+        f"UPDATE tenant_setting SET index_from = '{day}' WHERE tenant_id = %(tenant_id)s",
+    )
+
+
+@pytest.mark.slow
+def test_forged_day_hides_nothing(acme: Cast) -> None:
+    """By SQL somebody says that all calls have expired, and changes them."""
+    send_events(acme.tenant, make_call())
+    set_retention(acme, index_days=partitions.DAYS_BACK)
+    assert enter_baseline(acme.tenant.id, timezone.now())
+    apply_retention(acme)  # moves the day, and leaves an action
+    enter_actions(acme.tenant.id, timezone.now())
+    report = check(acme)
+    assert (report.is_clean, report.index_from) == (True, tenant_setting(acme).index_from)
+    expire_before(acme, timezone.now().date() + timedelta(days=1))
+    tamper(acme, "UPDATE invocation SET tool_name = 'x' WHERE tenant_id = %(tenant_id)s")
+    report = check(acme)
+    assert report.index_from is None
+    (fault,) = report.index_faults
+    assert "settings of the tenant" in fault and "no day is believed expired" in fault
+    assert report.comparison.counts["invocation"] == 1
+    assert not repair(acme).is_repaired, "it could restore what has expired"
+    output = failing_command("--tenant", acme.tenant.slug)
+    assert f"  index: {fault}" in output
+
+
+def test_calls_that_are_left_of_expired_days_are_compared(acme: Cast) -> None:
+    """A hold keeps calls of expired days: they must be what the log says."""
+    gone = make_call()
+    send_events(acme.tenant, [*gone, *make_call(), make_decision()])
+    set_retention(acme, index_days=99)
+    expire_before(acme, timezone.now().date() + timedelta(days=1))
+    tamper(
+        acme,
+        f"DELETE FROM invocation WHERE invocation_id = '{gone[START]['invocation_id']}'"
+        " AND tenant_id = %(tenant_id)s",
+    )
+    assert check(acme).is_clean, "retention may have deleted it"
+    tamper(acme, "UPDATE invocation SET tool_name = 'x' WHERE tenant_id = %(tenant_id)s")
+    tamper(acme, "UPDATE decision SET tool_name = 'x' WHERE tenant_id = %(tenant_id)s")
+    counts = check(acme).comparison.counts
+    assert (counts["invocation"], counts["decision"]) == (1, 1)
+    repair(acme)
+    assert check(acme).is_clean
 
 
 def test_damaged_log_is_reported_and_nothing_is_deleted(acme: Cast) -> None:
@@ -346,7 +468,10 @@ def test_gap_in_the_log_is_reported(acme: Cast, statement: str, fault: str) -> N
 
 
 @pytest.mark.slow
-def test_events_of_dropped_partitions_are_not_reported_as_missing(acme: Cast) -> None:
+@pytest.mark.parametrize("is_expired", [True, False])
+def test_calls_of_dropped_partitions_are_missing_unless_they_expired(
+    acme: Cast, is_expired: bool
+) -> None:
     """Their rows are gone, and the log still has the events."""
     long_ago = MIDNIGHT - timedelta(days=partitions.DAYS_BACK + 30)
     created = [
@@ -365,7 +490,14 @@ def test_events_of_dropped_partitions_are_not_reported_as_missing(acme: Cast) ->
         INDEX_DAYS.refresh()
     before = whole_index(acme)
     assert not any("gone" in row for rows in before.values() for row in rows)
-    assert check(acme).is_clean
+    if is_expired:
+        with tenant_scope(acme.tenant.id):
+            day = long_ago.date() + timedelta(days=1)
+            TenantSetting.objects.create(tenant=acme.tenant, index_from=day)
+        assert check(acme).is_clean
+    else:
+        (fault,) = check(acme).index_faults
+        assert fault == f"the index has no partition for {long_ago.date()}: 1 calls are gone"
     tamper(acme, "DELETE FROM trace WHERE tenant_id = %(tenant_id)s")
     repair(acme)
     assert whole_index(acme) == before

@@ -216,7 +216,8 @@ def test_index_expires_per_tenant(
         assert index_agrees_with_log(cast)
     out = io.StringIO()
     call_command("reindex", "--check", "--tenant", acme.tenant.slug, stdout=out)
-    assert f"not compared: days before {tenant_setting(acme).index_from}" in out.getvalue()
+    first = tenant_setting(acme).index_from
+    assert f"of days before {first} only calls that are left are compared" in out.getvalue()
     out = io.StringIO()
     call_command("reindex", "--check", "--json", "--tenant", acme.tenant.slug, stdout=out)
     assert json.loads(out.getvalue())[acme.tenant.slug]["index_from"] == str(
@@ -236,7 +237,7 @@ def test_interrupted_index_deletion_is_completed(
     speed_up_clock(monkeypatch)
     assert run_slice(acme.tenant.id, timezone.now(), seconds=2.5)
     assert sum(rows_until(acme, long_ago).values()) > 0
-    assert index_agrees_with_log(acme), "days being deleted are not compared"
+    assert index_agrees_with_log(acme), "rows of days being deleted may be missing"
     apply_retention(acme)
     assert set(rows_until(acme, long_ago).values()) == {0}
     assert [action["calls"] for action in recorded_actions(acme, "retention.index")] == [3]
