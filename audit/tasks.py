@@ -17,6 +17,7 @@ from audit.ledger.baseline import enter_baseline
 from audit.ledger.private_files import PrivateFileError
 from audit.log.payload import LogPayloadError
 from audit.models import StoredReport
+from audit.queries import skipped_spans
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment, record_creation
 from audit.retention import erasure, retention
@@ -148,12 +149,14 @@ def keep_tools(timestamp: int) -> None:
 def keep_to_retention(timestamp: int) -> None:
     """Defer a task to erase each tenant's expired data; drop days that expired for all tenants.
 
-    Also deletes payload searches older than a day, whatever the settings are.
+    Whatever the settings are, also deletes payload searches older than a day, and the names of
+    skipped spans that have not arrived for a month.
     """
     now = timezone.now()
     for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
         with tenant_scope(tenant_id):
             payload_search.forget_old(now)
+            skipped_spans.forget_old(now)
         _expire_soon(str(tenant_id))
     if OWNER in connections and (dropped := retention.drop_empty_days()):
         _log.info("dropped %d partitions, up to %s", len(dropped), dropped[-1].day)

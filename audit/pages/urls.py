@@ -69,6 +69,7 @@ from audit.pages.settings.erasures import (
 )
 from audit.pages.settings.holds import hold_list, hold_release
 from audit.pages.settings.views import redaction_settings, tenant_settings
+from audit.pages.skipped.views import skipped_list
 from audit.pages.tools.draft_review import draft_publish, draft_review
 from audit.pages.tools.drift import (
     drift_cancel,
@@ -163,6 +164,8 @@ urlpatterns = [
     path("inbox/<uuid:pk>/reveal", inbox_reveal, name="inbox_reveal"),
     path("inbox/<uuid:pk>/send", inbox_send, name="inbox_send"),
     path("inbox/<uuid:pk>/discard", inbox_discard, name="inbox_discard"),
+    # /skipped
+    path("skipped/", skipped_list, name="skipped_list"),
     # /tools, pages that read the log
     path("tools/<uuid:pk>/draft/review", draft_review, name="draft_review"),
     path("tools/<uuid:pk>/draft/publish", draft_publish, name="draft_publish"),

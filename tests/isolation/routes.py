@@ -232,6 +232,7 @@ ROUTES: dict[str, Visit] = {
     "evidence/bundle.zip": Listing(
         "/evidence/bundle.zip?range=24h", shows_canary=False, role=Role.AUDITOR
     ),
+    "skipped/": Listing("/skipped/"),
     "inbox/": Listing("/inbox/?state=all"),
     "inbox/discard": Listing(
         "/inbox/discard",

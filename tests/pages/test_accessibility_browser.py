@@ -109,7 +109,7 @@ def site() -> Site:
         *(f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/replays/{replay}"),
         f"/tools/{tool.pk}/effect",
         *("/reports/", f"/reports/{make(signed_in(cast.admin), kind='range', range='24h')}"),
-        *("/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
+        *("/skipped/", "/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
         *("/settings/tenant", "/settings/redaction", "/settings/preferences"),
         *("/settings/holds", "/settings/erasures", f"/settings/erasures/{erasure}"),

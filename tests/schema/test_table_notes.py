@@ -19,6 +19,7 @@ from tooltrail.ledger import Kind
 
 from audit.index.partitions import PARTITIONED_TABLES
 from audit.ledger.entries import append_entry
+from audit.queries import skipped_spans
 from audit.queries.call_query import Reader, parse
 from audit.reports.schedule import KEEP_DAYS
 from audit.retention import erasure, retention
@@ -258,6 +259,7 @@ def other_times() -> dict[str, str]:
         "tool_drift": f"the newest {drift.KEPT} of each tool are kept",
         "tool_import": f"rows are deleted {imports.KEPT_FOR.days} day after",
         "tool_import_tool": "rows are deleted with their tool_import",
+        "skipped_span": f"rows are deleted {skipped_spans.KEPT_FOR.days} days after",
         "invitation": f"rows are deleted {invitations.KEPT_FOR.days} days after",
         "sign_in_failure": "rows are deleted after"
         f" {sign_in.FAILURES_COUNT_FOR // timedelta(minutes=1)} minutes",

@@ -5,12 +5,14 @@ The signal's response message for a stored request, a google.rpc.Status for any 
 """
 
 import json
+from collections import Counter
 
 from google.protobuf import json_format
 from google.rpc import code_pb2, status_pb2
 
 from audit.intake.otlp.recording import Recorded
 from audit.intake.otlp.signals import JSON, MediaType, Signal
+from audit.queries.skipped_spans import Reason
 
 GRPC_CODES = {
     400: code_pb2.INVALID_ARGUMENT,
@@ -57,16 +59,18 @@ def _message(signal: Signal, recorded: Recorded) -> str:
             + "; ".join(reasons[:_REASONS_SHOWN])
             + (f"; and {more} more reasons." if more > 0 else ".")
         )
-    if unmarked := recorded.unmarked.total():
-        named = [
-            f"{name[:_NAME_SHOWN]!r} of {scope[:_NAME_SHOWN]!r}"
-            for (scope, name), _ in recorded.unmarked.most_common(_REASONS_SHOWN)
-        ]
+    names: Counter[str] = Counter()
+    for kind, count in recorded.skipped.items():
+        if kind.reason == Reason.UNMARKED:
+            names[f"{kind.name[:_NAME_SHOWN]!r} of {kind.scope[:_NAME_SHOWN]!r}"] += count
+    unmarked = names.total()
+    if unmarked:
+        named = [name for name, _ in names.most_common(_REASONS_SHOWN)]
         sentences.append(
             f"{unmarked} {signal.items} name a tool but have no mark of a tool call, and were"
-            f" skipped: {', '.join(named)}{', …' if len(recorded.unmarked) > len(named) else ''}."
+            f" skipped: {', '.join(named)}{', …' if len(names) > len(named) else ''}."
         )
-    if intended := recorded.others - unmarked:
+    if intended := recorded.skipped.total() - unmarked:
         sentences.append(
             f"{intended} {signal.items} are not tool calls and were skipped, as intended."
         )

@@ -24,12 +24,13 @@ from audit.intake.arrival import Budget
 from audit.intake.definitions import see_definitions
 from audit.intake.ingest import record_in_scope
 from audit.intake.otlp.accounts import to_events
-from audit.intake.otlp.conventions import looks_like_a_call
 from audit.intake.otlp.decisions import Decided, to_event
 from audit.intake.otlp.definitions import ServedLists
 from audit.intake.otlp.joining import join, store_spans
 from audit.intake.otlp.mapping import Mapped, ToolCall
+from audit.intake.otlp.skipped import count_skipped, kind_of, rejected
 from audit.intake.retries import with_retries
+from audit.queries.skipped_spans import SkippedKind
 from tenants.models import new_id
 from tenants.scope import tenant_scope
 
@@ -50,10 +51,8 @@ class Recorded:
     """Spans of a call beyond its first one."""
     decisions: int = 0
     """Spans of guardrails and of refused or waiting tools: decisions, and no calls."""
-    others: int = 0
-    """Spans that are neither."""
-    unmarked: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Those of them that name a tool, by instrumentation and name."""
+    skipped: Counter[SkippedKind] = field(default_factory=Counter)
+    """Spans that are neither, by kind."""
     refused: dict[str, int] = field(default_factory=dict)
     """Rejected spans by reason."""
 
@@ -69,7 +68,7 @@ class Recorded:
             "call": self.calls,
             "merged": self.merged,
             "decision": self.decisions,
-            "skipped": self.others,
+            "skipped": self.skipped.total(),
             "refused": self.refused_count,
         }
 
@@ -83,8 +82,8 @@ def record_spans(
     Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
     spans again is then safe.
     """
-    if not (mapped.calls or mapped.decisions or mapped.others):
-        return Recorded(refused=dict(received.refused))
+    if not (mapped.calls or mapped.decisions or mapped.others or received.refused):
+        return Recorded()
     digest = hashlib.sha256(body).digest()
     recorded = with_retries(lambda: _record(tenant_id, digest, received, mapped, now))
     lists = ServedLists(tenant_id, received.spans)
@@ -107,10 +106,7 @@ def _record(
         mapped = join(writer, received.spans, mapped)
         recorded = Recorded(
             decisions=mapped.decided_spans,
-            others=len(mapped.others),
-            unmarked=Counter(
-                (span.scope.name, span.name) for span in mapped.others if looks_like_a_call(span)
-            ),
+            skipped=Counter(map(kind_of, mapped.others)),
             refused=dict(received.refused),
         )
         stored: set[UUID] = set()
@@ -139,6 +135,8 @@ def _record(
                     recorded.merged += len(item.facts) - 1
                     stored.add(item.invocation_id)
         store_spans(writer, mapped, stored, INDEX_DAYS.missing)
+        rejections = Counter({rejected(why): count for why, count in recorded.refused.items()})
+        count_skipped(writer, recorded.skipped + rejections)
     return recorded
 
 

@@ -1,0 +1,1 @@
+"""Spans that arrived and became no call."""

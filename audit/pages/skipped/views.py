@@ -1,0 +1,31 @@
+"""The spans that arrived by OTLP and became no call, by name, and why."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from audit.queries.skipped_spans import KEPT_FOR, Reason, skipped_spans
+from tenants.access import TenantRequest, tenant_page
+
+_SHOWN = {
+    "": "All",
+    Reason.UNMARKED.value: "Name a tool",
+    Reason.REJECTED.value: "Rejected",
+    Reason.NO_CALL.value: "No tool calls",
+}
+
+
+@require_safe
+@tenant_page()
+def skipped_list(request: TenantRequest) -> HttpResponse:
+    """Show what was skipped; `?reason=` filters."""
+    wanted = request.GET.get("reason", "")
+    everything = skipped_spans()
+    context = {
+        "skipped": [one for one in everything if wanted not in Reason or one.reason == wanted],
+        "is_empty": not everything,
+        "wanted": wanted if wanted in Reason else "",
+        "reasons": _SHOWN,
+        "days": KEPT_FOR.days,
+    }
+    return render(request, "skipped/skipped_list.html", context)
