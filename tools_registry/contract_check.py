@@ -15,7 +15,7 @@ import jsonschema_rs
 from pydantic import ValidationError
 from tooltrail.guard import Violation
 from tooltrail.guard.jsonschema import CompiledSchema
-from tooltrail.guard.work import EXPLAINED_STEPS
+from tooltrail.guard.work import BYTES_READ_PER_STEP, EXPLAINED_STEPS
 
 from tools_registry.schemas import (
     DEPTH_MAX,
@@ -31,9 +31,9 @@ EXAMPLES_MAX: Final = 20
 VIOLATIONS_MAX: Final = 20
 """Maximum number of violations listed per example."""
 EXAMPLES_STEPS: Final = 2 * EXPLAINED_STEPS
-"""Steps for all examples of one schema: 0.1 s. One example gets at most `EXPLAINED_STEPS`."""
+"""Steps for all examples together: 0.1 s. One example gets at most `EXPLAINED_STEPS`."""
 
-_SEPARATOR: Final = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
+_SEPARATOR: Final = re.compile(r"^[^\S\n]*-{3,}[^\S\n]*$", re.MULTILINE)
 _META: Final[Mapping[str, jsonschema_rs.Validator]] = {
     "draft-04": jsonschema_rs.Draft4Validator({"$ref": "http://json-schema.org/draft-04/schema#"}),
     "draft-06": jsonschema_rs.Draft6Validator({"$ref": "http://json-schema.org/draft-06/schema#"}),
@@ -125,8 +125,10 @@ def check_typed(
             if not problems:
                 compiled[member], problems = _compiled(member, document, document in list(known))
             checked.problems += problems
+    steps = EXAMPLES_STEPS
     for member in SCHEMAS:
-        checked.examples += _judged(member, examples.get(member, ""), compiled.get(member))
+        judged, steps = _judged(member, examples.get(member, ""), compiled.get(member), steps)
+        checked.examples += judged
     if any(not problem.is_warning for problem in checked.problems):
         return checked
     try:
@@ -187,11 +189,17 @@ def _compiled(
         return None, [Problem(member, str(error), is_warning=is_known)]
 
 
-def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Example]:
+def _judged(
+    member: str, text: str, schema: CompiledSchema | None, steps: int
+) -> tuple[list[Example], int]:
+    """Judge the examples of one schema in at most `steps`. Returns also how many are left."""
     texts = [each.strip() for each in _SEPARATOR.split(text)]
     examples: list[Example] = []
-    left = EXAMPLES_STEPS
     for number, each in enumerate([each for each in texts if each][:EXAMPLES_MAX], 1):
+        steps -= len(each) // BYTES_READ_PER_STEP
+        if steps <= 0:
+            examples.append(Example(member, number, "too expensive to validate"))
+            continue
         try:
             value = json.loads(each)
         except json.JSONDecodeError as error:
@@ -204,15 +212,15 @@ def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Examp
         if schema is None:
             examples.append(Example(member, number, "no usable schema to validate against"))
             continue
-        judged = schema.judge(value, min(left, EXPLAINED_STEPS))
-        left -= judged.steps
+        judged = schema.judge(value, min(steps, EXPLAINED_STEPS))
+        steps -= judged.steps
         if judged.is_valid is None:
             examples.append(Example(member, number, "too expensive to validate"))
             continue
         violations = judged.violations
         shown = tuple(violations[:VIOLATIONS_MAX])
         examples.append(Example(member, number, "", shown, len(violations) - len(shown)))
-    return examples
+    return examples, steps
 
 
 def refuse_constant(word: str) -> Any:

@@ -21,7 +21,7 @@ from tooltrail.guard import SchemaError
 from tooltrail.guard.jsonschema import CompiledSchema, compile_schema
 from tooltrail.guard.strip import strip
 from tooltrail.guard.violations import MORE, Judgement, Violation
-from tooltrail.guard.work import EXPLAINED_STEPS
+from tooltrail.guard.work import BYTES_READ_PER_STEP, EXPLAINED_STEPS
 from tooltrail.mcp_results import MISSING
 from tooltrail.redact_text import MARK
 
@@ -57,7 +57,6 @@ class Verdict(NamedTuple):
     """The `known` ones at whose path the draft finds no violation."""
 
 
-_BYTES_READ_PER_STEP: Final = 25
 _NONE: Final[frozenset[Kind]] = frozenset()
 _NO_PATHS: Final[frozenset[str]] = frozenset()
 PASSED: Final = Verdict(_NONE, _NONE, _NONE, _NONE)
@@ -89,7 +88,7 @@ def judged_output(
 
     The verdict is None if it is not known. Without `explain`, violations are not explained.
     """
-    read, reading = read_output(raw), len(raw) // _BYTES_READ_PER_STEP
+    read, reading = read_output(raw), len(raw) // BYTES_READ_PER_STEP
     if isinstance(read, str):
         return Judgement(None, [], reading)
     if read.is_missing:

@@ -72,6 +72,19 @@ class Budget:
 
     left: int = field(default_factory=lambda: REQUEST_STEPS)
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether no further output can be validated."""
+        return self.left <= -VERDICT_STEPS
+
+    def judge(self, schema: CompiledSchema, raw: bytes) -> list[Violation]:
+        """The violations of an end event's output. Not to be called when the budget is spent."""
+        is_explained = self.left > 0
+        limit = self.left if is_explained else self.left + VERDICT_STEPS
+        judged = judged_output(schema, raw, min(limit, EXPLAINED_STEPS), explain=is_explained)
+        self.left -= judged.steps
+        return judged.violations
+
 
 def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate], budget: Budget) -> None:
     """Add a finding to each end event with an invalid output, if its tool is checked on arrival."""
@@ -89,15 +102,10 @@ def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate], budget: Bud
             continue
         if is_beside(raw):
             continue
-        if budget.left <= -VERDICT_STEPS:
+        if budget.is_spent:
             break
-        is_explained = budget.left > 0
-        limit = budget.left if is_explained else budget.left + VERDICT_STEPS
-        steps = min(limit, EXPLAINED_STEPS)
-        judged = judged_output(check.schema, raw, steps, explain=is_explained)
-        budget.left -= judged.steps
-        if judged.violations:
-            candidate.finding = _finding(check, judged.violations)
+        if violations := budget.judge(check.schema, raw):
+            candidate.finding = _finding(check, violations)
 
 
 def finding_event(end: Candidate, at: datetime) -> Candidate:

@@ -233,8 +233,6 @@ _LANGCHAIN = re.compile(
     re.DOTALL,
 )
 """LangChain's `repr()` of an error, directly followed by its traceback."""
-_STACK = re.compile(r"(?P<message>.*?)\n\n.*?\n    at ", re.DOTALL)
-"""A message of JavaScript, followed by its stack."""
 _AGENTS_ERROR = "Error running tool (non-fatal)"
 
 
@@ -246,8 +244,9 @@ def said_in(message: str) -> tuple[str | None, str]:
     """
     if match := _LANGCHAIN.match(message):
         return match["type"], match["message"]
-    if "\n    at " in message and (match := _STACK.match(message)):
-        return None, match["message"]
+    javascript, _, stack = message.partition("\n\n")
+    if "\n    at " in stack:
+        return None, javascript
     if _AGENTS_ERROR in message[:100]:
         details = _dict_in(message[message.find("{") :])
         data = details.get("data", details)

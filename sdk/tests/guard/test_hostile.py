@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from tooltrail.guard import SchemaError, Violation, create_guard, enforce, guard, validate
-from tooltrail.guard.explain import Walk, explain
+from tooltrail.guard.explain import Walk, examine, explain
 from tooltrail.guard.jsonschema import compile_schema
 from tooltrail.guard.nodes import Node
 from tooltrail.guard.violations import MORE
-from tooltrail.guard.work import EXPLAINED_STEPS, NATIVE_STEPS
+from tooltrail.guard.work import DECIDED_STEPS, EXPLAINED_STEPS, NATIVE_STEPS
 
 
 def nested(levels: int, keyword: str) -> dict[str, Any]:
@@ -349,3 +349,28 @@ def test_known_verdicts_cost_steps_and_deciding_stops_at_the_first_violation() -
     assert judged.violations[-1] is MORE
     assert len(judged.violations) > 1_000
     assert visits <= EXPLAINED_STEPS // 4
+
+
+@pytest.mark.parametrize(
+    ("items", "right", "wrong"),
+    [
+        (NESTED["items"], [2_999], [-1]),
+        (CONSTANTS["items"], 1_499, -1),
+        (OBJECTS["items"], {"k": 299}, {"k": -1}),
+    ],
+    ids=["3,000 lists", "1,500 constants", "300 objects"],
+)
+def test_search_for_the_first_violation_is_bounded_in_work(
+    items: dict[str, Any], right: Any, wrong: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the last item is wrong. A guard decides, even if it cannot say where."""
+    steps: list[int] = []
+
+    def counted(*args: Any, **options: Any) -> Any:
+        result = examine(*args, **options)
+        steps.append(result.steps)
+        return result
+
+    monkeypatch.setattr("tooltrail.guard.jsonschema.examine", counted)
+    assert not validate([right] * 5_000 + [wrong], {"type": "array", "items": items}).success
+    assert 0 < sum(steps) < 1.01 * DECIDED_STEPS

@@ -30,6 +30,8 @@ DECIDED_STEPS: Final = 200_000
 """For one value without violations so far: 0.2 s on a slow machine. For large values, see
 `STEPS_PER_ELEMENT`."""
 STEPS_PER_ELEMENT: Final = 50
+BYTES_READ_PER_STEP: Final = 25
+"""Of JSON text that is read before its value is judged."""
 NATIVE_STEPS: Final = 200_000
 """The maximum cost of jsonschema-rs: 0.1 s. Most values take a thousandth of that."""
 NATIVE_STEPS_AT_LAST: Final = 4_000_000
