@@ -1,7 +1,7 @@
 """Definitions as served: the list of tools by server, one definition with its changes, approve."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from audit.queries.call_query import quoted
 from audit.queries.definitions import (
     COUNTED_MAX,
     DefinitionText,
+    ServedDefinition,
     ServedTool,
     ToolFilter,
     definition_before,
@@ -35,7 +36,7 @@ from audit.show.figures import counted
 from audit.work.definitions import approve, withdraw
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import storable_text
-from tenants.models import Role
+from tenants.models import Role, Tenant, User
 from tools_registry.contract_diff import Side
 from tools_registry.models import Tool
 from tools_registry.served import Class, DefinitionDiff, compare_definitions, hidden_characters
@@ -141,29 +142,48 @@ def definition_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @tenant_page(role=APPROVES)
 def definition_approve(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Approve a definition, with a reason."""
-    one = _found(pk).served
-    form = ApproveForm(request.POST)
-    if not form.is_valid():
-        messages.error(request, "Not approved. Enter a reason.")
-    elif approve(request.tenant, request.user, one, form.cleaned_data["reason"], timezone.now()):
-        messages.success(request, "The definition is approved for calls from now on.")
-    else:
-        messages.info(request, "This definition needs no approval.")
-    return redirect("definition_detail", pk)
+    return _decided(
+        request,
+        pk,
+        approve,
+        invalid="Not approved. Enter a reason.",
+        done="The definition is approved for calls from now on.",
+        needless="This definition needs no approval.",
+    )
 
 
 @require_POST
 @tenant_page(role=APPROVES)
 def definition_withdraw(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Withdraw the approval of a definition, with a reason."""
+    return _decided(
+        request,
+        pk,
+        withdraw,
+        invalid="Not withdrawn. Enter a reason.",
+        done="The approval is withdrawn for calls from now on.",
+        needless="This definition has no approval to withdraw.",
+    )
+
+
+def _decided(
+    request: TenantRequest,
+    pk: UUID,
+    decide: Callable[[Tenant, User, ServedDefinition, str, datetime], bool],
+    *,
+    invalid: str,
+    done: str,
+    needless: str,
+) -> HttpResponseBase:
+    """Approve a definition, or withdraw its approval. The texts say what came of it."""
     one = _found(pk).served
     form = ApproveForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Not withdrawn. Enter a reason.")
-    elif withdraw(request.tenant, request.user, one, form.cleaned_data["reason"], timezone.now()):
-        messages.success(request, "The approval is withdrawn for calls from now on.")
+        messages.error(request, invalid)
+    elif decide(request.tenant, request.user, one, form.cleaned_data["reason"], timezone.now()):
+        messages.success(request, done)
     else:
-        messages.info(request, "This definition has no approval to withdraw.")
+        messages.info(request, needless)
     return redirect("definition_detail", pk)
 
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from audit.exports.repeats import FORMS, documents
 from audit.models import PollingTool
 from audit.pages.repeats.forms import PollingToolForm
+from audit.pages.show.active_filters import active_filters
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.call_query import quoted
@@ -88,9 +89,10 @@ class DiffParams(NamedTuple):
 def repeat_page(request: TenantRequest) -> HttpResponse:
     """Show the identical calls of the URL's range."""
     now = timezone.now()
-    requested, tool = requested_range(request, now), ToolFilter.read(request.GET).tool
+    requested, wanted = requested_range(request, now), ToolFilter.read(request.GET)
     if requested.problem:
         return invalid_range(request, requested, "repeats/repeats.html", "Repeats")
+    tool = wanted.tool
     polling = polling_tools()
     analysis = find_repeats(requested.range, tool, polling)
     looping, frequent = analysis.loops[:LOOPS_SHOWN], analysis.repeats[:REPEATS_SHOWN]
@@ -99,6 +101,7 @@ def repeat_page(request: TenantRequest) -> HttpResponse:
         **range_bar(request, requested),
         "analysis": analysis,
         "tool": tool,
+        "filters": active_filters(wanted, {"tool": "Tool"}),
         "within": range_query(analysis.since, requested.range.end),
         "loops": [
             Row(one, _query(requested.range, one, trace_id=one.trace_id), arguments(one))

@@ -11,6 +11,11 @@ class ActiveFilter(NamedTuple):
     label: str
     value: str
 
+    @property
+    def without(self) -> dict[str, None]:
+        """The parameters to remove from the URL. A version is one of a tool, so it goes with it."""
+        return dict.fromkeys(("tool", "version") if self.name == "tool" else (self.name,))
+
 
 def active_filters(wanted: object, labels: Mapping[str, str]) -> list[ActiveFilter]:
     """The members of `wanted` that are set, in the order of `labels` (label by member)."""
