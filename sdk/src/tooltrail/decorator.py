@@ -13,7 +13,10 @@ from typing import Any
 from tooltrail.guard import Guard, create_guard
 from tooltrail.mcp_results import MISSING, document_of, read_result, with_structured
 from tooltrail.recording import Call
-from tooltrail.streaming import Begin, wrap_async_generator, wrap_generator
+from tooltrail.streaming import wrap_async_generator, wrap_generator
+
+Begin = Callable[[tuple[Any, ...], dict[str, Any]], Call]
+"""Starts recording a call with these arguments. If it raises, the tool does not run."""
 
 OutputGuard = Callable[[Any, Call], Any]
 """Checks a tool's output and notes the verdict on the call.

@@ -6,12 +6,20 @@ the tool is nested in its call; what the consumer does between two items is not.
 
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import wraps
-from typing import Any
+from typing import Any, Protocol
 
-from tooltrail.recording import Call
 
-Begin = Callable[[tuple[Any, ...], dict[str, Any]], Call]
-"""Starts recording a call with these arguments. If it raises, the tool does not run."""
+class Followed(Protocol):
+    """What is told of a tool that yields: a `tooltrail.recording.Call`, for one."""
+
+    def enter(self) -> None: ...
+    def leave(self) -> None: ...
+    def finish(self, result: Any) -> None: ...
+    def fail(self, error: BaseException) -> None: ...
+
+
+Begin = Callable[[tuple[Any, ...], dict[str, Any]], Followed]
+"""Starts recording, likewise for a function that yields."""
 
 
 class _Items:
@@ -43,7 +51,7 @@ def wrap_generator(fn: Callable[..., Generator[Any, Any, Any]], begin: Begin) ->
     return call_items
 
 
-def _follow(call: Call, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+def _follow(call: Followed, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     items = _Items()
     try:
         item = next(generator)

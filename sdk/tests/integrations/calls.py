@@ -59,6 +59,8 @@ class Recording:
 
     calls: list[RecordedCall]
     decisions: list[dict[str, Any]]
+    beside: dict[str, Any] | None
+    """Events and spans of one more call, with OpenTelemetry on."""
 
     def of(self, tool: str) -> list[RecordedCall]:
         return [call for call in self.calls if call.start["tool_name"] == tool]
@@ -97,7 +99,8 @@ def run(framework: str, out: Path) -> Recording:
     assert ran.returncode == 0, ran.stderr[-4000:]
     calls: dict[str, RecordedCall] = {}
     decisions = []
-    for event in json.loads(out.read_text()):
+    written = json.loads(out.read_text())
+    for event in written["events"]:
         EVENT.validate_json(json.dumps(event))
         match event["type"]:
             case "toolExecutionStart":
@@ -107,4 +110,4 @@ def run(framework: str, out: Path) -> Recording:
                 calls[event["invocation_id"]].ends.append(event)
             case "toolCallDecision":
                 decisions.append(event)
-    return Recording(list(calls.values()), decisions)
+    return Recording(list(calls.values()), decisions, written["beside"])

@@ -6,6 +6,7 @@ Runs in each framework's own environment, without pytest.
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from tooltrail.testing import MemoryTrail
 
@@ -22,6 +23,49 @@ def boom(n: int) -> str:
     raise ValueError(f"boom {n}")
 
 
-def finish(trail: MemoryTrail) -> None:
-    """Write the events to the file that the test has named."""
-    Path(sys.argv[1]).write_text(json.dumps(trail.events))
+class Beside:
+    """Beside OpenTelemetry: a trail for one more call of `get_weather`, and the spans around it.
+
+    `tracer_provider` is the global one, too. Needs `opentelemetry-sdk` in the requirements.
+    """
+
+    def __init__(self) -> None:
+        from opentelemetry import trace
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+        self.trail = make_trail()
+        self._spans = InMemorySpanExporter()
+        self.tracer_provider = TracerProvider()
+        self.tracer_provider.add_span_processor(SimpleSpanProcessor(self._spans))
+        trace.set_tracer_provider(self.tracer_provider)
+
+    def sent(self) -> dict[str, Any]:
+        """What the server gets: the events, and the spans as OTLP's JSON."""
+        spans = [_otlp(span) for span in self._spans.get_finished_spans()]
+        return {"events": self.trail.events, "spans": {"resourceSpans": [{"scopeSpans": spans}]}}
+
+
+def _otlp(span: Any) -> dict[str, Any]:
+    own = {
+        "traceId": f"{span.context.trace_id:032x}",
+        "spanId": f"{span.context.span_id:016x}",
+        "parentSpanId": f"{span.parent.span_id:016x}" if span.parent else "",
+        "name": span.name,
+        "kind": span.kind.value + 1,
+        "startTimeUnixNano": str(span.start_time),
+        "endTimeUnixNano": str(span.end_time),
+        "attributes": [
+            {"key": key, "value": {"stringValue": value}}
+            for key, value in span.attributes.items()
+            if isinstance(value, str)
+        ],
+    }
+    return {"scope": {"name": span.instrumentation_scope.name}, "spans": [own]}
+
+
+def finish(trail: MemoryTrail, beside: Beside | None = None) -> None:
+    """Write what was recorded to the file that the test has named."""
+    sent = None if beside is None else beside.sent()
+    Path(sys.argv[1]).write_text(json.dumps({"events": trail.events, "beside": sent}))

@@ -49,8 +49,8 @@ FRAMEWORKS = {
     "google_adk": Told(),
     "openai_agents": Told(extra=frozenset({"excused"})),
     "autogen": Told(model=None, tool_call_id=False),
-    "agno": Told(tool_call_id=False),
-    "strands": Told(),
+    "agno": Told(tool_call_id=False, extra=frozenset({"count"})),
+    "strands": Told(decisions=("denied",)),
     "llama_index": Told(agent=None, model=None, tool_call_id=False),
     "crewai": Told(
         tool_call_id=False,
@@ -116,11 +116,25 @@ def test_adapter_records_each_call_once_and_as_it_was(framework: str, tmp_path: 
     if told.agent is not None:  # a server of tools does not know which calls belong together
         assert {call.start["trace_id"] for call in [*weather, helper]} == {first["trace_id"]}
     assert tuple(each["decision"] for each in recording.decisions) == told.decisions
+    if recording.beside is not None:
+        check_beside(recording.beside)
     if "transfer" in told.extra:
         assert len({each["invocation_id"] for each in recording.decisions}) == 1
         transfer = recording.one("transfer").start
         assert {each["tool_call_id"] for each in recording.decisions} == {transfer["tool_call_id"]}
+    if "count" in told.extra:  # a tool that yields
+        assert recording.one("count").data == {"items": 3, "first": "0", "last": "2"}
     if "excused" in told.extra:
         assert recording.one("excused").state == "failed", "its error was answered with a text"
     if framework == "mcp":
         assert weather[0].ends[0]["mcp"]["client"]["name"] == "mcp"
+
+
+def check_beside(sent: dict[str, Any]) -> None:
+    """The call names its tool's own span, so that the server sees one call (ADR 24)."""
+    (scopes,) = sent["spans"]["resourceSpans"]
+    spans = {span["spanId"]: span for scope in scopes["scopeSpans"] for span in scope["spans"]}
+    [start, _] = sent["events"]
+    span = spans[start["traceparent"].split("-")[2]]
+    names = {each["key"]: each["value"]["stringValue"] for each in span["attributes"]}
+    assert start["tool_name"] in (names.get("gen_ai.tool.name"), names.get("tool.name"))

@@ -4,7 +4,7 @@ agent = Agent(model=..., tools=[...], tool_hooks=[tooltrail_hook(trail)])
 """
 
 from collections.abc import Callable
-from inspect import isawaitable
+from inspect import isasyncgen, isawaitable, isgenerator
 from typing import Any
 
 from tooltrail.integrations.running import Running
@@ -35,6 +35,8 @@ def tooltrail_hook(trail: Trail) -> Callable[..., Any]:
             raise
         if isawaitable(result):
             return _finish(key, result)
+        if isgenerator(result) or isasyncgen(result):
+            return running.follow(key, result)
         running.end(key, result)
         return result
 
@@ -44,6 +46,8 @@ def tooltrail_hook(trail: Trail) -> Callable[..., Any]:
         except BaseException as error:
             running.fail(key, error)
             raise
+        if isgenerator(awaited) or isasyncgen(awaited):
+            return running.follow(key, awaited)
         running.end(key, awaited)
         return awaited
 

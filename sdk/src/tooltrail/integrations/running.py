@@ -6,12 +6,16 @@ Owns pairing a framework's start with its end, and keeping an adapter's mistakes
 import json
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
+from inspect import isgenerator
 from typing import Any
 
 from tooltrail.current_span import current_span
 from tooltrail.events import Decision
+from tooltrail.recording import Call
 from tooltrail.scope import current_scope
 from tooltrail.spool import SpoolFullError
+from tooltrail.streaming import wrap_async_generator, wrap_generator
 from tooltrail.trail import Recorded, Trail
 
 
@@ -151,6 +155,12 @@ class Running:
                 raised = ReportedError(error) if isinstance(error, str) else error
                 stack.__exit__(type(raised), raised, raised.__traceback__)
 
+    def follow(self, key: Hashable, items: Any) -> Any:
+        """The items of a tool that yields them, async or not: its call ends with the last one."""
+        followed = _Followed(self, key, self._open[key][1].call)
+        wrap = wrap_generator if isgenerator(items) else wrap_async_generator
+        return wrap(lambda: items, lambda args, kwargs: followed)()
+
     @contextmanager
     def around(self, tool: str, args: Any, **options: Any) -> Iterator["Outcome"]:
         """Record the block as a call; the options are those of `begin`. Raises what it raises.
@@ -180,6 +190,14 @@ def read_json(value: Any) -> Any:
         with suppress(ValueError, RecursionError):
             return json.loads(value)
     return value
+
+
+class _Followed:
+    """An open call, for what follows the items of its tool."""
+
+    def __init__(self, running: Running, key: Hashable, call: Call) -> None:
+        self.enter, self.leave = call.enter, call.leave
+        self.finish, self.fail = partial(running.end, key), partial(running.fail, key)
 
 
 class Outcome:

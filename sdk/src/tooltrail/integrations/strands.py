@@ -23,8 +23,9 @@ from tooltrail.trail import Trail
 class TooltrailHooks(HookProvider):
     """Records the tools of the agents that have it. A sub-agent needs it, too.
 
-    The trace is the agent's invocation, unless there is one already. A tool that another hook
-    cancels, or that is running when its invocation ends, is cancelled.
+    The trace is the agent's invocation, unless there is one already. A call that another hook
+    cancels is denied; if that hook comes after this one, it has begun and is cancelled, too. So is
+    a tool that is running when its invocation ends.
     """
 
     def __init__(self, trail: Trail) -> None:
@@ -49,33 +50,42 @@ class TooltrailHooks(HookProvider):
                 self._running.fail((agent, tool_call_id), CancelledError("the agent was stopped"))
 
     def _before(self, event: BeforeToolCallEvent) -> None:
+        if event.cancel_tool:
+            return
         with self._running.harmless():
-            use, agent = event.tool_use, event.agent
-            trace_id, left = self._invocations.get(id(agent), (None, set()))
+            use = event.tool_use
+            _, left = self._invocations.get(id(event.agent), (None, set()))
             left.add(use["toolUseId"])
-            self._running.begin(
-                _key(event),
-                use["name"],
-                use["input"],
-                trace_id=trace_id,
-                tool_call_id=use["toolUseId"],
-                run_id=getattr(getattr(agent, "_session_manager", None), "session_id", None),
-                context={"agent": agent.name, "model": _model_of(agent)},
-            )
+            self._running.begin(_key(event), use["name"], use["input"], **self._placed(event))
 
     def _after(self, event: AfterToolCallEvent) -> None:
         with self._running.harmless():
-            result, invocation = event.result, self._invocations.get(id(event.agent))
+            use, result, key = event.tool_use, event.result, _key(event)
+            invocation = self._invocations.get(id(event.agent))
             if invocation is not None:
-                invocation[1].discard(event.tool_use["toolUseId"])
-            if event.cancel_message is not None:
-                self._running.fail(_key(event), CancelledError(event.cancel_message))
+                invocation[1].discard(use["toolUseId"])
+            why = event.cancel_message
+            if why is not None:
+                about = {"args": use["input"], "reason": why, **self._placed(event)}
+                self._running.decide(key, use["name"], "denied", **about)
+                self._running.fail(key, CancelledError(why))
             elif event.exception is not None:
-                self._running.fail(_key(event), event.exception)
+                self._running.fail(key, event.exception)
             elif result["status"] == "error":
-                self._running.fail(_key(event), str(_value(result)))
+                self._running.fail(key, str(_value(result)))
             else:
-                self._running.end(_key(event), _value(result))
+                self._running.end(key, _value(result))
+
+    def _placed(self, event: Any) -> dict[str, Any]:
+        """Where a call belongs."""
+        agent = event.agent
+        trace_id, _ = self._invocations.get(id(agent), (None, set()))
+        return {
+            "trace_id": trace_id,
+            "tool_call_id": event.tool_use["toolUseId"],
+            "run_id": getattr(getattr(agent, "_session_manager", None), "session_id", None),
+            "context": {"agent": agent.name, "model": _model_of(agent)},
+        }
 
 
 def _key(event: Any) -> tuple[int, str]:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import stage
 from agno.agent import Agent
 from agno.models.base import Model
 from agno.models.response import ModelResponse
+from openinference.instrumentation.agno import AgnoInstrumentor
 from tooltrail.integrations.agno import tooltrail_hook
 
 
@@ -79,16 +81,21 @@ def boom(n: int) -> str:
     return stage.boom(n)
 
 
+def count(to: int) -> Iterator[str]:
+    for number in range(to):
+        yield str(number)
+
+
 async def slow() -> str:
     await asyncio.sleep(60)
     return "never"
 
 
-async def ask(*turns: list[dict[str, Any]]) -> None:
+async def ask(*turns: list[dict[str, Any]], hook: Any = hook) -> None:
     await Agent(
         name="concierge",
         model=Scripted(*turns),
-        tools=[get_weather, helper, report, boom, slow],
+        tools=[get_weather, helper, report, boom, slow, count],
         tool_hooks=[hook],
         session_id="conv-1",
         telemetry=False,
@@ -100,6 +107,7 @@ async def main() -> None:
         [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
         [call("helper", 3, task="look")],
         [call("report", 4, title="T", rows=stage.ROWS)],
+        [call("count", 6, to=3)],
         [call("boom", 5, n=7)],
     )
     task = asyncio.create_task(ask([call("slow", 6)]))
@@ -110,4 +118,7 @@ async def main() -> None:
 
 
 asyncio.run(main())
-stage.finish(trail)
+beside = stage.Beside()
+AgnoInstrumentor().instrument(tracer_provider=beside.tracer_provider)
+asyncio.run(ask([call("get_weather", 1, city="London")], hook=tooltrail_hook(beside.trail)))
+stage.finish(trail, beside)

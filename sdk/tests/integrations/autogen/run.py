@@ -103,7 +103,7 @@ async def slow() -> str:
     return "never"
 
 
-async def ask(*turns: list[FunctionCall]) -> None:
+async def ask(*turns: list[FunctionCall], trail: Any = trail) -> None:
     functions = [get_weather, helper, report, boom, slow]
     tools = [TooltrailTool(each, trail=trail, agent="concierge") for each in functions]
     agent = AssistantAgent("concierge", Scripted(*turns), tools=tools, max_tool_iterations=9)
@@ -126,4 +126,6 @@ async def main() -> None:
 
 
 asyncio.run(main())
-stage.finish(trail)
+beside = stage.Beside()
+asyncio.run(ask([call("get_weather", 1, city="London")], trail=beside.trail))
+stage.finish(trail, beside)

@@ -77,5 +77,14 @@ async def main() -> None:
         await asyncio.sleep(0.3)
 
 
+async def watched(server: Any) -> None:
+    async with Client(server) as client:
+        await client.call_tool("get_weather", {"city": "London"})
+
+
 asyncio.run(main())
-stage.finish(trail)
+beside = stage.Beside()
+watching: Any = FastMCP("concierge", middleware=[TooltrailMiddleware(beside.trail)])
+watching.tool(get_weather)
+asyncio.run(watched(watching))
+stage.finish(trail, beside)

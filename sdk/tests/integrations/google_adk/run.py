@@ -60,7 +60,7 @@ trail = stage.make_trail()
 plugin = TooltrailPlugin(trail)
 
 
-async def ask(*turns: list[types.Part]) -> None:
+async def ask(*turns: list[types.Part], plugin: TooltrailPlugin = plugin) -> None:
     inner = LlmAgent(
         name="helper", model=Scripted(turns=[[call("lookup", 9, key="k")]]), tools=[lookup]
     )
@@ -93,4 +93,6 @@ async def main() -> None:
 
 
 asyncio.run(main())
-stage.finish(trail)
+beside = stage.Beside()
+asyncio.run(ask([call("get_weather", 1, city="London")], plugin=TooltrailPlugin(beside.trail)))
+stage.finish(trail, beside)

@@ -15,6 +15,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetad
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
+from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 from pydantic import PrivateAttr
 from tooltrail.integrations.llama_index import TooltrailSpanHandler
 
@@ -124,4 +125,9 @@ async def main() -> None:
 
 
 asyncio.run(main())
-stage.finish(trail)
+beside = stage.Beside()
+get_dispatcher().span_handlers = []
+LlamaIndexInstrumentor().instrument(tracer_provider=beside.tracer_provider)
+get_dispatcher().add_span_handler(TooltrailSpanHandler(beside.trail))
+asyncio.run(ask([call("get_weather", 1, city="London")]))
+stage.finish(trail, beside)

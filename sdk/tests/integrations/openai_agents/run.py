@@ -25,6 +25,7 @@ from openai.types.responses import (
     ResponseOutputMessage,
     ResponseOutputText,
 )
+from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
 from tooltrail.integrations.openai_agents import TooltrailHooks
 
 
@@ -91,7 +92,7 @@ trail = stage.make_trail()
 hooks = TooltrailHooks(trail)
 
 
-async def ask(*turns: list[Any]) -> None:
+async def ask(*turns: list[Any], hooks: TooltrailHooks = hooks) -> None:
     inner = Agent(name="inner", model=Scripted([call("lookup", 9, key="k")]), tools=[lookup])
     helper = inner.as_tool("helper", "Ask another agent.", hooks=hooks)
     agent = Agent(
@@ -120,4 +121,8 @@ async def main() -> None:
 
 
 asyncio.run(main())
-stage.finish(trail)
+beside = stage.Beside()
+OpenAIAgentsInstrumentor().instrument(tracer_provider=beside.tracer_provider)
+watching = TooltrailHooks(beside.trail)
+asyncio.run(ask([call("get_weather", 1, city="London")], hooks=watching))
+stage.finish(trail, beside)

@@ -9,9 +9,6 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 import stage
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic_ai import (
     Agent,
     DeferredToolRequests,
@@ -113,18 +110,11 @@ async def main() -> None:
 
 asyncio.run(main())
 
-# Beside OpenTelemetry: the call names the span of its tool, so the server joins both.
-exporter = InMemorySpanExporter()
-provider = TracerProvider()
-provider.add_span_processor(SimpleSpanProcessor(exporter))
-Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
-beside = stage.make_trail()
+beside = stage.Beside()
+Agent.instrument_all(InstrumentationSettings(tracer_provider=beside.tracer_provider))
 Agent(
     scripted([call("get_weather", 1, city="London")]),
     tools=[get_weather],
-    capabilities=[TooltrailCapability(beside)],
+    capabilities=[TooltrailCapability(beside.trail)],
 ).run_sync("go")
-(span,) = [each for each in exporter.get_finished_spans() if "get_weather" in each.name]
-assert span.context is not None
-assert beside.events[0]["traceparent"].split("-")[2] == f"{span.context.span_id:016x}"
-stage.finish(trail)
+stage.finish(trail, beside)

@@ -7,6 +7,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 import stage
+from openinference.instrumentation.smolagents import SmolagentsInstrumentor
 from smolagents import CodeAgent, LogLevel, Model, ToolCallingAgent, tool
 from smolagents.models import (
     ChatMessage,
@@ -114,4 +115,14 @@ starts = own.events[::2]
 assert [each["args"] for each in starts] == [{"key": "code"}] * 2
 assert len({each["trace_id"] for each in starts}) == 2
 assert coder.tools["lookup"].to_dict()["code"] == lookup.to_dict()["code"]
-stage.finish(trail)
+
+beside = stage.Beside()
+SmolagentsInstrumentor().instrument(tracer_provider=beside.tracer_provider)
+watched = ToolCallingAgent(
+    tools=[get_weather],
+    model=Scripted([call("get_weather", 1, city="London")]),
+    verbosity_level=LogLevel.OFF,
+)
+record_tools(watched, beside.trail)
+watched.run("go")
+stage.finish(trail, beside)

@@ -11,6 +11,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import stage
 from strands import Agent, tool
+from strands.hooks import BeforeToolCallEvent, HookProvider, HookRegistry
 from strands.models import Model
 from tooltrail.integrations.strands import TooltrailHooks
 
@@ -95,12 +96,27 @@ async def slow() -> str:
     return "never"
 
 
+@tool
+def forbidden() -> str:
+    """Is not allowed."""
+    return "never"
+
+
+class Policy(HookProvider):
+    def register_hooks(self, registry: HookRegistry, **rest: Any) -> None:
+        registry.add_callback(BeforeToolCallEvent, self.before)
+
+    def before(self, event: BeforeToolCallEvent) -> None:
+        if event.tool_use["name"] == "forbidden":
+            event.cancel_tool = "not allowed"
+
+
 async def ask(*turns: list[tuple[str, str, dict[str, Any]]]) -> None:
     agent = Agent(
         name="concierge",
         model=Scripted(*turns),
-        tools=[get_weather, helper, report, boom, slow],
-        hooks=[hooks],
+        tools=[get_weather, helper, report, boom, slow, forbidden],
+        hooks=[Policy(), hooks],
         callback_handler=None,
     )
     await agent.invoke_async("go")
@@ -112,6 +128,7 @@ async def main() -> None:
             [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
             [call("helper", 3, task="look")],
             [call("report", 4, title="T", rows=stage.ROWS)],
+            [call("forbidden", 7)],
             [call("boom", 5, n=7)],
         )
     task = asyncio.create_task(ask([call("slow", 6)]))
