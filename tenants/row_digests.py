@@ -1,9 +1,10 @@
 """Digests of rows: an action names the rows that it changed, so that the ledger proves them.
 
-A model whose rows are proved names the proved columns in `in_ledger`. After a change, the action
-records `table/id` of the row and the SHA-256 of these columns as stored, or None if the row is
-gone. The actions are entries of the ledger, so a row that was changed without an action differs
-from what the entries say (`audit.ledger.rows`).
+A model whose rows are proved names the proved columns in `in_ledger`, and in `ledger_id` the
+columns that name a row within its tenant, unless that is `id`. After a change, the action records
+`table/id` of the row and the SHA-256 of these columns as stored, or None if the row is gone. The
+actions are entries of the ledger, so a row that was changed without an action differs from what the
+entries say (`audit.ledger.rows`).
 
 Digests are always made from what the database returns: what was sent to it may be stored
 otherwise (an instant without its nanoseconds, a document with its members in another order).
@@ -13,11 +14,15 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
+from functools import reduce
+from operator import or_
 from typing import Any
 from uuid import UUID
 
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, models
+from psycopg.types.multirange import Multirange
+from psycopg.types.range import Range
 
 type RowDigests = dict[str, str | None]
 """Digests by `table/id`; None: there is no such row."""
@@ -36,14 +41,16 @@ def digests_of(
 
     Of `rows` only model and id are used.
     """
-    ids: dict[type[models.Model], list[Any]] = {}
+    ids: dict[type[models.Model], list[tuple[Any, ...]]] = {}
     for row in rows:
-        ids.setdefault(type(row), []).append(getattr(row, _id_of(type(row))))
+        model = type(row)
+        ids.setdefault(model, []).append(tuple(getattr(row, name) for name in ledger_id(model)))
     digests: RowDigests = {}
     for model, wanted in ids.items():
         digests |= {row_name(model, each): None for each in wanted}
-        found = _stored(tenant_id, model, using).filter(**{f"{_id_of(model)}__in": wanted})
-        digests |= {row_name(model, each): _digest(values) for each, *values in found}
+        digests |= _digests(
+            model, _stored(tenant_id, model, using).filter(_is_one_of(model, wanted))
+        )
     return digests
 
 
@@ -51,35 +58,57 @@ def stored_digests(
     tenant_id: UUID, model: type[models.Model], *, using: str = DEFAULT_DB_ALIAS
 ) -> Iterator[tuple[str, str]]:
     """Name and digest of each of the tenant's rows of a model. One query; needs the scope."""
-    for row_id, *values in _stored(tenant_id, model, using).iterator():
-        yield row_name(model, row_id), _digest(values)
+    yield from _digests(model, _stored(tenant_id, model, using).iterator()).items()
 
 
-def row_name(model: type[models.Model], row_id: Any) -> str:
-    """The name of a row in the ledger, such as `api_key/0198c…`."""
-    return f"{model._meta.db_table}/{row_id}"
+def row_name(model: type[models.Model], row_id: Sequence[Any]) -> str:
+    """The name of a row in the ledger, such as `api_key/0198c…`.
+
+    An id of several columns is a JSON array, so that they cannot be mixed up.
+    """
+    (first, *others) = row_id
+    return f"{model._meta.db_table}/{_json(row_id) if others else first}"
+
+
+def ledger_id(model: type[models.Model]) -> tuple[str, ...]:
+    """The columns that name a row within its tenant."""
+    named: str | tuple[str, ...] = getattr(model, "ledger_id", "id")
+    return (named,) if isinstance(named, str) else named
 
 
 def _stored(tenant_id: UUID, model: type[models.Model], using: str) -> models.QuerySet[Any, Any]:
-    """Id and proved columns of the tenant's rows."""
+    """The columns of the id and the proved columns of the tenant's rows."""
     columns: Sequence[str] = model.in_ledger  # type: ignore[attr-defined]  # see `proved_models`
     tenant = "id" if model._meta.db_table == "tenant" else "tenant_id"
     rows = model._base_manager.using(using).filter(**{tenant: tenant_id})
-    return rows.values_list(_id_of(model), *columns)
+    return rows.values_list(*ledger_id(model), *columns)
 
 
-def _id_of(model: type[models.Model]) -> str:
-    """The column that names a row within its tenant: `id`, unless `ledger_id` says otherwise."""
-    return str(getattr(model, "ledger_id", "id"))
+def _digests(model: type[models.Model], stored: Iterable[Sequence[Any]]) -> dict[str, str]:
+    width = len(ledger_id(model))
+    return {
+        row_name(model, row[:width]): hashlib.sha256(_json(row[width:]).encode()).hexdigest()
+        for row in stored
+    }
 
 
-def _digest(values: Sequence[Any]) -> str:
-    text = json.dumps(values, ensure_ascii=True, separators=(",", ":"), default=_plain)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _is_one_of(model: type[models.Model], ids: Sequence[tuple[Any, ...]]) -> models.Q:
+    names = ledger_id(model)
+    if len(names) == 1:
+        return models.Q(**{f"{names[0]}__in": [each for (each,) in ids]})
+    return reduce(or_, (models.Q(**dict(zip(names, each, strict=True))) for each in ids))
 
 
-def _plain(value: Any) -> str:
+def _json(values: Sequence[Any]) -> str:
+    return json.dumps(values, ensure_ascii=True, separators=(",", ":"), default=_plain)
+
+
+def _plain(value: Any) -> Any:
     match value:
+        case Multirange():
+            return list(value)
+        case Range():
+            return [value.lower, value.upper, value.bounds]
         case datetime():
             return value.astimezone(UTC).isoformat()
         case date() | UUID():

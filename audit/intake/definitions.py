@@ -8,6 +8,8 @@ The first list of a server is what later ones are compared with. Its definitions
 every other definition does. A server whose list changes more than `ENTRIES_PER_HOUR` times in an
 hour gets no further entries in that hour. Further changes are counted, and the definition in force
 is unknown from then on, which counts as unapproved: a change cannot hide behind others.
+
+An entry names the rows that it is the reason of, like an action (`tenants.row_digests`).
 """
 
 import json
@@ -16,13 +18,16 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from django.db import models
 from tooltrail.ledger import Kind
 
 from audit.events.definitions import Definition, Sighting
 from audit.events.instants import instant_of
 from audit.ledger.entries import append_batch, raw_of
+from audit.models import StoredDefinition, StoredDefinitionChange, StoredServedDefinition
 from audit.sql.run import rows
 from tenants.models import new_id
+from tenants.row_digests import digests_of
 
 ENTRIES_PER_HOUR: Final = 6
 """Changes of one server that become entries of the ledger."""
@@ -39,7 +44,7 @@ def see_definitions(tenant_id: UUID, sightings: Sequence[Sighting], now: datetim
     """Store sightings, in the tenant's open scope. Locks the ledger's head: call it last."""
     # In one order, so that requests wait for each other and do not deadlock.
     ordered = sorted(sightings, key=lambda each: (each.server, each.seen_us))
-    entries = [entry for each in ordered if (entry := _see(each, now)) is not None]
+    entries = [entry for each in ordered if (entry := _see(tenant_id, each, now)) is not None]
     if not entries:
         return
     ids = [new_id() for _ in entries]
@@ -60,7 +65,7 @@ class _Entry(NamedTuple):
     place: dict[str, Any]
 
 
-def _see(sighting: Sighting, now: datetime) -> _Entry | None:
+def _see(tenant_id: UUID, sighting: Sighting, now: datetime) -> _Entry | None:
     """Store one sighting. Returns what is to be entered."""
     seen_at = instant_of(sighting.seen_us)
     ((count, first_at),) = rows("definition_servers_known", {"server": sighting.server})
@@ -77,33 +82,53 @@ def _see(sighting: Sighting, now: datetime) -> _Entry | None:
         kept = [each for each in sighting.definitions if each not in changed]
         _write(place, kept, is_first=False)
         return None
-    # A long list has parts, which were seen at one moment.
-    _write(place, sighting.definitions, is_first=is_first or first_at == seen_at)
+    # A long list has parts, which were seen at one moment. A server whose row was deleted by SQL
+    # does not get another first list.
+    is_first = (is_first or first_at == seen_at) and not rows("server_changed_before", place)
+    written = _write(place, sighting.definitions, is_first=is_first)
     new = _change(sighting, server, [(each.name, each.digest) for each in changed])
     entered = [each for each in changed if each.name in new]
     if not entered:
         return None
     rows("count_server_changes", {"server": server, "entries": 1, "unrecorded": 0})
+    written += [
+        StoredDefinitionChange(
+            server=server, tool_name=each.name, seen_at=seen_at, digest=each.digest
+        )
+        for each in entered
+    ]
     members = _members(sighting, server, entered, in_force)
+    members["rows"] = digests_of(tenant_id, written)
     return _Entry(members, place | {"tool_names": [each.name for each in entered]})
 
 
-def _write(place: dict[str, Any], definitions: Sequence[Definition], *, is_first: bool) -> None:
+def _write(
+    place: dict[str, Any], definitions: Sequence[Definition], *, is_first: bool
+) -> list[models.Model]:
+    """Count the definitions as seen. Returns the rows that are new."""
     if not definitions:
-        return
+        return []
     listed = sorted(definitions, key=lambda each: each.digest)
     digests = [each.digest for each in listed]
-    rows("insert_definitions", {"digests": digests, "contents": [each.text for each in listed]})
-    rows(
+    texts = rows(
+        "insert_definitions", {"digests": digests, "contents": [each.text for each in listed]}
+    )
+    ids = [new_id() for _ in listed]
+    seen = rows(
         "see_definitions",
         place
         | {
-            "ids": [new_id() for _ in listed],
+            "ids": ids,
             "tool_names": [each.name for each in listed],
             "digests": digests,
             "state": "first" if is_first else "pending",
         },
     )
+    new = {pk for (pk,) in seen}.intersection(ids)
+    return [
+        *(StoredDefinition(digest=digest) for (digest,) in texts),
+        *(StoredServedDefinition(id=pk) for pk in new),
+    ]
 
 
 def _change(sighting: Sighting, server: str, changes: Sequence[tuple[str, str]]) -> set[str]:

@@ -1,8 +1,9 @@
 """Compare the tenant's rows with what the entries of the ledger say about them.
 
-Actions name the rows that they changed, with digests; the baseline names those of before. The last
-entry that names a row is what the row must be. So a row that somebody changed, inserted or deleted
-in the database, without an action, differs. Without a baseline nothing is compared.
+Actions name the rows that they changed, with digests, and so do entries about definitions; the
+baseline names those of before. The last entry that names a row is what the row must be. So a row
+that somebody changed, inserted or deleted in the database, without an action, differs. Without a
+baseline nothing is compared.
 """
 
 from collections.abc import Collection, Iterator
@@ -15,10 +16,12 @@ from tooltrail.ledger import Kind
 
 from audit.ledger.own_entries import own_entries
 from tenants.models import Action
-from tenants.row_digests import RowDigests, proved_models, row_name, stored_digests
+from tenants.row_digests import RowDigests, ledger_id, proved_models, row_name, stored_digests
 
 _TABLES = {
     "api_key": "API key",
+    "definition": "definition",
+    "definition_change": "change of a definition",
     "erasure": "erasure",
     "invitation": "invitation",
     "legal_hold": "legal hold",
@@ -26,6 +29,7 @@ _TABLES = {
     "polling_tool": "polling tool",
     "report": "report",
     "report_schedule": "schedule of reports",
+    "served_definition": "definition of a server",
     "tenant": "tenant",
     "tenant_setting": "settings of the tenant",
     "tool": "tool",
@@ -56,10 +60,10 @@ def _differences(tenant_id: UUID, of: Collection[type[models.Model]]) -> Iterato
     stored = {model: dict(stored_digests(tenant_id, model)) for model in of}
     named: RowDigests = {}
     baselines: list[RowDigests] = []
-    for entry in own_entries(tenant_id, {Kind.ACTION, Kind.BASELINE}):
+    for entry in own_entries(tenant_id, {Kind.ACTION, Kind.DEFINITION, Kind.BASELINE}):
         with suppress(msgspec.MsgspecError, ValueError, RecursionError):
             digests = msgspec.json.decode(entry.raw, type=_Named).rows
-            if entry.kind is Kind.ACTION:
+            if entry.kind is not Kind.BASELINE:
                 named |= digests
                 continue
             baselines.append(digests)
@@ -90,9 +94,8 @@ def _exempt(tenant_id: UUID, model: type[models.Model]) -> set[str]:
     exempt = getattr(model, "ledger_exempt", None)
     if exempt is None:
         return set()
-    ids = model._base_manager.filter(exempt, tenant_id=tenant_id)
-    id_column = getattr(model, "ledger_id", "id")
-    return {row_name(model, each) for each in ids.values_list(id_column, flat=True)}
+    rows = model._base_manager.filter(exempt, tenant_id=tenant_id)
+    return {row_name(model, each) for each in rows.values_list(*ledger_id(model))}
 
 
 def _message(name: str, what: str) -> str:

@@ -1,6 +1,11 @@
 """The tables as Django models. All are unmanaged: the migrations create them in SQL."""
 
 from audit.models.base import TenantQuerySet
+from audit.models.definitions import (
+    StoredDefinition,
+    StoredDefinitionChange,
+    StoredServedDefinition,
+)
 from audit.models.index import (
     Batch,
     Gap,
@@ -46,8 +51,11 @@ __all__ = [
     "Resolution",
     "SavedView",
     "State",
+    "StoredDefinition",
+    "StoredDefinitionChange",
     "StoredReport",
     "StoredReportSchedule",
+    "StoredServedDefinition",
     "TenantQuerySet",
     "Trace",
     "Violation",

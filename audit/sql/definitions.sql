@@ -47,15 +47,22 @@ SELECT count(DISTINCT tool_name)
 FROM definition_change
 WHERE tenant_id = %(tenant_id)s AND server = %(server)s
 
+-- server_changed_before --
+-- A row if a definition of a server came into force before a moment.
+SELECT 1 FROM definition_change
+WHERE tenant_id = %(tenant_id)s AND server = %(server)s AND seen_at < %(seen_at)s
+LIMIT 1
+
 -- insert_definitions --
--- Store texts that are not stored yet.
+-- Store texts that are not stored yet. Returns their digests.
 INSERT INTO definition (tenant_id, digest, content)
 SELECT %(tenant_id)s, digest, content
 FROM unnest(%(digests)s::text[], %(contents)s::text[]) AS u (digest, content)
 ON CONFLICT (tenant_id, digest) DO NOTHING
+RETURNING digest
 
 -- see_definitions --
--- Count a sighting of each definition of a list.
+-- Count a sighting of each definition of a list. Returns the ids of their rows.
 INSERT INTO served_definition AS s (
     tenant_id, id, server, tool_name, digest, first_seen_at, last_seen_at, sighting_count, state
 )
@@ -66,6 +73,7 @@ ON CONFLICT (tenant_id, server, tool_name, digest) DO UPDATE SET
     first_seen_at = least(s.first_seen_at, EXCLUDED.first_seen_at),
     last_seen_at = greatest(s.last_seen_at, EXCLUDED.last_seen_at),
     sighting_count = s.sighting_count + 1
+RETURNING id
 
 -- insert_definition_changes --
 -- Write from when on definitions are in force. Returns the tools for which this was not known.

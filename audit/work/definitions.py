@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from audit.models import StoredServedDefinition
 from audit.queries.definitions import ServedDefinition
 from audit.sql.run import rows
 from tenants.actions import record_action
@@ -54,6 +55,7 @@ def _decide(
         actor,
         verb,
         f"{one.tool_name} of {one.server}",
+        rows=[StoredServedDefinition(id=one.id)],
         definition=str(one.id),
         digest=one.digest,
         reason=reason,

@@ -16,13 +16,20 @@ from django.utils import timezone
 from audit.ledger.actions import enter_actions
 from audit.ledger.baseline import enter_baseline
 from audit.ledger.rows import unexplained
-from audit.models import LegalHold, StoredReport
+from audit.models import LegalHold, StoredReport, StoredServedDefinition
 from audit.tasks import keep_reports
 from tenants.models import ApiKey, Invitation, Membership, TenantSetting
 from tenants.row_digests import proved_models
 from tenants.scope import tenant_scope
 from tests.support.erasures import confirm_erasure, preview_erasure
-from tests.support.factories import Cast, make_call, make_user, send_events
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_definition,
+    make_definitions,
+    make_user,
+    send_events,
+)
 from tests.support.ledger_log import as_owner
 from tests.support.legal_holds import set_hold
 from tests.support.pages import signed_in
@@ -136,9 +143,28 @@ def act_on_tools(cast: Cast) -> None:
     register_tool(cast, description="g", on_collision="throw")  # refused: an attempt
 
 
+def act_on_definitions(cast: Cast) -> None:
+    """Lists that change, flap and arrive late; an approval, and one that is withdrawn."""
+    key = operators_key(cast, "ingest")
+    good = make_definition()
+    worse = make_definition(annotations={"destructiveHint": True})
+    lists = [(good, 90), (worse, 80), (good, 70), (worse, 60), (good, 95), (worse, 85)]
+    lists += [(make_definition("other"), 90), *((make_definition(str(n)), n) for n in range(9))]
+    for definition, seconds in lists:
+        at = timezone.now() - timedelta(seconds=seconds)
+        send_events(cast.tenant, [make_definitions(definition, seen_at=at)], key=key)
+    editor = signed_in(cast.editor)
+    with tenant_scope(cast.tenant.id):
+        pending = StoredServedDefinition.objects.for_tenant(cast.tenant.id).filter(state="pending")
+        ids = [one.id for one in pending.order_by("id")[:2]]
+    for pk in ids:
+        post(editor, "definition_approve", pk, reason="read")
+    post(editor, "definition_withdraw", ids[0], reason="not read")
+
+
 ACTS = [
     *(act_on_keys, act_on_members, act_on_settings, act_on_holds_and_erasures),
-    *(act_on_reports, act_on_tools),
+    *(act_on_reports, act_on_tools, act_on_definitions),
 ]
 
 
@@ -175,6 +201,7 @@ def row_of_each_table(cast: Cast) -> None:
     act_on_members(cast)
     act_on_settings(cast)
     act_on_holds_and_erasures(cast)
+    act_on_definitions(cast)
     fill_registry(cast)
     admin = signed_in(cast.admin)
     post(admin, "report_schedule", kinds=["day"], time_zone="UTC", keep_days=40)
@@ -186,6 +213,8 @@ def row_of_each_table(cast: Cast) -> None:
 
 CHANGES = {
     "api_key": "scopes = '{ingest,read,payloads}'",
+    "definition": "content = '{}'",
+    "definition_change": "client = 'another'",
     "erasure": "confirmed_by = 'ada'",
     "invitation": "role = 'admin'",
     "legal_hold": "trace_id = 'another'",
@@ -193,6 +222,8 @@ CHANGES = {
     "polling_tool": "created_at = '2020-01-01'",
     "report": "figures = '{}'",
     "report_schedule": "keep_days = 41",
+    "served_definition": "state = 'first', approved_at = NULL, approved_by = NULL,"
+    " approval_reason = NULL",
     "tenant": "name = 'Forged'",
     "tenant_setting": "payload_days = 1",
     "tool": "owner = 'Mallory'",
@@ -220,7 +251,8 @@ def test_changes_and_deletions_without_an_entry_are_found(baseline: str, acme: C
         found = [one for one in differences(acme) if "was changed" in one]
         assert count and len(found) >= 1, table
     before = set(differences(acme))
-    for table in ("tool_change", "legal_hold", "api_key", "invitation", "report", "erasure_call"):
+    gone = ("tool_change", "legal_hold", "api_key", "invitation", "report", "erasure_call")
+    for table in (*gone, "definition_change"):
         as_owner(f"DELETE FROM {table} WHERE tenant_id = %s", [acme.tenant.id])
     new = set(differences(acme)) - before
     assert {one.split()[1] for one in new if "was deleted" in one} >= {"change", "legal", "API"}
@@ -244,6 +276,40 @@ def test_inserted_rows_are_found(acme: Cast) -> None:
         f"the legal hold {UUID(int=7)} was inserted, and no entry of the ledger says so",
         next(one for one in differences(acme) if one.startswith("the membership")),
     ]
+
+
+_APPROVAL = "state = 'approved', approved_at = now(), approved_by = 'ada', approval_reason = 'r'"
+FORGED = [
+    f"UPDATE served_definition SET {_APPROVAL} WHERE state = 'pending' AND",
+    "UPDATE served_definition SET state = 'first' WHERE state = 'pending' AND",
+    "UPDATE served_definition SET approved_during = '{[2020-01-01,2030-01-01)}' WHERE",
+    "UPDATE definition_change SET digest = '' WHERE",
+]
+
+
+@pytest.mark.parametrize("statement", FORGED)
+def test_forged_approval_is_found(statement: str, acme: Cast) -> None:
+    begin(acme)
+    now = timezone.now()
+    worse = make_definition(annotations={"destructiveHint": True})
+    for number, definition in enumerate([make_definition(), worse]):
+        at = now - timedelta(seconds=9 - number)
+        send_events(acme.tenant, [make_definitions(definition, seen_at=at)])
+    assert [one for one in differences(acme) if "API key" not in one] == []
+    as_owner(f"{statement} tenant_id = %s", [acme.tenant.id])
+    assert [one for one in differences(acme) if "definition" in one]
+
+
+def test_server_that_is_taken_out_gets_no_first_list_again(acme: Cast) -> None:
+    now = timezone.now()
+    for seconds, name in [(9, "one"), (5, "two"), (5, "three")]:
+        list_ = make_definitions(make_definition(name), seen_at=now - timedelta(seconds=seconds))
+        as_owner("DELETE FROM definition_server WHERE tenant_id = %s", [acme.tenant.id])
+        send_events(acme.tenant, [list_])
+    with tenant_scope(acme.tenant.id):
+        stored = StoredServedDefinition.objects.for_tenant(acme.tenant.id)
+        states = dict(stored.values_list("tool_name", "state"))
+    assert states == {"one": "first", "two": "pending", "three": "pending"}
 
 
 def test_without_a_baseline_nothing_is_compared(acme: Cast) -> None:

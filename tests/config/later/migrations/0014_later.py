@@ -9,8 +9,8 @@ _INDEX_ANEW = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0012_skipped_span")]
+    dependencies = [("audit", "0013_proved_definitions")]
     operations = [
         migrations.RunSQL(_INDEX_ANEW, _INDEX_ANEW),
-        OlderCodeMayGoOn("audit", "0013_later"),
+        OlderCodeMayGoOn("audit", "0014_later"),
     ]
