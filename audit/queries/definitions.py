@@ -164,9 +164,9 @@ def find_definition(pk: UUID) -> DefinitionText | None:
     return _text(rows("served_definition", {"id": pk}))
 
 
-def pending_definitions(server: str, ids: Iterable[UUID]) -> list[ServedDefinition]:
-    """Those of some definitions that are of this server and await an approval. One statement."""
-    found = rows("pending_definitions", {"server": server, "ids": list(ids)})
+def definitions_of_server(server: str, ids: Iterable[UUID]) -> list[ServedDefinition]:
+    """Those of some definitions that are of this server. One statement."""
+    found = rows("definitions_of_server", {"server": server, "ids": list(ids)})
     return [ServedDefinition(*row) for row in found]
 
 

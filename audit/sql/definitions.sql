@@ -207,12 +207,11 @@ SET state = 'pending', approved_during = approved_during
 WHERE tenant_id = %(tenant_id)s AND id = %(id)s AND state = 'approved'
 RETURNING id
 
--- pending_definitions --
--- Some definitions of one server that await an approval.
+-- definitions_of_server --
+-- Some definitions of one server.
 SELECT {{served_columns}}
 FROM served_definition s
 WHERE s.tenant_id = %(tenant_id)s AND s.server = %(server)s AND s.id = ANY(%(ids)s)
-  AND s.state = 'pending'
 ORDER BY s.tool_name, s.id
 
 -- {{server_may_serve}} --

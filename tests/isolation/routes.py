@@ -605,6 +605,24 @@ ROUTES: dict[str, Visit] = {
         is_read=False,
         answers={"POST": 400},  # without a reason
     ),
+    "api/v1/definitions/<uuidstr:definition_id>/withdraw": Object(
+        lambda world: f"/api/v1/definitions/{world.definition_id}/withdraw",
+        Scope.REGISTRY,
+        is_read=False,
+        answers={"POST": 400},  # without a reason
+    ),
+    "api/v1/definitions/approve": Listing(
+        "/api/v1/definitions/approve",
+        Scope.REGISTRY,
+        shows_canary=False,
+        data=lambda world: {
+            "definitions": [str(world.definition_id)],
+            "reason": "x",
+            "server": world.canary,
+        },
+        answers=SENT,
+        of_others={"POST": 404},
+    ),
     "api/v1/summary": Listing("/api/v1/summary", Scope.READ, shows_canary=False),
     "api/v1/registry": Listing(
         "/api/v1/registry",

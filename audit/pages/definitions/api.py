@@ -1,5 +1,6 @@
-"""Definitions as served over the API: list, read and approve, as on the pages."""
+"""Definitions as served over the API: list, read, approve and withdraw, as on the pages."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast
 from uuid import UUID
@@ -8,7 +9,7 @@ import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Path, Query
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from audit.pages.show.router import router
 from audit.queries.definitions import (
@@ -18,13 +19,14 @@ from audit.queries.definitions import (
     ToolFilter,
     definition_before,
     definition_history,
+    definitions_of_server,
     find_definition,
     served_tools,
     unapproved_use,
     unapproved_use_in,
 )
 from audit.queries.time_range import TimeRange
-from audit.work.definitions import REASON_MAX, approve
+from audit.work.definitions import REASON_MAX, approve, withdraw
 from config.http.problems import ProblemError, problem_responses
 from config.http.request_bodies import json_body
 from tenants.actions import storable_text
@@ -37,6 +39,7 @@ from tools_registry.served import compare_definitions
 
 _BODY_MAX_BYTES = 10_000
 _CHANGES_MAX = 1_000
+_APPROVED_MAX = 100
 
 State = Literal["first", "pending", "approved", "unknown"]
 
@@ -137,12 +140,29 @@ class OneDefinition(Answer):
 
 
 class Approval(Params):
-    """An approval."""
+    """An approval, or its withdrawal."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, extra="forbid", strict=True)
 
     reason: str = Field(min_length=1, max_length=REASON_MAX)
     """Why. It stays in the ledger."""
+
+
+class Approvals(Approval):
+    """An approval of several definitions of one server."""
+
+    server: str
+    definitions: list[UUID] = Field(min_length=1, max_length=_APPROVED_MAX)
+    """Their ids."""
+
+
+class Approved(Answer):
+    """What became of several definitions."""
+
+    approved: list[UUID]
+    """Approved by this request."""
+    unchanged: list[UUID]
+    """Approved already, or needing no approval."""
 
 
 @reads(
@@ -184,6 +204,39 @@ def read_definition(request: HttpRequest, definition_id: Path[UUID]) -> dict[str
     return _document(_found(definition_id))
 
 
+_POST_PROBLEMS = problem_responses(
+    ["missing_key", "unknown_key", "missing_scope", "malformed", "not_found"]
+)
+
+
+@router.post(
+    "/definitions/approve",
+    auth=ApiKeyAuth(Scope.REGISTRY),
+    response={200: Approved},
+    operation_id="approve_definitions",
+    summary="Approve definitions",
+    tags=["tools"],
+    openapi_extra=json_body(Approvals.model_json_schema()) | _POST_PROBLEMS,
+)
+def approve_definitions(request: HttpRequest) -> HttpResponse:
+    """Approve several definitions of one server with one reason: an entry of the ledger each.
+
+    If one of them is not a definition of this server, nothing is approved.
+    """
+    identity = cast(ApiRequest, request).auth
+    with tenant_scope(identity.tenant_id):
+        wanted = _body(request, Approvals)
+        found = definitions_of_server(storable_text(wanted.server), wanted.definitions)
+        if unknown := set(wanted.definitions) - {one.id for one in found}:
+            raise ProblemError("not_found", f"Definition {min(unknown)} not found on this server.")
+        tenant, now = Tenant.objects.get(pk=identity.tenant_id), timezone.now()
+        answer: dict[str, list[UUID]] = {"approved": [], "unchanged": []}
+        for one in found:
+            is_new = approve(tenant, actor_of(identity), one, wanted.reason, now)
+            answer["approved" if is_new else "unchanged"].append(one.id)
+    return HttpResponse(msgspec.json.encode(answer), content_type="application/json")
+
+
 @router.post(
     "/definitions/{uuid:definition_id}/approve",
     auth=ApiKeyAuth(Scope.REGISTRY),
@@ -191,19 +244,42 @@ def read_definition(request: HttpRequest, definition_id: Path[UUID]) -> dict[str
     operation_id="approve_definition",
     summary="Approve definition",
     tags=["tools"],
-    openapi_extra=json_body(Approval.model_json_schema())
-    | problem_responses(["missing_key", "unknown_key", "missing_scope", "malformed", "not_found"]),
+    openapi_extra=json_body(Approval.model_json_schema()) | _POST_PROBLEMS,
 )
 def approve_definition(request: HttpRequest, definition_id: Path[UUID]) -> HttpResponse:
     """Approve a definition that changed, for calls from now on. The approval is in the ledger.
 
     A definition that is approved already, or needs no approval, stays as it is.
     """
+    return _decided(request, definition_id, approve)
+
+
+@router.post(
+    "/definitions/{uuid:definition_id}/withdraw",
+    auth=ApiKeyAuth(Scope.REGISTRY),
+    response={200: OneDefinition},
+    operation_id="withdraw_definition_approval",
+    summary="Withdraw approval of definition",
+    tags=["tools"],
+    openapi_extra=json_body(Approval.model_json_schema()) | _POST_PROBLEMS,
+)
+def withdraw_approval(request: HttpRequest, definition_id: Path[UUID]) -> HttpResponse:
+    """Withdraw the approval of a definition, for calls from now on. This, too, is in the ledger.
+
+    A definition that is not approved stays as it is.
+    """
+    return _decided(request, definition_id, withdraw)
+
+
+type _Decision = Callable[[Tenant, str, ServedDefinition, str, datetime], bool]
+
+
+def _decided(request: HttpRequest, definition_id: UUID, decide: _Decision) -> HttpResponse:
     identity = cast(ApiRequest, request).auth
     with tenant_scope(identity.tenant_id):
-        one, reason = _found(definition_id), _reason(request)
+        one, reason = _found(definition_id), _body(request, Approval).reason
         tenant = Tenant.objects.get(pk=identity.tenant_id)
-        approve(tenant, actor_of(identity), one.served, reason, timezone.now())
+        decide(tenant, actor_of(identity), one.served, reason, timezone.now())
         members = _document(_found(definition_id))
     return HttpResponse(msgspec.json.encode(members), content_type="application/json")
 
@@ -251,9 +327,10 @@ def _document(one: DefinitionText) -> dict[str, Any]:
     }
 
 
-def _reason(request: HttpRequest) -> str:
+def _body[Body: Approval](request: HttpRequest, body: type[Body]) -> Body:
+    """The request's body; its reason is storable and not empty."""
     try:
-        wanted = TypeAdapter(Approval).validate_json(request.read(_BODY_MAX_BYTES))
+        wanted = body.model_validate_json(request.read(_BODY_MAX_BYTES))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -261,10 +338,10 @@ def _reason(request: HttpRequest) -> str:
             "malformed",
             f"{where}: {first['msg']}." if where else "The body is not valid JSON.",
         ) from error
-    reason = storable_text(wanted.reason).strip()
-    if not reason:
+    wanted.reason = storable_text(wanted.reason).strip()
+    if not wanted.reason:
         raise ProblemError("malformed", "reason: must not be empty.")
-    return reason
+    return wanted
 
 
 def _place(place: list[str]) -> tuple[str, str]:

@@ -25,8 +25,8 @@ from audit.queries.definitions import (
     ToolFilter,
     definition_before,
     definition_history,
+    definitions_of_server,
     find_definition,
-    pending_definitions,
     served_tools,
     unapproved_use,
     unapproved_use_in,
@@ -198,11 +198,12 @@ def definitions_approve(request: TenantRequest) -> HttpResponseBase:
         messages.error(request, "Not approved. Choose definitions, and enter a reason.")
     else:
         now, reason = timezone.now(), form.cleaned_data["reason"]
-        pending = pending_definitions(server, chosen)
-        for one in pending:
+        approved = sum(
             approve(request.tenant, request.user, one, reason, now)
-        approved = counted(len(pending), "definition")
-        messages.success(request, f"Approved for calls from now on: {approved}.")
+            for one in definitions_of_server(server, chosen)
+        )
+        said = f"Approved for calls from now on: {counted(approved, 'definition')}."
+        messages.success(request, said)
     query = urlencode({"server": server, "state": "unapproved"})
     return redirect(f"{reverse('definition_list')}?{query}")
 

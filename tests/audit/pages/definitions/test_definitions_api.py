@@ -100,8 +100,61 @@ def test_approval_needs_the_scope_and_a_reason(acme: Cast, globex: Cast) -> None
         assert document["state"] == "approved"
         assert document["approval_reason"] == "we asked"
     assert document["approved_by"].startswith("API key program")
-    with tenant_scope(acme.tenant.id):
-        assert Action.objects.filter(tenant=acme.tenant, verb="definition.approve").count() == 1
+    assert actions(acme, "definition.approve") == 1
+
+
+def test_several_definitions_are_approved_with_one_reason_or_none(acme: Cast, globex: Cast) -> None:
+    for tools, seconds in (("abc", 60), ("a", 50)):
+        served = [make_definition(name, description=tools) for name in tools]
+        send_events(acme.tenant, [make_definitions(*served, server="s", seen_at=ago(seconds))])
+    change(acme)
+    by_tool = {one["tool"]: one["id"] for one in listed(acme)}
+    assert sorted(by_tool) == ["a", "b", "c", "get_weather"]
+
+    def approve(
+        ids: list[str], who: Cast = acme, scope: Scope = Scope.REGISTRY, **more: Any
+    ) -> Any:
+        body = {"server": "s", "definitions": ids, "reason": "release 7"} | more
+        path = "/api/v1/definitions/approve"
+        return client(who, scope).post(path, body, content_type="application/json")
+
+    chosen = [by_tool["a"], by_tool["b"]]
+    assert approve(chosen, scope=Scope.READ).status_code == 403
+    for refused in (
+        approve(chosen, globex),
+        approve([*chosen, by_tool["get_weather"]]),
+        approve(chosen, server="weather"),
+        approve(chosen, server="\0"),
+    ):
+        assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
+    for wrong in (approve([]), approve(["x"]), approve(chosen * 51), approve(chosen, reason=" ")):
+        assert (wrong.status_code, wrong.json()["code"]) == (400, "malformed")
+    assert actions(acme, "definition.approve") == 0
+    assert approve([*chosen, chosen[0]]).json() == {"approved": chosen[:1], "unchanged": chosen[1:]}
+    assert approve(chosen).json() == {"approved": [], "unchanged": chosen}
+    assert actions(acme, "definition.approve") == 1
+
+
+def test_approval_is_withdrawn(acme: Cast, globex: Cast) -> None:
+    change(acme)
+    path, reason = f"/api/v1/definitions/{listed(acme)[0]['id']}", {"reason": "a mistake"}
+
+    def post(verb: str, who: Cast = acme, scope: Scope = Scope.REGISTRY) -> Any:
+        sent = client(who, scope).post(f"{path}/{verb}", reason, content_type="application/json")
+        return sent.json() if sent.status_code == 200 else sent.status_code
+
+    assert post("withdraw", scope=Scope.READ) == 403
+    assert post("withdraw", globex) == 404
+    assert post("withdraw")["state"] == "pending"
+    assert post("approve")["state"] == "approved"
+    assert [post("withdraw")["state"] for _ in range(2)] == ["pending"] * 2
+    assert actions(acme, "definition.withdraw") == 1
+    assert listed(acme, state="unapproved")
+
+
+def actions(cast: Cast, verb: str) -> int:
+    with tenant_scope(cast.tenant.id):
+        return Action.objects.filter(tenant=cast.tenant, verb=verb).count()
 
 
 def panel(cast: Cast, **members: Any) -> str:
