@@ -154,11 +154,12 @@ def declare_erased(cast: Cast, kind: Kind, ranges: list[list[int]]) -> None:
     """Append the entry that declares erased payloads."""
     if kind not in COVERING:
         with tenant_scope(cast.tenant.id):
-            append_entry(cast.tenant.id, kind, {"ranges": ranges, "reason": "r", "actor": "a"}, NOW)
+            payload = {"ranges": ranges, "reason": "r", "actor": "a"}
+            append_entry(cast.tenant.id, kind, payload, timezone.now())
         return
     runs = [(begin, end) for begin, end in ranges]
     with tenant_scope(cast.tenant.id, using=KEEPER):
-        declare(cast.tenant.id, kind, runs, "r", "a", NOW, using=KEEPER)
+        declare(cast.tenant.id, kind, runs, "r", "a", timezone.now(), using=KEEPER)
 
 
 @pytest.mark.parametrize("kind", [Kind.RETENTION, Kind.ERASURE])
