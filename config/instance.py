@@ -34,6 +34,8 @@ POSTGRES = EmbeddedPostgres(VAR / "postgres")
 SECRETS = VAR / "secrets.json"
 WEB_PROCESSES = env.integer("TOOLTRAIL_WEB_PROCESSES", min(2, os.cpu_count() or 1), minimum=1)
 """More processes accept more events. Each takes about 70 MiB."""
+GRPC_PORT = env.integer("TOOLTRAIL_GRPC_PORT", 0)
+"""Where OTLP is received over gRPC; 0: nowhere. It takes a process of its own, of about 90 MiB."""
 DRAIN_S = env.integer("TOOLTRAIL_DRAIN_S", 0)
 """Seconds in which `/readyz` answers 503 after SIGTERM, before the server stops listening."""
 DRAINING = VAR / "draining"

@@ -23,7 +23,7 @@ SECRET_KEY = env.text("TOOLTRAIL_SECRET_KEY", "") or instance.load_secrets().get
 ALLOWED_HOSTS = env.words("TOOLTRAIL_HOSTS", ("localhost", "127.0.0.1", "[::1]"))
 CSRF_TRUSTED_ORIGINS = env.words("TOOLTRAIL_ORIGINS")
 
-WEB_PROCESSES: int = instance.WEB_PROCESSES
+INTAKE_PROCESSES: int = instance.WEB_PROCESSES + bool(instance.GRPC_PORT)
 EVENTS_PER_SECOND: int = env.integer("TOOLTRAIL_EVENTS_PER_SECOND", 0)  # per API key; 0: no limit
 # Trusted proxies in front, each of which appends to X-Forwarded-For (`config.http.proxies`).
 PROXIES: int = env.integer("TOOLTRAIL_PROXIES", 0)

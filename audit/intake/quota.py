@@ -58,4 +58,4 @@ class Quota:
 @cache
 def quota() -> Quota:
     """The quota of this process: its share of what a key may send."""
-    return Quota(settings.EVENTS_PER_SECOND / settings.WEB_PROCESSES)
+    return Quota(settings.EVENTS_PER_SECOND / settings.INTAKE_PROCESSES)

@@ -1,4 +1,4 @@
-"""The processes of a running installation: web, worker, demo executor, embedded database.
+"""The processes of a running installation: web, gRPC, worker, demo executor, embedded database.
 
 It starts, watches and stops them together. `config.process.up` prepares what they need (schema,
 roles, static files, the demo's tenant) and then becomes this program by exec. This module does not
@@ -33,6 +33,7 @@ from config.instance import (
     BASE_DIR,
     DRAIN_S,
     DRAINING,
+    GRPC_PORT,
     POSTGRES,
     VAR,
     WEB_PROCESSES,
@@ -74,6 +75,12 @@ def web_command(host: str, port: int, processes: int = WEB_PROCESSES) -> list[st
         *(sys.executable, "-m", "config.process.web_server", "--host", host, "--port", str(port)),
         *("--workers", str(processes), "--blocking-threads", str(WEB_THREADS)),
     ]
+
+
+def grpc_command(host: str, port: int) -> list[str]:
+    """Return the command of the process that receives OTLP over gRPC."""
+    module = "config.process.grpc_server"
+    return [sys.executable, "-m", module, "--host", host, "--port", str(port)]
 
 
 def worker_command() -> list[str]:
@@ -357,17 +364,15 @@ def main() -> int:
     url = f"http://{_reachable(options.host)}:{options.port}"
     shutil.rmtree(VAR / "metrics", ignore_errors=True)  # metrics count from the start of `up`
     supervisor = Supervisor(POSTGRES if options.embedded else None)
+    serving = child_environment(APP) | {"TOOLTRAIL_DATABASE_POOL": "1"}
     try:
-        supervisor.add(
-            Child(
-                "web server",
-                web_command(options.host, options.port),
-                child_environment(APP) | {"TOOLTRAIL_DATABASE_POOL": "1"},
-                takes_over=True,
-            )
-        )
+        web = web_command(options.host, options.port)
+        supervisor.add(Child("web server", web, serving, takes_over=True))
         if supervisor.wait_until_ready(options.host, options.port):
             announce(url, options)
+            if GRPC_PORT:
+                grpc = grpc_command(options.host, GRPC_PORT)
+                supervisor.add(Child("gRPC server", grpc, serving))
             supervisor.add(Child("worker", worker_command()))  # the first page has priority
             if options.demo:
                 key = load_secrets()[f"{options.tenant}.api_key"]

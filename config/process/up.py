@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -65,6 +66,8 @@ def run(options: Options) -> NoReturn:
     held = lock()
     instance.DRAINING.unlink(missing_ok=True)  # a killed server may have left it
     port = _free_port(options.host, options.port)
+    if instance.GRPC_PORT:
+        _check_grpc(options.host)
     is_embedded = not env.text("DATABASE_URL", "")
     supervise.on_stop_signals(_stop)
     try:
@@ -156,7 +159,15 @@ def lock() -> int:
     return descriptor
 
 
-def _free_port(host: str, port: int) -> int:
+def _check_grpc(host: str) -> None:
+    if find_spec("grpc") is None:
+        raise UpError(
+            "TOOLTRAIL_GRPC_PORT is set, but gRPC is not installed: install the extra `grpc`"
+        )
+    _free_port(host, instance.GRPC_PORT, "TOOLTRAIL_GRPC_PORT")
+
+
+def _free_port(host: str, port: int, setting: str = "--port") -> int:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -164,7 +175,7 @@ def _free_port(host: str, port: int) -> int:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                raise UpError(f"port {port} is in use; choose another with --port") from error
+                raise UpError(f"port {port} is in use; choose another with {setting}") from error
             raise UpError(f"cannot listen on {host}:{port}: {error.strerror}") from error
         number: int = probe.getsockname()[1]
         return number

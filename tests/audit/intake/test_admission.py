@@ -215,7 +215,7 @@ def test_quota_allows_a_burst_and_reports_the_retry_time() -> None:
 @pytest.fixture
 def small_quota() -> Iterator[None]:
     quota.cache_clear()
-    with override_settings(EVENTS_PER_SECOND=1, WEB_PROCESSES=2):
+    with override_settings(EVENTS_PER_SECOND=1, INTAKE_PROCESSES=2):
         yield
     quota.cache_clear()
 
