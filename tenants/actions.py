@@ -3,6 +3,7 @@
 import getpass
 import re
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -66,16 +67,23 @@ def record_actions(
 
 
 def record_view(
-    tenant_id: UUID, user: User | str, verb: str, subject: str, *, apart: str = "", **details: Any
+    tenant_id: UUID,
+    user: User | str,
+    verb: str,
+    subject: str,
+    *,
+    apart: str = "",
+    every: timedelta = timedelta(minutes=1),
+    **details: Any,
 ) -> None:
-    """Record a repeated read action at most once a minute, with the first one's details.
+    """Record a repeated read action once a minute, or `every`, with the first one's details.
 
     This limits how fast reading makes the ledger grow. Actions with different `apart` are recorded
     separately: an export of payloads passes its query, so two queries are two entries.
     """
     action = _action(tenant_id, user, verb, subject, details)
-    minute = int(timezone.now().timestamp()) // 60
-    action.id = uuid5(tenant_id, f"{action.user_name}\n{verb}\n{action.subject}\n{minute}\n{apart}")
+    slot = int(timezone.now().timestamp() // every.total_seconds())
+    action.id = uuid5(tenant_id, f"{action.user_name}\n{verb}\n{action.subject}\n{slot}\n{apart}")
     Action.objects.bulk_create([action], ignore_conflicts=True)
 
 

@@ -3,6 +3,9 @@
 It runs PostgreSQL's own programs as the owner, who bypasses row-level security; otherwise a dump
 would have no rows. The file does not contain roles (`database init` creates them) or
 `var/secrets.json`. After a restore without that file, everybody must sign in again.
+
+Both leave an action in the audit log of every tenant, which the worker enters in the ledgers: a
+backup before it begins, so that the file has it, too; a restore in the restored database.
 """
 
 import os
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import uuid_utils.compat
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config import env, instance
@@ -27,6 +31,7 @@ from config.process.operators import NoDatabaseError, running
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
 _DUMPED_FROM = re.compile(r"^;\s+Dumped from database version: (\d+)", re.MULTILINE)
 _ERROR = re.compile(r"\b(?:error|ERROR|FATAL):")
+_SUBJECT_MAX = 300
 _LINES_KEPT = 5  # last lines kept of a failed program
 _JOBS = 2
 
@@ -71,18 +76,20 @@ def owner_address() -> Iterator[str]:
         raise BackupError(str(error)) from error
 
 
-def dump(url: str, file: Path, progress: Progress) -> BackupResult:
+def dump(url: str, file: Path, progress: Progress, *, by: str) -> BackupResult:
     """Write a consistent snapshot of the database at an owner's URL into `file`, replacing it.
 
-    Executors may keep sending. Raises BackupError; then `file` is unchanged.
+    Executors may keep sending. `by` names the operator. Raises BackupError; then `file` is
+    unchanged.
     """
     with _connected(url) as connection:
         server = connection.info.server_version // 10_000
         tables = _count_tables(connection)
         if not tables:
             raise BackupError("the database has no tables")
+        program = find_program("pg_dump", server)
+        _record(connection, by, "backup.create", file)
     draft = file.with_name(f"{file.name}.partial")
-    program = find_program("pg_dump", server)
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         # Level 1, because the large data is already compressed.
@@ -103,8 +110,8 @@ def dump(url: str, file: Path, progress: Progress) -> BackupResult:
     return BackupResult(tables, file.stat().st_size, server)
 
 
-def restore(file: Path, url: str, progress: Progress) -> BackupResult:
-    """Fill the empty database at an owner's URL from `file`.
+def restore(file: Path, url: str, progress: Progress, *, by: str) -> BackupResult:
+    """Fill the empty database at an owner's URL from `file`. `by` names the operator.
 
     The server may be older than the dumped one (`config.postgresql.older_server`). Raises
     BackupError if the file is no dump, or the database is not empty or lacks the roles; also if
@@ -139,6 +146,7 @@ def restore(file: Path, url: str, progress: Progress) -> BackupResult:
     except BackupError as error:
         raise BackupError(f"{error}; the database is incomplete: recreate it") from error
     with _connected(url) as connection:
+        _record(connection, by, "backup.restore", file)
         connection.execute("ANALYZE")
     return BackupResult(tables, file.stat().st_size, server)
 
@@ -228,6 +236,19 @@ def _check_target(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         raise BackupError(
             f"missing roles {', '.join(missing)}: run {instance.COMMAND} database init first"
         )
+
+
+def _record(
+    connection: psycopg.Connection[tuple[object, ...]], by: str, verb: str, file: Path
+) -> None:
+    """Leave an action in each tenant's audit log. The schema may be of an older release."""
+    with connection.transaction():
+        for (tenant_id,) in connection.execute("SELECT id FROM tenant").fetchall():
+            connection.execute(
+                "INSERT INTO action (tenant_id, id, at, user_name, verb, subject, details)"
+                " VALUES (%s, %s, clock_timestamp(), %s, %s, %s, '{}')",
+                (tenant_id, uuid_utils.compat.uuid7(), by, verb, file.name[:_SUBJECT_MAX]),
+            )
 
 
 def _count_tables(connection: psycopg.Connection[tuple[object, ...]]) -> int:

@@ -111,7 +111,7 @@ def panel_context(
 
 
 def _record_view(
-    request: TenantRequest, call: CallDetail, verb: str = "call.view", **details: str
+    request: TenantRequest, call: CallDetail, verb: str = "call.view", **details: Any
 ) -> None:
     record_view(
         request.tenant.id,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from django.views.decorators.http import require_safe
 from audit.exports.calls import FORMS
 from audit.pages.calls.completion import complete, last_name
 from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
+from audit.pages.show.texts import record_texts
 from audit.queries.call_filter import OPEN
 from audit.queries.call_list import NO_CALLS, CallPage, call_page, count_calls, violations_of
 from audit.queries.call_query import (
@@ -36,7 +38,6 @@ from audit.show import reasons
 from audit.show.figures import duration
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
-from tenants.models import Membership
 
 PAGE_SIZE = 50
 TAIL_SIZE = 100
@@ -107,7 +108,7 @@ def call_list(request: TenantRequest) -> HttpResponse:
         page = matching_page(query, now)
     context = {
         **_bar(query, now),
-        "rows": call_rows(page.calls, now, request.membership),
+        "rows": call_rows(request, "calls", page.calls, now),
         "newer": "" if is_first_page else str(page.newer or ""),
         "older": str(page.older or ""),
         "searched_until": page.searched_until,
@@ -115,7 +116,7 @@ def call_list(request: TenantRequest) -> HttpResponse:
         "is_live": is_live,
         "views": saved_views(request.user),
         "exports": () if query.problems else tuple(FORMS),
-        **(_tail(query, since, now, request.membership) if is_live else {}),
+        **(_tail(request, query, since, now) if is_live else {}),
     }
     return render_page(request, "calls/call_list.html", "call-list", context)
 
@@ -131,7 +132,7 @@ def call_tail(request: TenantRequest) -> HttpResponse:
         since = now - TAIL_BEGINS
     query = read_query(request)
     record_payload_query(request, query, now)
-    context = {"query": query, **_tail(query, since, now, request.membership)}
+    context = {"query": query, **_tail(request, query, since, now)}
     return render(request, "calls/call_list.html#call-tail", context)
 
 
@@ -168,14 +169,20 @@ def matching_page(
     return call_page(query.wanted, now=now, before=before, after=after, size=PAGE_SIZE)
 
 
-def call_rows(calls: Sequence[ListedCall], now: datetime, membership: Membership) -> list[CallRow]:
-    """Return the rows as this member may see them.
+def call_rows(
+    request: TenantRequest, of: str, calls: Sequence[ListedCall], now: datetime
+) -> list[CallRow]:
+    """Return the rows of the list `of` as this member may see them, and put that on record.
 
-    One SQL statement if any has violations, and one if any did not run.
+    One SQL statement if any has violations, one if any did not run, and one if any has a text.
     """
     decisions = latest_decisions(calls)
-    if not membership.sees_payloads:
+    if not request.membership.sees_payloads:
         calls, decisions = without_messages(calls), without_reasons(decisions)
+    texts = chain(
+        (call.error_message for call in calls), (one.reason for one in decisions.values())
+    )
+    record_texts(request, of, texts)
     violations = violations_of(list(calls))
     return [
         CallRow(
@@ -227,7 +234,7 @@ def _states(query: Query) -> list[Choice]:
     return choices
 
 
-def _tail(query: Query, since: datetime, now: datetime, membership: Membership) -> dict[str, Any]:
+def _tail(request: TenantRequest, query: Query, since: datetime, now: datetime) -> dict[str, Any]:
     """Return the calls since an instant. The instant moves forward if there are too many."""
     if query.problems:
         return {"tail_rows": [], "tail_from": since, "tail_since": since.isoformat()}
@@ -235,7 +242,7 @@ def _tail(query: Query, since: datetime, now: datetime, membership: Membership) 
     page = call_page(replace(query.wanted, since=begins), now=now, size=TAIL_SIZE)
     if page.older is not None and page.calls:
         since = page.calls[-1].started_at
-    rows = call_rows(page.calls, now, membership)
+    rows = call_rows(request, "calls", page.calls, now)
     return {"tail_rows": rows, "tail_from": since, "tail_since": since.isoformat()}
 
 

@@ -29,7 +29,6 @@ from audit.work import payload_search
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_action, record_view
-from tenants.models import Membership
 from tenants.slices import UNDER_WAY, JobState, percent
 
 PAGE_SIZE = 25
@@ -93,7 +92,7 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "is_under_way": search.state in UNDER_WAY,
         "state": JobState(search.state).label,
         "percent": _percent(search),
-        "matching_calls": _matching_calls(hits, search, now, request.membership),
+        "matching_calls": _matching_calls(request, hits, search, now),
         "is_withheld": is_withheld,
         "older": older,
         "is_first_page": before is None,
@@ -143,7 +142,7 @@ def _hits(search: PayloadSearch, before: Cursor[UUID] | None) -> tuple[list[Payl
 
 
 def _matching_calls(
-    hits: Sequence[PayloadHit], search: PayloadSearch, now: datetime, membership: Membership
+    request: TenantRequest, hits: Sequence[PayloadHit], search: PayloadSearch, now: datetime
 ) -> list[MatchingCall]:
     kinds: dict[UUID, list[str]] = {}
     for hit in hits:
@@ -154,7 +153,7 @@ def _matching_calls(
         MatchingCall(
             row, {kind: excerpts.get((pk, kind)) for kind in sorted(kinds[pk], reverse=True)}
         )
-        for row in call_rows(calls, now, membership)
+        for row in call_rows(request, "search in payloads", calls, now)
         if (pk := row.call.invocation_id) in kinds
     ]
 

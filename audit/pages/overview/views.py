@@ -21,7 +21,6 @@ from audit.show import tiles
 from audit.show.charts import range_query
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
-from tenants.models import Membership
 
 FAILURES_SHOWN = 6
 VIOLATIONS_SHOWN = 6
@@ -51,7 +50,7 @@ def home(request: TenantRequest) -> HttpResponse:
         "unrun_tools": list(unrun.tools.items())[:UNRUN_SHOWN],
         "more_unrun_tools": max(0, len(unrun.tools) - UNRUN_SHOWN),
         "tools": tiles.worst_tools(range_figures),
-        "failures": _latest_failures(range_figures, now, request.membership),
+        "failures": _latest_failures(request, range_figures, now),
         "new_violations": new_violations(requested.range, limit=VIOLATIONS_SHOWN),
         "losses": losses(requested.range, now),
         "is_empty": not unrun.total.asked_for and not has_figures_before(now + timedelta(days=3)),
@@ -60,7 +59,7 @@ def home(request: TenantRequest) -> HttpResponse:
 
 
 def _latest_failures(
-    range_figures: OverTime, now: datetime, membership: Membership
+    request: TenantRequest, range_figures: OverTime, now: datetime
 ) -> list[CallRow]:
     """Return the newest failed calls. The search starts in the newest part that has any."""
     part = tiles.last_part_with_failures(range_figures.parts)
@@ -73,4 +72,4 @@ def _latest_failures(
         size=FAILURES_SHOWN,
         budget=_LIST_BUDGET,
     )
-    return call_rows(page.calls, now, membership)
+    return call_rows(request, "overview", page.calls, now)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from secrets import token_hex
 from urllib.parse import urlencode
 
@@ -11,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.pages.calls.call_detail import panel_context
+from audit.pages.show.texts import record_texts
 from audit.pages.traces import trace_text, waterfall
 from audit.pages.traces.forms import TimelineForm
 from audit.queries.call_filter import OPEN, UNRUN
@@ -91,11 +93,19 @@ def trace_as_text(request: TenantRequest, trace_id: str) -> HttpResponse:
 
 
 def _trace_or_404(request: TenantRequest, trace_id: str) -> TraceDetail:
-    """Return the trace with what the member may see. Raises Http404 if there is none."""
+    """Return the trace with what the member may see, and put that on record.
+
+    Raises Http404 if there is none.
+    """
     detail = find_trace(trace_id)
     if detail is None:
         raise Http404("no such trace")
     if not request.membership.sees_payloads:
         decisions = without_reasons(detail.decisions)
         detail = replace(detail, calls=without_messages(detail.calls), decisions=decisions)
+    texts = chain(
+        (call.error_message for call in detail.calls),
+        (one.reason for one in detail.decisions.values()),
+    )
+    record_texts(request, "calls of a trace", texts)
     return detail

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from audit.pages.show.texts import record_texts
 from audit.pages.traces.forms import TraceFilterForm
 from audit.queries.cursor import read_cursor
 from audit.queries.traces import NO_TRACES, Reason, TraceDay, TraceFilter, trace_page
@@ -57,6 +58,7 @@ def trace_list(request: TenantRequest) -> HttpResponse:
     why = page.reasons
     if not request.membership.sees_payloads:
         why = {trace_id: without_message(reason) for trace_id, reason in why.items()}
+    record_texts(request, "traces", (reason.error_message for reason in why.values()))
     context = {
         "form": form,
         "wanted": wanted,

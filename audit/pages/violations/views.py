@@ -14,6 +14,7 @@ from audit.exports.violations import FORMS, document
 from audit.pages.show.active_filters import active_filters
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
+from audit.pages.show.texts import record_texts
 from audit.queries.call_query import quoted
 from audit.queries.decisions import WORDS
 from audit.queries.violations import (
@@ -118,6 +119,8 @@ def violation_list(request: TenantRequest) -> HttpResponse:
     range_violations = violations(requested.range, wanted)
     within = range_query(requested.range.start, requested.range.end)
     shown = range_violations.kinds[:KINDS_SHOWN]
+    latest = samples(requested.range, wanted, limit=SAMPLES_SHOWN) if shown else []
+    record_texts(request, "violations", (one.received for one in latest))
     context: dict[str, Any] = {
         **range_bar(request, requested),
         "range_violations": range_violations,
@@ -138,10 +141,7 @@ def violation_list(request: TenantRequest) -> HttpResponse:
             )
             for one in range_violations.treatments
         ],
-        "samples": [
-            replace(one, outcome=_in_words(one.outcome))
-            for one in (samples(requested.range, wanted, limit=SAMPLES_SHOWN) if shown else [])
-        ],
+        "samples": [replace(one, outcome=_in_words(one.outcome)) for one in latest],
         "filters": active_filters(wanted, FILTERS),
         "wanted": wanted,
         "outcome": _in_words(wanted.outcome) if wanted.outcome else wanted.outcome,

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.process.backup import BackupError, dump, owner_address
 from config.progress import Progress
+from tenants.actions import operator
 
 
 class Command(BaseCommand):
@@ -35,7 +36,7 @@ class Command(BaseCommand):
             raise CommandError(f"{file} already exists; use --force to replace it")
         try:
             with owner_address() as url:
-                result = dump(url, file, Progress(self.stderr, "backup", "tables"))
+                result = dump(url, file, Progress(self.stderr, "backup", "tables"), by=operator())
         except BackupError as error:
             raise CommandError(str(error)) from error
         if options["json"]:

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from config.instance import COMMAND
 from config.process.backup import BackupError, owner_address, restore
 from config.progress import Progress
+from tenants.actions import operator
 
 
 class Command(BaseCommand):
@@ -34,7 +35,9 @@ class Command(BaseCommand):
             raise CommandError(f"file not found: {file}")
         try:
             with owner_address() as url:
-                result = restore(file, url, Progress(self.stderr, "restore", "tables"))
+                result = restore(
+                    file, url, Progress(self.stderr, "restore", "tables"), by=operator()
+                )
         except BackupError as error:
             raise CommandError(str(error)) from error
         if options["json"]:
