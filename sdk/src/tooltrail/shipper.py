@@ -13,6 +13,7 @@ from typing import Protocol
 
 from tooltrail.events import CONTRACT_VERSION
 from tooltrail.spool import Batch, DamagedError, Spool
+from tooltrail.spool.acknowledged import acknowledgement
 from tooltrail.spool.lines import SINCE_VERSION_2
 from tooltrail.spool.slim import slim_line
 from tooltrail.transport import Answer, Transport, UnreachableError
@@ -300,8 +301,11 @@ class Shipper:
         return self._failed(f"the server returned {status}")
 
     def _acknowledged(self, batch: Batch, lines: list[bytes], answer: Answer) -> None:
-        self._spool.discard(batch)
         document = answer.document
+        kept = acknowledgement(document, batch.id, lines)
+        if kept is not None:
+            self._spool.keep_acknowledged(kept)
+        self._spool.discard(batch)
         self.acknowledged += len(lines)
         self.duplicates += _count(document.get("duplicates"))
         rejected = document.get("rejected")

@@ -43,6 +43,8 @@ class Server:
     gaps: dict[str, dict[str, Any]] = field(default_factory=dict)
     batches: dict[str, tuple[bytes, dict[str, Any]]] = field(default_factory=dict)
     duplicates: int = 0
+    entries: int = 0
+    """The size of its ledger."""
     plan: Callable[[Request], Reply | None] = lambda request: None
     arrived: threading.Condition = field(default_factory=threading.Condition)
     failures: list[BaseException] = field(default_factory=list)
@@ -101,7 +103,15 @@ class Server:
             else:
                 self.slots[slot] = event
                 accepted += 1
-        answer = {"batch_id": request.batch_id, "accepted": accepted, "duplicates": 0}
+        count = len(request.body.splitlines())
+        answer = {
+            "batch_id": request.batch_id,
+            "accepted": accepted,
+            "duplicates": 0,
+            "rejected": [],
+            "ledger": {"first_index": self.entries, "size": self.entries + count},
+        }
+        self.entries += count
         self.batches[request.batch_id] = request.body, answer
         return 200, answer, {}
 

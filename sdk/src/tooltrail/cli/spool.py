@@ -17,6 +17,7 @@ from tooltrail.announcement import Announcer
 from tooltrail.cli.bar import Bar
 from tooltrail.producer import Producer
 from tooltrail.settings import Settings, default_spool_dir
+from tooltrail.spool.acknowledged import ACKNOWLEDGED
 from tooltrail.spool.batch import BATCH_BYTES, BATCH_EVENTS
 from tooltrail.spool.files import read_home, read_losses
 from tooltrail.spool.home import (
@@ -98,6 +99,8 @@ def _status(options: argparse.Namespace) -> int:
         if root["rejected"]:
             _print(f"  {root['rejected']} batches rejected by the server: {root['rejected_dir']}")
             _print("  (each with its reason; retry one with: tooltrail send FILE)")
+        if root["acknowledged"]:
+            _print(f"  acknowledged last: {root['acknowledged']} (for tooltrail verify)")
     return 1 if any(root["waiting"] for root in roots) else 0
 
 
@@ -304,6 +307,7 @@ def _describe(root: Path) -> dict[str, Any]:
         "lost": lost,
         "rejected": len(list(rejected.glob("*.ndjson"))),
         "rejected_dir": str(rejected),
+        "acknowledged": str(kept) if (kept := root / ACKNOWLEDGED).exists() else None,
     }
 
 

@@ -42,6 +42,12 @@ def add_parser(verbs: Any) -> None:
         metavar="CHECKPOINT",
         help="a file with an earlier checkpoint, to verify that the ledger only grew since",
     )
+    parser.add_argument(
+        "--acknowledged",
+        metavar="FILE",
+        help="what the server acknowledged last to an executor (acknowledged.json in the SDK's "
+        "spool, or its folder): fail if the bundle lacks or contradicts it",
+    )
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     parser.set_defaults(run=run)
 
@@ -49,7 +55,7 @@ def add_parser(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Check the bundle and print the verdict. Returns the exit code."""
     # Imported here, because it is slow and the other commands do not need it.
-    from tooltrail.evidence import Archive, UnreadableError, verify
+    from tooltrail.evidence import Archive, UnreadableError, read_acknowledged, verify
 
     bar = Bar(is_shown=sys.stderr.isatty() and not options.json)
 
@@ -59,8 +65,15 @@ def run(options: argparse.Namespace) -> int:
     try:
         trusted = [key for given in options.key for key in keys_in(given)]
         previous = [_read(Path(given)) for given in options.previous]
+        kept = options.acknowledged
         with Archive(Path(options.bundle)) as archive:
-            verdict = verify(archive, trusted=trusted, previous=previous, progress=show)
+            verdict = verify(
+                archive,
+                trusted=trusted,
+                previous=previous,
+                acknowledged=None if kept is None else read_acknowledged(Path(kept)),
+                progress=show,
+            )
     except (UnreadableError, LedgerError, ImportError) as error:
         bar.end()
         if options.json:

@@ -4,6 +4,7 @@ Pure: `BundleWriter` writes a bundle from the data it gets, `verify` checks one.
 defines the format. Checking signatures needs the extra `verify`.
 """
 
+from tooltrail.evidence.acknowledged import Acknowledged, read_acknowledged
 from tooltrail.evidence.archive import Archive, UnreadableError
 from tooltrail.evidence.bundle import BundleWriter
 from tooltrail.evidence.layout import (
@@ -20,6 +21,7 @@ from tooltrail.evidence.verification import verify
 
 __all__ = [
     "FORMAT",
+    "Acknowledged",
     "Archive",
     "BundleWriter",
     "Check",
@@ -31,5 +33,6 @@ __all__ = [
     "Tree",
     "UnreadableError",
     "Verdict",
+    "read_acknowledged",
     "verify",
 ]

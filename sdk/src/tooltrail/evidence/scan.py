@@ -6,6 +6,7 @@ from hashlib import sha256
 import msgspec
 
 from tooltrail.evidence import layout
+from tooltrail.evidence.acknowledged import Holding
 from tooltrail.evidence.archive import Archive, UnreadableError
 from tooltrail.evidence.coverage import Coverage
 from tooltrail.evidence.layout import EntryLine, Manifest
@@ -32,6 +33,7 @@ class Scan:
         statements: Statements,
         complete: Check,
         edited: Check,
+        holding: Holding | None = None,
     ) -> None:
         self.tree = tree
         """Grows with the entries; None once entries are missing or out of order."""
@@ -54,6 +56,7 @@ class Scan:
         self._statements = statements
         self._complete = complete
         self._edited = edited
+        self._holding = holding
         self._decoder = msgspec.json.Decoder(EntryLine)
         self._stop()
 
@@ -68,6 +71,8 @@ class Scan:
         stored, computed = self._leaves(lines, archive.read(name), name)
         if lines:
             self._note_times(lines[0], lines[-1])
+        if self._holding is not None:
+            self._holding.note(lines)
         if self.tree is None:
             return
         if self.remade is None and stored != computed:

@@ -2,6 +2,8 @@
 
     <spool dir>/<hash of url and key id>/        the root, mode 0700
         origin.json                              url and key id, for people to read
+        acknowledged.json                        what the server acknowledged last, and where in its
+                                                 ledger (`tooltrail verify --acknowledged`)
         <producer id>/                           the home of a process; `+…` for a second home
             lock                                 held (flock) while the process lives; contains
                                                  the losses if it is killed now, in fixed size

@@ -24,6 +24,9 @@ class MemorySpool(Spool):
     def adopt(self, seconds: float = math.inf) -> None:
         """Do nothing: other processes cannot leave anything in this memory."""
 
+    def keep_acknowledged(self, kept: dict[str, Any]) -> None:
+        """Do nothing: there is no folder."""
+
     def _write_note(self, losses: list[Loss]) -> bool:
         return True
 

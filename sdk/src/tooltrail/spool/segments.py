@@ -17,7 +17,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from tooltrail.spool.acknowledged import keep_acknowledged
 from tooltrail.spool.base import SPILL_BYTES, Spool
 from tooltrail.spool.batch import Batch, DamagedError, new_batch_id
 from tooltrail.spool.files import (
@@ -101,6 +103,10 @@ class SegmentSpool(Spool):
                     remove_home(self._home)
             os.close(self._lock_fd)
             self._lock_fd = -1
+
+    def keep_acknowledged(self, kept: dict[str, Any]) -> None:
+        with suppress(OSError):
+            keep_acknowledged(self._root, kept, fsync=self._fsync)
 
     def abandon(self) -> None:
         super().abandon()

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 from tooltrail.spool.batch import Batch
 from tooltrail.spool.lines import Salvage
@@ -18,6 +19,10 @@ class Storage(ABC):
     @abstractmethod
     def adopt(self, seconds: float = math.inf) -> None:
         """Take over what dead processes left, for at most `seconds`. Never raises."""
+
+    @abstractmethod
+    def keep_acknowledged(self, kept: dict[str, Any]) -> None:
+        """Keep what the server acknowledged last, for `tooltrail verify`. Never raises."""
 
     @abstractmethod
     def _write(self, line: bytes) -> None:
