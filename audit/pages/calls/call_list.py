@@ -213,6 +213,7 @@ def _bar(query: Query, now: datetime) -> dict[str, Any]:
         "zone_name": timezone.get_current_timezone_name(),
         "searches_payloads": bool(query.readable.payload),
         "is_filtered": bool(query.terms),
+        "leaves_out_unrun": query.readable.state is None and not query.readable.is_about_unrun,
     }
 
 

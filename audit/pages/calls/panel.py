@@ -18,7 +18,7 @@ from audit.log.payload import LogPayloadError, StoredEvent
 from audit.models import LegalHold
 from audit.pages.calls.payloads import ContextValue, member, read_payloads
 from audit.queries.call_events import Kind, read_call_events
-from audit.queries.call_filter import OPEN
+from audit.queries.call_filter import OPEN, UNRUN
 from audit.queries.call_query import quoted
 from audit.queries.calls import (
     AlikeCall,
@@ -119,6 +119,11 @@ class CallPanel:
         return [
             (one, self.shown.get(one.decision.definition_digest or "")) for one in self.decisions
         ]
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the call started. If not, its event is a decision, and so is its time."""
+        return self.call.state not in UNRUN
 
     @property
     def is_unapproved(self) -> bool:

@@ -102,7 +102,8 @@ def test_cancelled_is_in_no_figure_but_its_own(acme: Cast) -> None:
     start, end = make_call(started_at=NOON)
     failed = make_call(started_at=NOON, is_error=True)
     gone = {"call_state": "cancelled", "is_error": True}
-    gone["output"] = {"status": "error", "error": {"type": "RETRYABLE", "code": "CANCELLED"}}
+    error = {"type": "RETRYABLE", "code": "CANCELLED", "message": "stopped"}
+    gone["output"] = {"status": "error", "error": error}
     waiting, waiting_end = make_call(started_at=NOON)
     send(
         acme,
@@ -124,6 +125,11 @@ def test_cancelled_is_in_no_figure_but_its_own(acme: Cast) -> None:
     assert matches(acme, "state:open") == matches(acme, "state:waiting") == ["waiting"]
     assert matches(acme, "NOT state:open") == ["cancelled", "failed"]
     assert matches(acme, "state:working OR is:running OR is:crashed") == []
+    client = Client()
+    client.force_login(acme.editor)
+    page = client.get(f"/calls/{NOON:%Y-%m-%d}/{start['invocation_id']}").content.decode()
+    assert "it neither succeeded nor failed" in page
+    assert 'class="error is-cancelled"' in page, "not in the colour of failures"
 
 
 @pytest.mark.parametrize("state", ["waiting", "working"])
@@ -150,7 +156,7 @@ def test_pages_and_api_say_what_a_call_does(acme: Cast, events: list[dict[str, A
     client.force_login(acme.editor)
     address = f"/calls/{NOON:%Y-%m-%d}/{start['invocation_id']}"
     page = client.get(address).content.decode()
-    assert "The tool asked for input" in page
+    assert "The tool asked for input at" in page
     assert "elicitation/create" in page
     assert client.get(f"{address}/interim").status_code == 200
     assert "waiting" in client.get(f"/traces/{start['trace_id']}").content.decode()

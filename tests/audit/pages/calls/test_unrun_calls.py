@@ -57,6 +57,10 @@ def test_list_names_what_was_decided(acme: Cast) -> None:
     assert f"{reason} · $.amount WRONG_TYPE +1" in shown
     assert "echo" not in shown
     assert "refund" not in page(client, "/calls/")
+    hint = "Calls that did not run are found with state:refused"
+    assert hint in page(client, "/calls/?q=tool:refund")
+    for query in ("tool:echo", "state:failed", "state:awaiting"):
+        assert hint not in page(client, f"/calls/?q={query}")
     hidden = page(signed_in(acme.viewer), "/calls/?q=state:refused")
     assert "denied by No refunds · $.amount WRONG_TYPE +1" in hidden
     assert "secret" not in hidden
@@ -92,6 +96,8 @@ def test_call_page_shows_arguments_only_to_those_who_may_see_them(acme: Cast) ->
     for expected in ("denied", "No refunds", "policy", "$.amount", "expected number"):
         assert expected in shown
     assert "the arguments are secret" in shown and "the reason is secret" in shown
+    assert "Decided" in shown and "Decision #" in shown
+    assert "Started" not in shown and "Start #" not in shown, "it did not run"
     for member in (acme.viewer, acme.auditor):
         assert "secret" not in page(signed_in(member), address(event))
     auditor = signed_in(acme.auditor)
