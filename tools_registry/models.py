@@ -196,8 +196,8 @@ class ToolDraft(ContractModel):
 class ImportState(models.TextChoices):
     """The state of an import: first previewed, then, after confirmation, imported."""
 
-    PREVIEWING = "looking", "Being previewed"
-    PREVIEWED = "looked_at", "Waiting for confirmation"
+    PREVIEWING = "previewing", "Being previewed"
+    PREVIEWED = "previewed", "Waiting for confirmation"
     IMPORTING = "importing", "Being imported"
     DONE = "done", "Done"
     CANCELLED = "cancelled", "Cancelled"

@@ -57,7 +57,7 @@ def start_check(requested_by: str, now: datetime) -> LedgerCheck | None:
     return LedgerCheck.objects.create(
         tenant_id=tenant_id,
         id=new_id(),
-        asked_by=requested_by,
+        created_by=requested_by,
         created_at=now,
         state=JobState.WAITING,
         size=ledger_status(tenant_id).folded,

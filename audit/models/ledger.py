@@ -50,7 +50,7 @@ class LedgerCheck(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()
     id = models.UUIDField()
-    asked_by = models.TextField()
+    created_by = models.TextField()
     created_at = models.DateTimeField()
     state = models.TextField(choices=JobState)
     size = models.BigIntegerField()

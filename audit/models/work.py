@@ -115,7 +115,7 @@ class DriftAnalysis(models.Model):
     read_count = models.BigIntegerField()
     cursor_at = models.DateTimeField(null=True)
     cursor_id = models.UUIDField(null=True)
-    found = models.TextField()
+    shape = models.TextField()
     problem = models.TextField()
     finished_at = models.DateTimeField(null=True)
 

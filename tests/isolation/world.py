@@ -71,9 +71,9 @@ _FITTING: dict[str, dict[str, Any]] = {
     "payload_search_hit": {"kind": "start"},
     "tool_replay": {"state": "done", "call_limit": 1, "base_number": 1, "findings": ""}
     | {"cursor_at": None, "cursor_id": None},
-    "tool_import": {"state": "looked_at", "is_large": False, "user_name": "", "key_id": ""},
+    "tool_import": {"state": "previewed", "is_large": False, "user_name": "", "key_id": ""},
     "tool_import_tool": {"ordinal": 0, "twin": "", "is_own": False, "outcome": None},
-    "tool_drift": {"state": "done", "call_limit": 1, "base_number": 1, "found": ""}
+    "tool_drift": {"state": "done", "call_limit": 1, "base_number": 1, "shape": ""}
     | {"cursor_at": None, "cursor_id": None},
     "report": {"kind": "day", "made_as": "person", "time_zone": "UTC", "again_of": None},
     "report_schedule": {"kinds": ["day"], "time_zone": "UTC", "keep_days": 400},

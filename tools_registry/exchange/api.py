@@ -26,7 +26,7 @@ from tools_registry.exchange.export import current_contracts, export_registry
 from tools_registry.exchange.providers import PROVIDERS, define
 from tools_registry.exchange.reading import DOCUMENT_MAX_BYTES, UnreadableError, open_document
 from tools_registry.exchange.summary import count
-from tools_registry.models import ImportState, ToolImport
+from tools_registry.models import ToolImport
 from tools_registry.schemas import check_text
 from tools_registry.tasks import import_tools
 
@@ -291,7 +291,7 @@ def _imported(kept: ToolImport) -> dict[str, Any]:
     tools = [one for one, _ in rows if one is not None]
     return {
         "id": kept.pk,
-        "state": ImportState(kept.state).name.lower(),
+        "state": kept.state,
         "progress": kept.done_count,
         "of": kept.tool_count,
         "is_dry_run": not kept.is_confirmed,

@@ -151,7 +151,7 @@ def drift_draft(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         return redirect("tool_drift", tool.pk)
     version = find_version(tool, analysis.base_number) if analysis.base_number else None
     try:
-        contract = _proposed(tool, version, loads(analysis.found))
+        contract = _proposed(tool, version, loads(analysis.shape))
         create_draft(tool, contract, Publisher(request.user), base_number=analysis.base_number or 0)
     except ValidationError as error:
         messages.error(request, f"No draft created: {explain(error)}")
@@ -215,7 +215,7 @@ def _analysis_context(
 
 
 def _sides(analysis: DriftAnalysis, *, with_values: bool) -> list[SideView]:
-    observed, declared = loads(analysis.found), job.declared_by(analysis)
+    observed, declared = loads(analysis.shape), job.declared_by(analysis)
     all_findings: dict[Side, list[Finding]] = {}
     for side in SIDES:
         schema = declared[side]

@@ -97,7 +97,7 @@ def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
     analysis = last_analysis(tool) if tool else None
     if tool is None or analysis is None:
         raise ProblemError("not_found", "Tool not found, or its calls were never analyzed.")
-    observed, declared = loads(analysis.found), declared_by(analysis)
+    observed, declared = loads(analysis.shape), declared_by(analysis)
     usage = callers(tool, ReplayRange(tool.name, analysis.since, analysis.until))
     return {
         "state": analysis.state,

@@ -63,7 +63,7 @@ def start_analysis(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -
         state=JobState.WAITING,
         call_count=calls.count(limit),
         read_count=0,
-        found="",
+        shape="",
         problem="",
     )
 
@@ -146,8 +146,8 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
 
 
 def _fold(analysis: DriftAnalysis, calls: Sequence[ReplayedCall], deadline: float) -> int:
-    """Fold in calls until the deadline, at least a few. Returns how many. Sets `analysis.found`."""
-    observed, declared = loads(analysis.found), declared_by(analysis)
+    """Fold in calls until the deadline, at least a few. Returns how many. Sets `analysis.shape`."""
+    observed, declared = loads(analysis.shape), declared_by(analysis)
     folds = {
         side: Fold(one if isinstance(one, Declared) else None, observed[side].shape)
         for side, one in declared.items()
@@ -171,5 +171,5 @@ def _fold(analysis: DriftAnalysis, calls: Sequence[ReplayedCall], deadline: floa
             read += 1
         if time.monotonic() >= deadline:
             break
-    analysis.found = dumps(observed)
+    analysis.shape = dumps(observed)
     return read

@@ -119,7 +119,7 @@ def test_values_are_hidden_from_roles_without_payload_access(acme: Cast, tool: T
     assert "Your role can't view payloads" in seen
     assert "Wrong value" in seen
     assert "tropical" not in str(api(acme, tool))
-    assert "tropical" not in analysis.found, "and none is stored"
+    assert "tropical" not in analysis.shape, "and none is stored"
 
 
 def test_many_calls_are_analyzed_by_the_worker(
@@ -143,7 +143,7 @@ def test_many_calls_are_analyzed_by_the_worker(
             break
         assert "Refresh" in page(acme.viewer, tool)
     assert counts == [4, 8, 10]
-    assert loads(now.found)["output"].shape.members["celsius"].seen.calls == 10
+    assert loads(now.shape)["output"].shape.members["celsius"].seen.calls == 10
     assert ProcrastinateJob.objects.filter(args__analysis_id=str(analysis.id)).exists()
 
 
@@ -179,7 +179,7 @@ def test_erased_payloads_are_counted(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{}] * 3)
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = NULL WHERE tenant_id = %s", [acme.tenant.id])
-    shapes = loads(analyze(acme, tool).found)
+    shapes = loads(analyze(acme, tool).shape)
     assert (shapes["output"].skipped, shapes["args"].skipped) == ({"erased": 3}, {"erased": 3})
     assert "3 calls not read: payload no longer in the log" in page(acme.viewer, tool)
 
