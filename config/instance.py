@@ -39,7 +39,7 @@ GRPC_PORT = env.integer("TOOLTRAIL_GRPC_PORT", 0)
 DRAIN_S = env.integer("TOOLTRAIL_DRAIN_S", 0)
 """Seconds in which `/readyz` answers 503 after SIGTERM, before the server stops listening."""
 DRAINING = VAR / "draining"
-"""This file exists during `DRAIN_S`. It tells the web processes to answer 503."""
+"""While this file exists, during `DRAIN_S`, the web processes answer 503."""
 
 
 @cache

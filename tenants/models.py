@@ -121,7 +121,7 @@ class TenantSetting(models.Model):
         redact_patterns=[],
         redact_otlp=True,
     )
-    """Settings that nobody changed: code that locks the row makes it."""
+    """The defaults. No action names such a row: it is made by code that only locks it."""
 
     class Meta:
         db_table = "tenant_setting"

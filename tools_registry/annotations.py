@@ -1,4 +1,4 @@
-"""How a tool's MCP definition says that it behaves: its annotations.
+"""The annotations of a tool's MCP definition: how its server says that it behaves.
 
 An import keeps them in the meta of the version (`mcp.annotations`). They are hints of the tool's
 server, not facts. Only what a definition states counts: by MCP, a tool that states nothing may do

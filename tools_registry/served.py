@@ -42,7 +42,7 @@ _HINTS: Final = {
     "idempotentHint": (False, True, "It no longer declares that repeating a call changes nothing."),
     "openWorldHint": (True, False, "It no longer declares that it stays within a closed domain."),
 }
-"""The default of each hint, its harmless value, and what is said when that goes."""
+"""The default of each hint, its harmless value, and the message when that is no longer declared."""
 _UNREAD: Final = ("/_meta", "/icons")
 _SCHEMAS: Final = re.compile(
     r"/(function/)?(inputSchema|outputSchema|input_schema|parameters|output_schema)(/|$)"
@@ -110,7 +110,7 @@ def compare_definitions(old: Any, new: Any) -> DefinitionDiff:
 
 
 def hidden_characters(value: Any) -> set[str]:
-    """The characters in the texts and names of a JSON value that a reader does not see."""
+    """The invisible characters in the texts and names of a JSON value."""
     found: set[str] = set()
     waiting = [value]
     while waiting:
@@ -158,7 +158,7 @@ def _risks(old: Any, new: Any) -> list[str]:
     ]
     if hidden := hidden_characters(new) - hidden_characters(old):
         named = ", ".join(f"U+{ord(each):04X}" for each in sorted(hidden)[:5])
-        risks.append(f"It contains characters that readers do not see: {named}.")
+        risks.append(f"It contains invisible characters: {named}.")
     return risks
 
 

@@ -17,4 +17,4 @@ def finite(text: str) -> float:
 
 
 ANY_JSON: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(float_hook=finite)
-"""Raises MsgspecError for what is not JSON, and RecursionError for what is nested too deeply."""
+"""Raises MsgspecError for invalid JSON, and RecursionError for JSON that is nested too deeply."""

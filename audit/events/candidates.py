@@ -31,12 +31,12 @@ from audit.events.limits import MAX_DEPTH, LimitExceededError
 from audit.events.outputs import mcp_report
 from audit.events.reported_context import NOTHING, ReportedContext, reported_context
 
-SEEN_WITHIN_US = 35 * DAY_US  # most that definitions may arrive late, as calls may
-CLOCKS_DIFFER_US = DAY_US  # most that a time may be ahead of our clock, or an end before its start
+SEEN_WITHIN_US = 35 * DAY_US  # definitions may arrive this late, as calls may
+CLOCKS_DIFFER_US = DAY_US  # how far a time may be ahead of our clock, and an end before its start
 
 # Namespace of the ids made for ADK events, which have none. Never change it.
 _ADK_NAMESPACE = UUID("6a1f0a3c-3f0e-5d8b-9f57-6d1c1f3b7a52")
-# The same for calls of decisions that name none.
+# The same for calls that are known from decisions without an invocation id.
 _DECISION_NAMESPACE = UUID("3d3c9c6e-5d0b-5a53-8a0f-0c1f7f6f2b41")
 
 
@@ -68,7 +68,7 @@ class Candidate(msgspec.Struct, eq=False, gc=False):
 
     @property
     def interim_state(self) -> str | None:
-        """What an end event that does not end its call says of it: waiting or working."""
+        """The state of the open call, if this is an interim event: waiting or working."""
         event = self.event
         if not isinstance(event, wire.EndEvent) or event.call_state not in INTERIM_STATES:
             return None
@@ -249,10 +249,10 @@ def _place(
 
 
 def _decided_call_id(candidate: Candidate, event: wire.DecisionEvent) -> UUID:
-    """The invocation id of a decision that names none: the same for each decision of its call.
+    """The invocation id for a decision without one: the same for each decision about its call.
 
-    Without a `tool_call_id`, nothing says which call it is, so the decision has one of its own.
-    Not from the line's number, which the log does not have.
+    Without a `tool_call_id` its call is not known, so the decision gets an id of its own. The id is
+    not made from the line's number, because the log does not have it.
     """
     which = event.tool_call_id
     if which is None:

@@ -56,7 +56,7 @@ def is_no_fuller(raw: bytes, stored: bytes) -> bool:
 
 
 def is_part_of(raw: bytes, account: bytes) -> bool:
-    """Whether an event has only spans of the account, whatever context it has."""
+    """Whether all spans of an event are among those of `account`, whatever its context."""
     part, whole = _extent(raw), _extent(account)
     return part is not None and whole is not None and part[0] <= whole[0]
 

@@ -177,7 +177,7 @@ def _add(deltas: Deltas, row: Changed, sign: int) -> None:
 
 
 def _trace(deltas: Deltas, day: int, trace_id: str, at_us: int, tool_name: str) -> TraceDelta:
-    """The delta of a trace, in which a tool was called or decided about at this time."""
+    """The delta of a trace with a call of this tool, or a decision about one, at this time."""
     trace = deltas.traces.get((day, trace_id))
     if trace is None:
         trace = deltas.traces[day, trace_id] = TraceDelta(at_us, tool_name, at_us)

@@ -269,9 +269,9 @@ class Indexing:
     def _fuller(
         self, calls: Sequence[Call], candidates: set[Candidate], changed: dict[Key, Changed]
     ) -> list[Call]:
-        """The calls of which `candidates` has a whole account. A single event is a conflict.
+        """The calls of which `candidates` has both start and end. A single event is a conflict.
 
-        The end of a whole account may have been free until now, or it may be an interim event.
+        The call may have had no end until now, and its new end may be an interim event.
         """
         if not candidates:  # in most requests
             return []

@@ -1,6 +1,6 @@
-"""Writes interim events: ends that say what a call does that has not ended. It waits or works on.
+"""Writes interim events: end events that report the state of an open call, waiting or working.
 
-The latest of them counts, whatever the order of arrival, until an end event without such a state.
+The latest one counts, in whatever order they arrive, until an end event without such a state comes.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ INTERIMS_KNOWN = 200
 
 
 def note_interims(writer: Statements, calls: Sequence[Call]) -> set[Candidate]:
-    """Write what calls do that have not ended. The calls have rows and interim events.
+    """Write the states of these open calls. The calls have rows and interim events.
 
     Returns the events that were not stored before. An event that is older than the latest
     `INTERIMS_KNOWN` counts as stored.

@@ -1,8 +1,8 @@
 """Merge the events of one request into one row per call before anything is written.
 
-Pure. Start and end of a call become one row, and so do interim events: ends that say what a call
-does that has not ended. If an earlier line of the same request already has
-the slot of an event, the event is returned separately, as a repeat.
+Pure. Start, end and interim events of a call become one row (`audit.index.interims`). If an earlier
+line of the same request already has the slot of an event, the event is returned separately, as a
+repeat.
 """
 
 from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from audit.events import wire
 from audit.events.candidates import Candidate, Rejection, reject
 
 CONFLICT = "conflict", "another event of this call and type was stored before"
-NO_DAY = "out_of_range", "the index has no such day (any more), nor this end's call"
+NO_DAY = "out_of_range", "the index does not have this day, and has no call that this event ends"
 
 
 @dataclass(slots=True)

@@ -129,7 +129,7 @@ class IndexWriter(Statements):
     ) -> None:
         """Write the violations in the end events of calls completed now.
 
-        `replaced` are calls as they were, whose account no longer counts. Their violations go.
+        `replaced` are earlier reports of calls. They no longer count: their violations are removed.
         """
         gone = self._withdraw_violations([row for row in replaced if row.violation_count])
         rows = [
@@ -176,9 +176,9 @@ class IndexWriter(Statements):
     def _settle_violation_days(
         self, gone: Sequence[tuple[Any, ...]], rows: Sequence[tuple[Any, ...]]
     ) -> None:
-        """Bring the first and last call of each kind up to date after violations went.
+        """Update the first and last call of each kind after violations were removed.
 
-        They are looked up only if no new violation stands in, as that reads all of the day.
+        They are looked up only if no new violation replaces them, as that reads the whole day.
         """
         if not gone:
             return

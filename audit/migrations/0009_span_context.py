@@ -1,4 +1,4 @@
-"""What spans say of the calls below them: older code writes none."""
+"""What spans report about the calls below them: older code writes none."""
 
 from django.db import migrations
 

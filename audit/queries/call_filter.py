@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Literal
 
 UNRUN = ("refused", "awaiting", "approved")
-"""States of calls that were decided about and have not run."""
+"""States of calls that have decisions and did not run."""
 OPEN = ("open", "waiting", "working")
 """States of calls without an end. A query for the first finds all of them."""
 

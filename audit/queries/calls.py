@@ -191,7 +191,7 @@ def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail |
 
 
 def _unrun_calls(trace_id: str, *, limit: int) -> list[Call]:
-    """The first calls of a trace that were decided about and did not run."""
+    """The first calls of a trace that have decisions and did not run."""
     parameters = {
         "trace_id": trace_id,
         "limit": max(0, limit),

@@ -1,4 +1,4 @@
-"""Counts of calls that were decided about and did not run: refused, awaiting, approved.
+"""Counts of calls that have decisions and did not run: refused, awaiting, approved.
 
 They are in no other figure: neither completed nor failed, and in no duration. A call is counted
 when its latest decision was made, by that decision. Rates are of the calls *asked for*: those that

@@ -103,7 +103,7 @@ class RejectedCalls:
     tool_version: str
     calls: int
     of_calls: int
-    """Calls of the version that started in the range, or were decided about in it."""
+    """Calls of the version that started in the range, or have a decision in it."""
 
     @property
     def share(self) -> float:

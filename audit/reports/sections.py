@@ -132,7 +132,7 @@ def _first_seen(one: dict[str, Any], report: Report) -> Cell:
 
 
 def unrun_calls(all_figures: dict[str, Any]) -> Section:
-    """Calls that were decided about and did not run."""
+    """Calls that have decisions and did not run."""
     own = all_figures["unrun"]
     tools = Table(
         "By tool, most calls first",

@@ -1,6 +1,6 @@
 -- approvals --
 -- The newest approvals of a range before a cursor, one row each: a request with its answer, or what
--- a person approved unasked. A request is the first decision `awaiting` about a call, or the first
+-- a person approved without a request. A request is the first decision `awaiting` about a call, or the first
 -- one after another decision; its answer is the next other decision, of any day. A request without
 -- an answer whose call ran is marked as such. NULL means no condition.
 --

@@ -128,7 +128,7 @@ start_batch_id <> end_batch_id OR interim_batch_id IS NOT NULL
 ON CONFLICT (tenant_id, started_on, invocation_id) DO UPDATE SET
     ended_at = CASE WHEN i.end_batch_id IS NULL THEN excluded.ended_at ELSE i.ended_at END,
     duration_us = CASE WHEN i.end_batch_id IS NULL THEN excluded.duration_us ELSE i.duration_us END,
-    -- An open call that waits or works goes on doing so when its start arrives.
+    -- An open call that waits or works keeps this state when its start arrives.
     state = CASE WHEN i.end_batch_id IS NULL AND excluded.end_batch_id IS NOT NULL
                  THEN excluded.state ELSE i.state END,
     error_type = CASE WHEN i.end_batch_id IS NULL THEN excluded.error_type ELSE i.error_type END,
@@ -253,7 +253,7 @@ WHERE i.tenant_id = %(tenant_id)s
 
 -- taken_slots --
 -- Where in the log the events are that fill the slots of these calls. The latest interim event
--- stands in for an end that is missing.
+-- takes the place of a missing end.
 SELECT i.started_on - date '1970-01-01', i.invocation_id, i.start_batch_id, i.start_pos,
        coalesce(i.end_batch_id, i.interim_batch_id),
        CASE WHEN i.end_batch_id IS NULL THEN i.interim_pos ELSE i.end_pos END
@@ -277,8 +277,8 @@ FOR UPDATE OF i
 
 -- supersede_calls --
 -- Store the more complete report of these calls. A call's start, tool and trace stay. Its end never
--- moves back, nor does that of the trace, as clocks differ. A report that has only interim events
--- takes the end away.
+-- moves back, nor does that of the trace, as clocks differ. If the new report has only
+-- interim events, the call is open again.
 UPDATE invocation AS i SET
     ended_at = CASE WHEN u.end_batch_id IS NOT NULL THEN greatest(i.ended_at, u.ended_at) END,
     duration_us = u.duration_us,

@@ -53,7 +53,7 @@ CASE WHEN duration_us < %(lowest_us)s THEN 0
 END::integer
 
 -- {{uncounted_calls}} --
--- Open and cancelled calls of a range: no sum of completed calls has them, and they are few.
+-- Open and cancelled calls of a range: no sum of completed calls includes them, and they are few.
 tenant_id = %(tenant_id)s
           AND started_on BETWEEN %(first_day)s AND %(last_day)s
           AND started_at >= %(start)s

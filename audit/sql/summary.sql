@@ -23,7 +23,7 @@ WHERE tenant_id = %(tenant_id)s
        OR (started_at >= %(last_hour)s AND started_at < %(end)s))
 
 -- summary_uncounted --
--- The calls that no counter of completed calls has: open and cancelled ones. Each has an index.
+-- Open and cancelled calls, which no counter of completed calls includes. Each kind has an index.
 SELECT count(*) FILTER (WHERE NOT is_cancelled), count(*) FILTER (WHERE is_cancelled)
 FROM (
     SELECT FALSE AS is_cancelled

@@ -1,4 +1,4 @@
-"""The blocks above the tables in `migrations/**/*.sql`: what each table's place says of it.
+"""The blocks above the tables in `migrations/**/*.sql`: what each table's note says about it.
 
 A block is the comment right above `CREATE TABLE name (`; it begins with `-- name: what it is for`
 and has a line for each of `FACTS`, which may go on, indented.

@@ -1,4 +1,4 @@
-"""What the block above each table says of it is what the code and the database do.
+"""What the note above each table says is what the code and the database do.
 
 A row in every table of a tenant (`tests/isolation/world.py`) is kept, erased and deleted for real,
 and all tables are compared before and after.

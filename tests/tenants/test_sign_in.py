@@ -97,7 +97,7 @@ def test_forwarded_header_is_ignored_without_a_trusted_proxy(acme: Cast) -> None
 
 
 def test_throttled_sign_in_runs_the_same_statements_for_any_name(acme: Cast) -> None:
-    """Else its time tells which names there are: once throttled, there is no password to check."""
+    """Otherwise its time reveals which names exist. Once throttled, no password is checked."""
     lonely = make_user("lonely")
     names = (acme.viewer.username, lonely.username, "nobody-at-all")
     statements: dict[str, list[list[str]]] = {name: [] for name in names}

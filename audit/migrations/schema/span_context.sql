@@ -1,4 +1,4 @@
--- What spans say of the calls below them, which may be stored earlier or later than they are. Names of
+-- What spans report about the calls below them, which may be stored earlier or later. Names of
 -- agents, conversations, models and users, as in the events of these calls.
 ALTER TABLE otlp_span ADD COLUMN context text;  -- a JSON object; NULL: it says nothing
 -- The spans right below one that comes later: now also those that are no calls.

@@ -43,7 +43,7 @@ def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -
 
 
 def _where_now(started_on: date, invocation_id: UUID) -> tuple[date, UUID] | None:
-    """The day and id of a call that was decided about: it ran since, or was decided about again."""
+    """The day and id of a call known from decisions: it ran since, or there is a newer decision."""
     decided = decided_day(invocation_id)
     if decided is None:
         return None

@@ -90,7 +90,7 @@ class RejectedCalls(Answer):
     """The registry's number of that version, whose description the model had; null if unknown."""
     calls: int
     of_calls: int
-    """Calls of the version that started in the range, or were decided about in it."""
+    """Calls of the version that started in the range, or have a decision in it."""
     share: float
 
 

@@ -114,7 +114,7 @@ def list_violations(request: HttpRequest, params: Query[ViolationListParams]) ->
     """List schema violations in a range by side, tool, version, path pattern and code.
 
     `calls` counts calls with such a violation, out of `of_calls`. For results these are the calls
-    that started; for arguments also those that were decided about and did not start. `new_since`
+    that started; for arguments also those with a decision that did not start. `new_since`
     is the version that introduced the violation; null if the first known version had it.
     """
     of = params.read_range()

@@ -38,7 +38,7 @@ class CallInTrace(Answer):
     state: State
     """`failed`: the end event reports an error. A call that is `ok` can violate its schema.
     `waiting` for input and `working` calls have no end yet. The last three are of calls that did
-    not run; they started when they were last decided about."""
+    not run; for them, the time of the latest decision is the start."""
     tool_name: str
     tool_version: str | None
     """Version number or contract digest, as the executor reported it."""

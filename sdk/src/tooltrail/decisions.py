@@ -1,4 +1,4 @@
-"""Makes decisions about calls, and writes what of them may quote arguments, without secrets.
+"""Makes decisions about calls, and writes their parts that may quote arguments, without secrets.
 
 Owns when and where a decision is made, and the redaction of its violations, reason and decider.
 `Trail.emit` writes the rest of the event.
@@ -101,7 +101,7 @@ def _violations(listed: Sequence[Any], capture: Capture, notes: list[Note]) -> l
 def _cleaned(
     violation: Violation, index: int, capture: Capture, notes: list[Note]
 ) -> dict[str, Any]:
-    """A violation without what quotes a secret argument."""
+    """A violation without the parts that quote a secret argument."""
     members: dict[str, Any] = violation.model_dump(exclude_unset=True)
     redactor, place = capture.redactor, f"$.violations[{index}]"
     if capture.mode == "full" and redactor is None:

@@ -20,7 +20,8 @@ _PRIVATE = frozenset({"violations", "reason", "by"})
 def emitted_text(event: Mapping[str, Any], capture: Capture, ids: Callable[[], str]) -> bytes:
     """The event as JSON text without its closing brace; its payloads as `capture` keeps them.
 
-    An event without an `event_id` gets one. Raises whatever a value raises that is no plain data.
+    An event without an `event_id` gets one. A value that is not plain data may raise
+    any exception.
     """
     notes: list[Note] = list(event.get("removed", ()))
     is_decision = event.get("type") == decisions.TYPE

@@ -195,9 +195,10 @@ class ToolExecutionEnd(InvocationEvent):
     tool: the call fails if that says so, and its structured content is validated. `duration_ms`
     is in milliseconds, fractions allowed.
 
-    `call_state` names a state that `is_error` cannot tell. `waiting` and `working` do not end the
-    call: its latest such event says what it does until an end event without them comes. `ended_at`
-    is then the time of the event. A `cancelled` call has ended, and neither succeeded nor failed.
+    `call_state` names a state that `is_error` cannot express. `waiting` and `working` do not end
+    the call: the latest such event says what it does until an end event without them comes.
+    `ended_at` is then the time of the event. A `cancelled` call has ended, and neither succeeded
+    nor failed.
     """
 
     type: Literal["toolExecutionEnd"] = "toolExecutionEnd"
@@ -223,7 +224,7 @@ class ToolExecutionEnd(InvocationEvent):
 Decision = Literal[
     "rejectedArguments", "denied", "awaiting", "approved", "cancelled", "overBudget", "overRate"
 ]
-"""What was decided about a call. All but `awaiting` and `approved` refuse it."""
+"""A decision about a call. All but `awaiting` and `approved` refuse it."""
 DeciderKind = Literal["person", "policy", "guardrail"]
 
 
@@ -265,7 +266,7 @@ class Party(_Wire):
 
 
 class ToolDefinitions(_Wire):
-    """What a server says of its tools: the tools of one `tools/list`, as they were served.
+    """Definitions of a server's tools: those of one `tools/list`, as they were served.
 
     It says nothing about tools that it does not list. The server keeps each definition once, and
     enters a list in the ledger if one of its definitions changed. So these events have no numbers

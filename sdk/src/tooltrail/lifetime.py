@@ -19,7 +19,7 @@ logger = logging.getLogger("tooltrail")
 
 
 class Lifetime:
-    """What of a `Trail` opens, flushes and closes; any thread and forked child may use it.
+    """The part of a `Trail` that opens, flushes and closes; any thread and forked child may use it.
 
     Raises ValueError for a missing url or key with `when_full="raise"`.
     """

@@ -23,7 +23,7 @@ TOOL_ERROR: Final = "tool_error"
 """The type of the error if `isError` is true, as in OpenTelemetry's MCP conventions."""
 
 _INTERIM_RESULTS: Final = ("InputRequiredResult", "CreateTaskResult")
-"""The classes of what a server may answer before the result."""
+"""The classes of answers that a server may send before the result."""
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 MISSING: Final = Violation(
     path="$",

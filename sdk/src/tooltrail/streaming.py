@@ -81,7 +81,7 @@ def _follow(call: Followed, generator: Generator[Any, Any, Any]) -> Generator[An
 def wrap_async_generator(
     fn: Callable[..., AsyncGenerator[Any, Any]], begin: Begin
 ) -> Callable[..., Any]:
-    """Wrap an async generator function, likewise."""
+    """Wrap an async generator function in the same way."""
 
     @wraps(fn)
     async def call_items(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:

@@ -294,7 +294,7 @@ class Trail(Lifetime):
     def definitions(
         self, server: sightings.Peer, tools: Any, *, client: sightings.Peer | None = None
     ) -> bool:
-        """Report what a server says of its tools, as a client got it. Never raises.
+        """Report the definitions of a server's tools, as a client got them. Never raises.
 
         `server` and `client` are names, or objects with `name` and `version`, as MCP's
         `serverInfo`. `tools` are the definitions of a `tools/list` as they were served: its result,

@@ -82,7 +82,7 @@ class Turn:
         self._send("toolExecutionEnd", members, replace(scope, parent_id=parent_id), invocation_id)
 
     def emit_tool_call_decision(self, event: Any, /) -> None:
-        """Record that something was decided about a call of a tool. Never raises.
+        """Record a decision about a call of a tool. Never raises.
 
         Without its own `decided_at` the decision is made now.
         """

@@ -122,7 +122,7 @@ def test_server_key_is_ignored_when_a_key_is_configured(tmp_path: Path) -> None:
 
 
 class LaterEpoch(Server):
-    """The ledger, begun again after a restore: another log under another name."""
+    """The ledger, restarted after a restore: another log under another name."""
 
     def __init__(self, log: Log, size: int, key: SigningKey = KEY) -> None:
         super().__init__(log, size, SigningKey(f"{ORIGIN}/1", key.private))

@@ -30,7 +30,7 @@ CREATE INDEX tenant_slug_812ad82d_like ON tenant (slug varchar_pattern_ops);
 -- A DELETE would take the tenant's actions along. What else is granted: shared_tables.sql.
 REVOKE DELETE ON tenant FROM tooltrail_app;
 
--- tenant_setting: what a tenant's admin decided about its data. No row: nothing was decided.
+-- tenant_setting: what a tenant's admin has set for its data. No row: the defaults.
 --
 -- Retention: kept; erased_to and index_from say how far retention has come.
 -- Erasure: no effect. The row is also the lock between erasures, retention and legal holds.

@@ -163,7 +163,7 @@ def test_pages_and_api_say_what_a_call_does(acme: Cast, events: list[dict[str, A
     listed = client.get("/calls/?q=state:waiting").content.decode()
     assert start["tool_name"] in listed
     send(acme, [working])
-    assert "The call goes on as a task" in client.get(address).content.decode()
+    assert "The call runs as a task" in client.get(address).content.decode()
     assert "working" in client.get("/calls/open").content.decode()
 
 

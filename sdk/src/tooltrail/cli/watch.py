@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FOLDER = "tooltrail-watch"
 EVERY_SECONDS = 300.0
 EXIT_CODES = (
-    "Exit codes: 0 consistent, 1 the ledger was altered or begun again, 2 usage error, 3 (with "
+    "Exit codes: 0 consistent, 1 the ledger was altered or restarted, 2 usage error, 3 (with "
     "--once) no checkpoint available."
 )
 
@@ -155,7 +155,7 @@ def _report(observation: "Observation", *, as_json: bool) -> None:
         }
         sys.stdout.write(json.dumps(document) + "\n")
     elif observation.outcome == "restarted":
-        sys.stdout.write(f"BEGUN AGAIN  {observation.message}.\nKept: {observation.file}\n")
+        sys.stdout.write(f"RESTARTED  {observation.message}.\nKept: {observation.file}\n")
     elif observation.outcome == "altered":
         sys.stdout.write(f"ALTERED  {observation.message}.\nKept as evidence: {observation.file}\n")
     else:

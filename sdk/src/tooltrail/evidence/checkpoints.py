@@ -136,18 +136,18 @@ class Checkpoints:
                 check.fail(f"your checkpoint was signed for another ledger: {fault}")
 
     def _gone_since(self, previous: Signed) -> str | None:
-        """What the ledger lost when it was begun again after this checkpoint; None if nothing."""
+        """What the ledger lost when it was restarted after this checkpoint; None if nothing."""
         number = parse_origin(previous.origin)[1]
         if number == parse_origin(self._origin)[1]:
             return None
         begun = self._statements.succession.begun_after(number)
         if begun is None:
-            return "the bundle does not have the entry with which the ledger was begun again"
+            return "the bundle does not have the entry with which the ledger was restarted"
         if previous.size <= begun.index:
             return None
         return (
             f"entries {begun.index:,} to {previous.size - 1:,} of your checkpoint are gone: the "
-            f"ledger was begun again as epoch {begun.number} ({shown(begun.reason)})"
+            f"ledger was restarted as epoch {begun.number} ({shown(begun.reason)})"
         )
 
     def _is_lost(self, size: int) -> bool:

@@ -1,4 +1,4 @@
-"""Ledgers that were begun again: their names, and keys and entries that lead from one to the next.
+"""Ledgers that were restarted: their names, and keys and entries that lead from one to the next.
 
 The log of a later epoch has the same origin with `/<number>` behind it. Its entries continue those
 of the epoch before, up to the entry of kind epoch; what was signed behind that is gone. The same
@@ -20,7 +20,7 @@ _ORIGIN = re.compile(r"(.*/log/[^/]+)(?:/([1-9][0-9]{0,8}))?")
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """An entry of kind epoch: its index is how many entries the log had when it was begun again."""
+    """An entry of kind epoch: its index is how many entries the log had when it was restarted."""
 
     index: int
     number: int

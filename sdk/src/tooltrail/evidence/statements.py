@@ -1,4 +1,4 @@
-"""What entries of the ledger say of the registry and of a report, and whether the bundle agrees.
+"""What entries of the ledger say about the registry and a report, and whether the bundle agrees.
 
 The publication of a version is an action with the digest of its contract. The baseline lists the
 versions that were published before actions named digests. The creation of a report is an action

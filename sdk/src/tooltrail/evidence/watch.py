@@ -6,7 +6,7 @@ A folder of plain files, which people can read and copy:
     keys.txt                trusted public keys, one per line
     checkpoints/<size>.txt  signed notes, each proved to continue the one before
     refused/<time>-….txt    rejected notes as received, and the reason beside each
-    epochs/<number>/…       the same files, for the ledger as it was begun again after a restore
+    epochs/<number>/…       the same files, for the ledger as it was restarted after a restore
 
 If no keys are given, the first request trusts the keys that the server names. Later, a new key
 is accepted only if a trusted key signed the same checkpoint.
@@ -36,7 +36,7 @@ from tooltrail.ledger import (
 from tooltrail.ledger.lines import shown
 
 type Outcome = Literal["first", "unchanged", "grown", "restarted", "altered"]
-"""`restarted`: the ledger was begun again, and its entries continue some kept checkpoint."""
+"""`restarted`: the ledger was restarted, and its entries continue some kept checkpoint."""
 
 
 _EPOCHS = "epochs"
@@ -117,7 +117,7 @@ class Watch:
         return parse_origin(origin)[0] == base and parse_origin(origin)[1] > number
 
     def _follow(self, note: bytes, new: Checkpoint, source: Source) -> Observation:
-        """Go on with a later epoch, in a folder of its own, and say what is left of the one before.
+        """Continue with a later epoch in a folder of its own; report what is left of the last one.
 
         Raises LedgerError if no trusted key signed it, or if it continues no kept checkpoint.
         """
@@ -132,7 +132,7 @@ class Watch:
         last = max((each.size for each in checkpoints), default=0)
         if last and not proved:
             raise LedgerError(
-                f"THE LEDGER WAS REPLACED: it was begun again as {shown(new.origin)}, and its "
+                f"THE LEDGER WAS REPLACED: it was restarted as {shown(new.origin)}, and its "
                 f"{new.size:,} entries continue none of the stored checkpoints"
             )
         self._folder = self._root / _EPOCHS / str(parse_origin(new.origin)[1])
@@ -145,7 +145,7 @@ class Watch:
             if last > proved
             else f"all {last:,} entries are there unchanged"
         )
-        message = f"the ledger was begun again as {new.origin}; {gone}"
+        message = f"the ledger was restarted as {new.origin}; {gone}"
         return Observation("restarted", message, new.size, new.root, file)
 
     @staticmethod

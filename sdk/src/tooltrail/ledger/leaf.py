@@ -26,9 +26,9 @@ class Kind(IntEnum):
     """What an entry records. Executors send starts, ends, gaps and decisions.
 
     The server makes the others. A finding is a violation in the output of an end event, in the
-    batch of that end. A definition is a change of what a server says of its tools. The baseline has
-    the digests of the rows that existed before actions named them. A verifier need not know a kind:
-    it proves the entry all the same.
+    batch of that end. A definition is a change of the definitions of a server's tools. The
+    baseline has the digests of the rows that existed before actions named them. A verifier need not
+    know a kind: it can still prove the entry.
     """
 
     START = 1

@@ -125,8 +125,8 @@ class Spool(Storage):
     def append_unnumbered(self, text: bytes) -> bool:
         """Keep one event without a number, given as whole JSON text.
 
-        Returns False if it could not be kept. Its loss is not declared, as it has no number: only
-        for events that are sent again when they matter.
+        Returns False if it could not be kept. Its loss cannot be declared, as it has no number: use
+        this only for events that are sent again when they matter.
         """
         kept = False
 

@@ -234,7 +234,7 @@ def test_calls_outside_the_index_days_go_to_the_inbox(acme: Cast, key: str) -> N
     answer = post(key, request(old, span()), JSON)
 
     assert (answer.status_code, answer.rejected) == (200, 1)
-    assert "the index has no such day" in answer.message
+    assert "the index does not have this day" in answer.message
     with tenant_scope(acme.tenant.id):
         waiting = RejectedEvent.objects.for_tenant(acme.tenant.id)
         assert [each.code for each in waiting] == ["out_of_range"] * 2

@@ -195,4 +195,4 @@ def test_tool_page_marks_an_unapproved_definition(acme: Cast) -> None:
     assert "is not approved" not in viewer.get(tool.get_absolute_url()).text
     change(acme)
     page = text(viewer.get(tool.get_absolute_url()).text)
-    assert "weather says of this tool changed and is not approved" in page
+    assert "weather serves for this tool changed and is not approved" in page
