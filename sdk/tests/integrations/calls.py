@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,32 +71,45 @@ class Recording:
         return call
 
 
-def run(framework: str, out: Path) -> Recording:
-    """Run `<framework>/run.py` with exactly the versions of its `requirements.txt`.
-
-    Fails if these cannot be installed, if the script fails, or if the server would reject an event.
-    """
+def run_in_environment(
+    framework: str,
+    script: Path,
+    *arguments: str,
+    needs: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a script with exactly the versions of the framework's `requirements.txt`, and `needs`."""
     uv = os.environ.get("UV") or shutil.which("uv")
     assert uv, "the adapters' tests need uv"
-    folder = HERE / framework
-    environment = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("TOOLTRAIL_", "OTEL_", "VIRTUAL_ENV", "PYTHONPATH"))
     }
-    ran = subprocess.run(
+    quiet = {"DO_NOT_TRACK": "1", "CREWAI_DISABLE_TELEMETRY": "true"}
+    return subprocess.run(
         [
             *(uv, "run", "--quiet", "--isolated", "--no-project", "--python", sys.executable),
-            *("--with-requirements", str(folder / "requirements.txt"), "--with-editable", str(SDK)),
-            *("python", str(folder / "run.py"), str(out)),
+            *("--with-requirements", str(HERE / framework / "requirements.txt")),
+            *(word for need in needs for word in ("--with", need)),
+            *("--with-editable", str(SDK), "python", str(script), *arguments),
         ],
-        env=environment | {"DO_NOT_TRACK": "1", "CREWAI_DISABLE_TELEMETRY": "true"},
+        env={**inherited, **quiet, **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=_TIMEOUT_S,
         check=False,
     )
+
+
+def run(framework: str, out: Path) -> Recording:
+    """Run `<framework>/run.py`.
+
+    Fails if its requirements cannot be installed, if it fails, or if the server would reject an
+    event.
+    """
+    ran = run_in_environment(framework, HERE / framework / "run.py", str(out))
     assert ran.returncode == 0, ran.stderr[-4000:]
     calls: dict[str, RecordedCall] = {}
     decisions = []

@@ -3,8 +3,11 @@
 Runs in each framework's own environment, without pytest.
 """
 
+import asyncio
 import json
 import sys
+from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +22,71 @@ def make_trail() -> MemoryTrail:
     return MemoryTrail(clock=None, ids=None)
 
 
+def get_weather(city: str) -> dict[str, float]:
+    """The weather of a city.
+
+    Args:
+        city: The city.
+    """
+    return WEATHER
+
+
+def lookup(key: str) -> str:
+    """Look it up.
+
+    Args:
+        key: The key.
+    """
+    return f"value of {key}"
+
+
+def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
+    """Write a report.
+
+    Args:
+        title: The title.
+        rows: The rows.
+    """
+    return {"title": title, "rows": rows}
+
+
 def boom(n: int) -> str:
+    """Fail.
+
+    Args:
+        n: A number.
+    """
     raise ValueError(f"boom {n}")
+
+
+slow_runs = asyncio.Event()
+
+
+async def slow() -> str:
+    """Take long."""
+    slow_runs.set()
+    await asyncio.sleep(60)
+    return "never"
+
+
+def turns(call: Any, *more: Any) -> list[Any]:
+    """What the model asks for, turn by turn. `call` makes a call in the framework's form."""
+    return [
+        [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
+        [call("helper", 3, task="look")],
+        [call("report", 4, title="T", rows=ROWS)],
+        *more,
+        [call("boom", 5, n=7)],
+    ]
+
+
+async def cancel(run: Coroutine[Any, Any, Any]) -> None:
+    """Cancel a run when it is in `slow`, and wait for its end."""
+    task = asyncio.create_task(run)
+    await slow_runs.wait()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 class Beside:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,19 +52,11 @@ trail = stage.make_trail()
 hook = tooltrail_hook(trail)
 
 
-def get_weather(city: str) -> dict[str, float]:
-    return stage.WEATHER
-
-
-def lookup(key: str) -> str:
-    return f"value of {key}"
-
-
 async def helper(task: str) -> str:
     inner = Agent(
         name="inner",
         model=Scripted([call("lookup", 9, key="k")]),
-        tools=[lookup],
+        tools=[stage.lookup],
         tool_hooks=[hook],
         telemetry=False,
     )
@@ -73,29 +64,16 @@ async def helper(task: str) -> str:
     return "value of k"
 
 
-def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
-    return {"title": title, "rows": rows}
-
-
-def boom(n: int) -> str:
-    return stage.boom(n)
-
-
 def count(to: int) -> Iterator[str]:
     for number in range(to):
         yield str(number)
-
-
-async def slow() -> str:
-    await asyncio.sleep(60)
-    return "never"
 
 
 async def ask(*turns: list[dict[str, Any]], hook: Any = hook) -> None:
     await Agent(
         name="concierge",
         model=Scripted(*turns),
-        tools=[get_weather, helper, report, boom, slow, count],
+        tools=[stage.get_weather, helper, stage.report, stage.boom, stage.slow, count],
         tool_hooks=[hook],
         session_id="conv-1",
         telemetry=False,
@@ -103,18 +81,8 @@ async def ask(*turns: list[dict[str, Any]], hook: Any = hook) -> None:
 
 
 async def main() -> None:
-    await ask(
-        [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
-        [call("helper", 3, task="look")],
-        [call("report", 4, title="T", rows=stage.ROWS)],
-        [call("count", 6, to=3)],
-        [call("boom", 5, n=7)],
-    )
-    task = asyncio.create_task(ask([call("slow", 6)]))
-    await asyncio.sleep(0.3)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await ask(*stage.turns(call, [call("count", 6, to=3)]))
+    await stage.cancel(ask([call("slow", 6)]))
 
 
 asyncio.run(main())

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,42 +68,16 @@ def call(name: str, n: int, /, **args: Any) -> FunctionCall:
 trail = stage.make_trail()
 
 
-def get_weather(city: str) -> dict[str, float]:
-    """The weather of a city."""
-    return stage.WEATHER
-
-
-def lookup(key: str) -> str:
-    """Look it up."""
-    return f"value of {key}"
-
-
 async def helper(task: str) -> str:
     """Ask another agent."""
-    tools = [TooltrailTool(lookup, trail=trail, agent="inner")]
+    tools = [TooltrailTool(stage.lookup, trail=trail, agent="inner")]
     inner = AssistantAgent("inner", Scripted([call("lookup", 9, key="k")]), tools=tools)
     await inner.run(task=task)
     return "value of k"
 
 
-def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
-    """Write a report."""
-    return {"title": title, "rows": rows}
-
-
-def boom(n: int) -> str:
-    """Fail."""
-    return stage.boom(n)
-
-
-async def slow() -> str:
-    """Take long."""
-    await asyncio.sleep(60)
-    return "never"
-
-
 async def ask(*turns: list[FunctionCall], trail: Any = trail) -> None:
-    functions = [get_weather, helper, report, boom, slow]
+    functions = [stage.get_weather, helper, stage.report, stage.boom, stage.slow]
     tools = [TooltrailTool(each, trail=trail, agent="concierge") for each in functions]
     agent = AssistantAgent("concierge", Scripted(*turns), tools=tools, max_tool_iterations=9)
     await agent.run(task="go")
@@ -112,17 +85,8 @@ async def ask(*turns: list[FunctionCall], trail: Any = trail) -> None:
 
 async def main() -> None:
     with trail.trace(run_id="conv-1"):
-        await ask(
-            [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
-            [call("helper", 3, task="look")],
-            [call("report", 4, title="T", rows=stage.ROWS)],
-            [call("boom", 5, n=7)],
-        )
-    task = asyncio.create_task(ask([call("slow", 6)]))
-    await asyncio.sleep(0.3)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+        await ask(*stage.turns(call))
+    await stage.cancel(ask([call("slow", 6)]))
 
 
 asyncio.run(main())

@@ -181,29 +181,27 @@ def told(value: Any) -> dict[str, Any]:
 
 @tool("get_weather", "The weather of a city.", {"city": str})
 async def get_weather(args: Any) -> Any:
-    return told(stage.WEATHER)
+    return told(stage.get_weather(**args))
 
 
 @tool("lookup", "Look it up.", {"key": str})
 async def lookup(args: Any) -> Any:
-    return told(f"value of {args['key']}")
+    return told(stage.lookup(**args))
 
 
 @tool("report", "Write a report.", {"title": str, "rows": list})
 async def report(args: Any) -> Any:
-    return told(args)
+    return told(stage.report(**args))
 
 
 @tool("boom", "Fail.", {"n": int})
 async def boom(args: Any) -> Any:
-    return told(stage.boom(args["n"]))
+    return told(stage.boom(**args))
 
 
 @tool("slow", "Take long.", {})
 async def slow(args: Any) -> Any:
-    slow_runs.set()
-    await asyncio.sleep(60)
-    return told("never")
+    return told(await stage.slow())
 
 
 @tool("pay", "Send money.", {"amount": int})
@@ -228,7 +226,6 @@ async def script(cli: Scripted) -> None:
     await cli.call("slow", 6)
 
 
-slow_runs = asyncio.Event()
 trail = stage.make_trail()
 tools = [get_weather, lookup, report, boom, slow, pay]
 options = record_tools(
@@ -244,7 +241,7 @@ options = record_tools(
 async def main() -> None:
     async with ClaudeSDKClient(options, transport=Scripted(script)) as client:
         await client.query("go")
-        await slow_runs.wait()
+        await stage.slow_runs.wait()
         await client.interrupt()
         async for _message in client.receive_response():
             pass

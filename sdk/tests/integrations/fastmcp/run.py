@@ -18,36 +18,14 @@ server: Any = FastMCP("concierge", middleware=[TooltrailMiddleware(trail)])
 inner: Any = FastMCP("inner")
 
 
-@server.tool
-def get_weather(city: str) -> dict[str, float]:
-    return stage.WEATHER
-
-
-@server.tool
-def lookup(key: str) -> str:
-    return f"value of {key}"
+for each in (stage.get_weather, stage.lookup, stage.report, stage.boom, stage.slow):
+    server.tool(each)
 
 
 @server.tool
 async def helper(task: str) -> str:
     result = await server.call_tool("lookup", {"key": "k"})
     return str(result.content[0].text)
-
-
-@server.tool
-def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
-    return {"title": title, "rows": rows}
-
-
-@server.tool
-def boom(n: int) -> str:
-    return stage.boom(n)
-
-
-@server.tool
-async def slow() -> str:
-    await asyncio.sleep(60)
-    return "never"
 
 
 @inner.tool
@@ -69,11 +47,7 @@ async def main() -> None:
         with suppress(ToolError):
             await client.call_tool("boom", {"n": 7})
         await client.call_tool("m_mounted", {})
-        task = asyncio.create_task(client.call_tool("slow", {}))
-        await asyncio.sleep(0.3)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stage.cancel(client.call_tool("slow", {}))
         await asyncio.sleep(0.3)
 
 
@@ -85,6 +59,6 @@ async def watched(server: Any) -> None:
 asyncio.run(main())
 beside = stage.Beside()
 watching: Any = FastMCP("concierge", middleware=[TooltrailMiddleware(beside.trail)])
-watching.tool(get_weather)
+watching.tool(stage.get_weather)
 asyncio.run(watched(watching))
 stage.finish(trail, beside)

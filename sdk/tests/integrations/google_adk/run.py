@@ -35,39 +35,18 @@ def call(name: str, n: int, /, **args: Any) -> types.Part:
     return types.Part(function_call=types.FunctionCall(id=f"call_{n}", name=name, args=args))
 
 
-def get_weather(city: str) -> dict[str, float]:
-    return stage.WEATHER
-
-
-def lookup(key: str) -> str:
-    return f"value of {key}"
-
-
-def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
-    return {"title": title, "rows": rows}
-
-
-def boom(n: int) -> str:
-    return stage.boom(n)
-
-
-async def slow() -> str:
-    await asyncio.sleep(60)
-    return "never"
-
-
 trail = stage.make_trail()
 plugin = TooltrailPlugin(trail)
 
 
 async def ask(*turns: list[types.Part], plugin: TooltrailPlugin = plugin) -> None:
     inner = LlmAgent(
-        name="helper", model=Scripted(turns=[[call("lookup", 9, key="k")]]), tools=[lookup]
+        name="helper", model=Scripted(turns=[[call("lookup", 9, key="k")]]), tools=[stage.lookup]
     )
     agent = LlmAgent(
         name="concierge",
         model=Scripted(turns=list(turns)),
-        tools=[get_weather, AgentTool(inner), report, boom, slow],
+        tools=[stage.get_weather, AgentTool(inner), stage.report, stage.boom, stage.slow],
     )
     sessions: Any = InMemorySessionService()
     await sessions.create_session(app_name="app", user_id="ann", session_id="conv-1")
@@ -85,11 +64,7 @@ async def main() -> None:
             [call("report", 4, title="T", rows=stage.ROWS)],
             [call("boom", 5, n=7)],
         )
-    task = asyncio.create_task(ask([call("slow", 6)]))
-    await asyncio.sleep(0.3)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await stage.cancel(ask([call("slow", 6)]))
 
 
 asyncio.run(main())

@@ -41,16 +41,8 @@ def call(name: str, n: int, /, **args: Any) -> dict[str, Any]:
     return {"name": name, "args": args, "id": f"call_{n}", "type": "tool_call"}
 
 
-@tool
-def get_weather(city: str) -> dict[str, float]:
-    """The weather of a city."""
-    return stage.WEATHER
-
-
-@tool
-def lookup(key: str) -> str:
-    """Look it up."""
-    return f"value of {key}"
+get_weather, lookup, report = tool(stage.get_weather), tool(stage.lookup), tool(stage.report)
+boom, slow = tool(stage.boom), tool(stage.slow)
 
 
 @tool
@@ -72,25 +64,6 @@ async def async_helper(task: str) -> str:
     return str(await async_lookup.ainvoke({"key": task}))
 
 
-@tool
-def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
-    """Write a report."""
-    return {"title": title, "rows": rows}
-
-
-@tool
-def boom(n: int) -> str:
-    """Fail."""
-    return stage.boom(n)
-
-
-@tool
-async def slow() -> str:
-    """Take long."""
-    await asyncio.sleep(60)
-    return "never"
-
-
 trail = stage.make_trail()
 config: Any = {"callbacks": [TooltrailHandler(trail)], "configurable": {"thread_id": "conv-1"}}
 tools = [get_weather, helper, report, boom, slow]
@@ -101,22 +74,11 @@ def agent(*turns: list[dict[str, Any]]) -> Any:
 
 
 with suppress(ValueError):
-    agent(
-        [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
-        [call("helper", 3, task="look")],
-        [call("report", 4, title="T", rows=stage.ROWS)],
-        [call("boom", 5, n=7)],
-    ).invoke({"messages": [("user", "go")]}, config)
+    agent(*stage.turns(call)).invoke({"messages": [("user", "go")]}, config)
 
 
 async def cancelled() -> None:
-    task = asyncio.create_task(
-        agent([call("slow", 6)]).ainvoke({"messages": [("user", "go")]}, config)
-    )
-    await asyncio.sleep(0.3)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await stage.cancel(agent([call("slow", 6)]).ainvoke({"messages": [("user", "go")]}, config))
     await async_helper.ainvoke({"task": "k"}, config)
 
 

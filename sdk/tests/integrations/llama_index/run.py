@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,61 +65,28 @@ trail = stage.make_trail()
 get_dispatcher().add_span_handler(TooltrailSpanHandler(trail))
 
 
-def get_weather(city: str) -> dict[str, float]:
-    """The weather of a city."""
-    return stage.WEATHER
-
-
-def lookup(key: str) -> str:
-    """Look it up."""
-    return f"value of {key}"
-
-
 async def helper(task: str) -> str:
     """Ask another agent."""
-    inner = FunctionAgent(name="inner", llm=Scripted([call("lookup", 9, key="k")]), tools=[lookup])
+    inner = FunctionAgent(
+        name="inner", llm=Scripted([call("lookup", 9, key="k")]), tools=[stage.lookup]
+    )
     await inner.run(task)
     return "value of k"
-
-
-def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
-    """Write a report."""
-    return {"title": title, "rows": rows}
-
-
-def boom(n: int) -> str:
-    """Fail."""
-    return stage.boom(n)
-
-
-async def slow() -> str:
-    """Take long."""
-    await asyncio.sleep(60)
-    return "never"
 
 
 async def ask(*turns: list[ToolSelection]) -> None:
     agent = FunctionAgent(
         name="concierge",
         llm=Scripted(*turns),
-        tools=[get_weather, helper, report, boom, slow],
+        tools=[stage.get_weather, helper, stage.report, stage.boom, stage.slow],
     )
     await agent.run("go")
 
 
 async def main() -> None:
     with trail.trace(run_id="conv-1"):
-        await ask(
-            [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
-            [call("helper", 3, task="look")],
-            [call("report", 4, title="T", rows=stage.ROWS)],
-            [call("boom", 5, n=7)],
-        )
-    task = asyncio.create_task(ask([call("slow", 6)]))
-    await asyncio.sleep(0.5)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+        await ask(*stage.turns(call))
+    await stage.cancel(ask([call("slow", 6)]))
     await asyncio.sleep(0.2)
 
 

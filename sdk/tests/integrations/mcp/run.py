@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,8 @@ trail = stage.make_trail()
 server: Any = MCPServer("concierge", middleware=[TooltrailMiddleware(trail)])
 
 
-@server.tool()
-def get_weather(city: str) -> dict[str, float]:
-    return stage.WEATHER
-
-
-@server.tool()
-def lookup(key: str) -> str:
-    return f"value of {key}"
+for each in (stage.get_weather, stage.lookup, stage.report, stage.boom, stage.slow):
+    server.add_tool(each)
 
 
 @server.tool()
@@ -32,22 +25,6 @@ async def helper(task: str) -> str:
     async with Client(server) as client:
         await client.call_tool("lookup", {"key": "k"})
     return "value of k"
-
-
-@server.tool()
-def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
-    return {"title": title, "rows": rows}
-
-
-@server.tool()
-def boom(n: int) -> str:
-    return stage.boom(n)
-
-
-@server.tool()
-async def slow() -> str:
-    await asyncio.sleep(60)
-    return "never"
 
 
 async def main() -> None:
@@ -59,11 +36,7 @@ async def main() -> None:
         await client.call_tool("helper", {"task": "look"})
         await client.call_tool("report", {"title": "T", "rows": stage.ROWS})
         assert (await client.call_tool("boom", {"n": 7})).is_error
-        task = asyncio.create_task(client.call_tool("slow", {}))
-        await asyncio.sleep(0.3)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await stage.cancel(client.call_tool("slow", {}))
         await asyncio.sleep(0.3)
 
 
@@ -75,6 +48,6 @@ async def watched(server: Any) -> None:
 asyncio.run(main())
 beside = stage.Beside()
 watching = MCPServer("concierge", middleware=[TooltrailMiddleware(beside.trail)])
-watching.add_tool(get_weather)
+watching.add_tool(stage.get_weather)
 asyncio.run(watched(watching))
 stage.finish(trail, beside)

@@ -56,35 +56,11 @@ def call(name: str, n: int, /, **args: Any) -> ResponseFunctionToolCall:
     )
 
 
-@function_tool
-def get_weather(city: str) -> dict[str, float]:
-    return stage.WEATHER
-
-
-@function_tool
-def lookup(key: str) -> str:
-    return f"value of {key}"
-
-
-@function_tool(strict_mode=False)
-def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
-    return {"title": title, "rows": rows}
-
-
-@function_tool(failure_error_function=None)
-def boom(n: int) -> str:
-    return stage.boom(n)
-
-
-@function_tool
-def excused(n: int) -> str:
-    return stage.boom(n)
-
-
-@function_tool(failure_error_function=None)
-async def slow() -> str:
-    await asyncio.sleep(60)
-    return "never"
+get_weather, lookup = function_tool(stage.get_weather), function_tool(stage.lookup)
+report = function_tool(stage.report, strict_mode=False)
+boom = function_tool(stage.boom, failure_error_function=None)
+excused = function_tool(stage.boom, name_override="excused")
+slow = function_tool(stage.slow, failure_error_function=None)
 
 
 set_trace_processors([])
@@ -112,11 +88,7 @@ async def main() -> None:
             [call("excused", 8, n=7)],
             [call("boom", 5, n=7)],
         )
-    task = asyncio.create_task(ask([call("slow", 6)]))
-    await asyncio.sleep(0.3)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await stage.cancel(ask([call("slow", 6)]))
     await asyncio.sleep(0.1)
 
 

@@ -38,43 +38,22 @@ trail = stage.make_trail()
 capability = TooltrailCapability(trail)
 
 
-def get_weather(city: str) -> dict[str, float]:
-    return stage.WEATHER
-
-
-def lookup(key: str) -> str:
-    return f"value of {key}"
-
-
 async def helper(task: str) -> str:
     inner = Agent(
         scripted([call("lookup", 9, key="k")]),
         name="inner",
-        tools=[lookup],
+        tools=[stage.lookup],
         capabilities=[capability],
     )
     await inner.run(task)
     return "value of k"
 
 
-def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
-    return {"title": title, "rows": rows}
-
-
-def boom(n: int) -> str:
-    return stage.boom(n)
-
-
-async def slow() -> str:
-    await asyncio.sleep(60)
-    return "never"
-
-
 def agent(*turns: list[ToolCallPart]) -> Agent[None, Any]:
     made: Agent[None, Any] = Agent(
         scripted(*turns),
         name="concierge",
-        tools=[get_weather, helper, report, boom, slow],
+        tools=[stage.get_weather, helper, stage.report, stage.boom, stage.slow],
         capabilities=[capability],
         output_type=[str, DeferredToolRequests],
     )
@@ -88,17 +67,8 @@ def agent(*turns: list[ToolCallPart]) -> Agent[None, Any]:
 
 async def main() -> None:
     with suppress(ValueError):
-        await agent(
-            [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
-            [call("helper", 3, task="look")],
-            [call("report", 4, title="T", rows=stage.ROWS)],
-            [call("boom", 5, n=7)],
-        ).run("go", conversation_id="conv-1")
-    task = asyncio.create_task(agent([call("slow", 6)]).run("go"))
-    await asyncio.sleep(0.2)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+        await agent(*stage.turns(call)).run("go", conversation_id="conv-1")
+    await stage.cancel(agent([call("slow", 6)]).run("go"))
     asking = agent([call("transfer", 7, amount=5)])
     asked = await asking.run("go", conversation_id="conv-1")
     await asking.run(
@@ -114,7 +84,7 @@ beside = stage.Beside()
 Agent.instrument_all(InstrumentationSettings(tracer_provider=beside.tracer_provider))
 Agent(
     scripted([call("get_weather", 1, city="London")]),
-    tools=[get_weather],
+    tools=[stage.get_weather],
     capabilities=[TooltrailCapability(beside.trail)],
 ).run_sync("go")
 stage.finish(trail, beside)

@@ -35,47 +35,8 @@ def call(name: str, n: int, /, **args: Any) -> ChatMessageToolCall:
     return ChatMessageToolCall(id=f"call_{n}", type="function", function=function)
 
 
-@tool
-def get_weather(city: str) -> dict:
-    """The weather of a city.
-
-    Args:
-        city: The city.
-    """
-    return stage.WEATHER
-
-
-@tool
-def lookup(key: str) -> str:
-    """Look it up.
-
-    Args:
-        key: The key.
-    """
-    return f"value of {key}"
-
-
-@tool
-def report(title: str, rows: list) -> dict:
-    """Write a report.
-
-    Args:
-        title: The title.
-        rows: The rows.
-    """
-    return {"title": title, "rows": rows}
-
-
-@tool
-def boom(n: int) -> str:
-    """Fail.
-
-    Args:
-        n: A number.
-    """
-    return stage.boom(n)
-
-
+get_weather, lookup, report = tool(stage.get_weather), tool(stage.lookup), tool(stage.report)
+boom = tool(stage.boom)
 trail = stage.make_trail()
 helper = ToolCallingAgent(
     tools=[lookup],
@@ -87,13 +48,7 @@ helper = ToolCallingAgent(
 agent = ToolCallingAgent(
     tools=[get_weather, report, boom],
     managed_agents=[helper],
-    model=Scripted(
-        [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
-        [call("helper", 3, task="look")],
-        [call("report", 4, title="T", rows=stage.ROWS)],
-        [call("report", 6, title=6, rows=stage.ROWS)],
-        [call("boom", 5, n=7)],
-    ),
+    model=Scripted(*stage.turns(call, [call("report", 6, title=6, rows=stage.ROWS)])),
     name="concierge",
     verbosity_level=LogLevel.OFF,
 )

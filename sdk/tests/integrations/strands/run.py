@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,15 @@ from tooltrail.integrations.strands import TooltrailHooks
 
 
 class Scripted(Model):
+    config = {"model_id": "script-1"}
+
     def __init__(self, *turns: list[tuple[str, str, dict[str, Any]]]) -> None:
         self.turns = list(turns)
 
     def update_config(self, **rest: Any) -> None: ...
 
     def get_config(self) -> Any:
-        return {"model_id": "script-1"}
+        return self.config
 
     def structured_output(self, *args: Any, **rest: Any) -> Any:
         raise NotImplementedError
@@ -51,16 +52,8 @@ trail = stage.make_trail()
 hooks = TooltrailHooks(trail)
 
 
-@tool
-def get_weather(city: str) -> dict[str, float]:
-    """The weather of a city."""
-    return stage.WEATHER
-
-
-@tool
-def lookup(key: str) -> str:
-    """Look it up."""
-    return f"value of {key}"
+get_weather, lookup, report = tool(stage.get_weather), tool(stage.lookup), tool(stage.report)
+boom, slow = tool(stage.boom), tool(stage.slow)
 
 
 @tool
@@ -75,25 +68,6 @@ async def helper(task: str) -> str:
     )
     await inner.invoke_async(task)
     return "value of k"
-
-
-@tool
-def report(title: str, rows: list[dict[str, int]]) -> dict[str, Any]:
-    """Write a report."""
-    return {"title": title, "rows": rows}
-
-
-@tool
-def boom(n: int) -> str:
-    """Fail."""
-    return stage.boom(n)
-
-
-@tool
-async def slow() -> str:
-    """Take long."""
-    await asyncio.sleep(60)
-    return "never"
 
 
 @tool
@@ -124,18 +98,8 @@ async def ask(*turns: list[tuple[str, str, dict[str, Any]]]) -> None:
 
 async def main() -> None:
     with trail.trace(run_id="conv-1"):
-        await ask(
-            [call("get_weather", 1, city="London"), call("get_weather", 2, city="Paris")],
-            [call("helper", 3, task="look")],
-            [call("report", 4, title="T", rows=stage.ROWS)],
-            [call("forbidden", 7)],
-            [call("boom", 5, n=7)],
-        )
-    task = asyncio.create_task(ask([call("slow", 6)]))
-    await asyncio.sleep(0.3)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+        await ask(*stage.turns(call, [call("forbidden", 7)]))
+    await stage.cancel(ask([call("slow", 6)]))
 
 
 asyncio.run(main())
