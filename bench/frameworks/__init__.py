@@ -1,0 +1,1 @@
+"""How the tool calls of real frameworks arrive: `python -m bench.frameworks`."""
