@@ -29,7 +29,10 @@ from tenants.models import Tenant
 _CALLS = 200
 _BATCHES = 10
 _LINES = 200
-_BLANKING = ("erasure_blank_calls", "erasure_blank_violations", "erasure_forget_hits")
+_BLANKING = (
+    *("erasure_blank_calls", "erasure_blank_violations"),
+    *("erasure_blank_spans", "erasure_forget_hits"),
+)
 """The statements that blank calls in the index once their events are gone from the log."""
 _EARLY = timedelta(days=2)
 """How long before the start of a call its events may arrive: clocks differ by up to a day."""
@@ -142,12 +145,13 @@ class Chunk:
                 days=arrays.days([each.day for each in erased]),
                 decision_ids=arrays.uuids([each.decision_id for each in erased]),
             )
-            run(
-                "erasure_forget_hits",
-                using=KEEPER,
-                days=arrays.days([each.day for each in erased]),
-                invocation_ids=arrays.uuids([each.invocation_id for each in erased]),
-            )
+            for name in ("erasure_blank_spans", "erasure_forget_hits"):
+                run(
+                    name,
+                    using=KEEPER,
+                    days=arrays.days([each.day for each in erased]),
+                    invocation_ids=arrays.uuids([each.invocation_id for each in erased]),
+                )
         started = {call.invocation_id for call in calls}
         erasure.erased_calls += len(blank)
         erasure.erased_calls += len({each.invocation_id for each in erased} - started)

@@ -72,7 +72,7 @@ GROUP BY d.invocation_id
 -- erasure_blank_decisions --
 -- Blank what the index quotes or derives from the payloads of these decisions. Runs as the keeper.
 UPDATE decision d
-SET call_id = NULL, reason = NULL, expected = '{}'
+SET call_id = NULL, reason = NULL, expected = '{}', requested_by = NULL
 FROM unnest(%(days)b::date[], %(decision_ids)b::uuid[]) AS u (started_on, decision_id)
 WHERE d.tenant_id = %(tenant_id)s
   AND d.started_on = u.started_on
@@ -82,7 +82,8 @@ WHERE d.tenant_id = %(tenant_id)s
 -- Blank what the index quotes or derives from these calls' payloads. The call id becomes one that
 -- no other call has. Runs as the keeper.
 UPDATE invocation i
-SET call_id = 'erased-' || i.invocation_id::text, error_message = NULL, idempotency_key = NULL
+SET call_id = 'erased-' || i.invocation_id::text, error_message = NULL, idempotency_key = NULL,
+    end_user = NULL
 FROM unnest(%(days)b::date[], %(invocation_ids)b::uuid[]) AS u (started_on, invocation_id)
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on = u.started_on
@@ -96,6 +97,33 @@ FROM unnest(%(days)b::date[], %(invocation_ids)b::uuid[]) AS u (started_on, invo
 WHERE v.tenant_id = %(tenant_id)s
   AND v.started_on = u.started_on
   AND v.invocation_id = u.invocation_id
+
+-- erasure_blank_spans --
+-- Blank what the spans of these calls, and those above them, say of the calls below: it names users.
+-- Spans of other calls keep theirs. What arrives later below these spans inherits nothing from them.
+WITH RECURSIVE above AS (
+    SELECT s.started_on, s.span_uuid, s.parent_uuid, s.invocation_id
+    FROM unnest(%(days)b::date[], %(invocation_ids)b::uuid[]) AS u (started_on, invocation_id)
+    JOIN otlp_span s
+      ON s.tenant_id = %(tenant_id)s
+     AND s.started_on BETWEEN u.started_on - 1 AND u.started_on + 1
+     AND (s.invocation_id = u.invocation_id OR s.span_uuid = u.invocation_id)
+    UNION
+    SELECT p.started_on, p.span_uuid, p.parent_uuid, p.invocation_id
+    FROM above a
+    JOIN otlp_span p
+      ON p.tenant_id = %(tenant_id)s
+     AND p.started_on BETWEEN a.started_on - 1 AND a.started_on + 1
+     AND p.span_uuid = a.parent_uuid
+)
+UPDATE otlp_span s
+SET context = NULL
+FROM above a
+WHERE s.tenant_id = %(tenant_id)s
+  AND s.started_on = a.started_on
+  AND s.span_uuid = a.span_uuid
+  AND s.context IS NOT NULL
+  AND (s.invocation_id IS NULL OR s.invocation_id = ANY(%(invocation_ids)b::uuid[]))
 
 -- erasure_forget_hits --
 -- Delete the matches of payload searches in these calls. Runs as the keeper.

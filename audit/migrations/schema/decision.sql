@@ -4,7 +4,7 @@
 -- no start; what became of it is read from the latest one and from `invocation`.
 --
 -- Retention: rows are deleted index_days after the decision; then the day is dropped.
--- Erasure: call_id, reason and expected are blanked; the row is kept.
+-- Erasure: call_id, reason, expected and requested_by are blanked; the row is kept.
 -- Tenant deletion: rows are deleted.
 -- Citus: distributed by tenant_id.
 CREATE TABLE decision (

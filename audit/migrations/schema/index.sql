@@ -14,7 +14,7 @@ CREATE FUNCTION add_capped(bigint, bigint) RETURNS bigint
 -- invocation: one call, from its two events: toolExecutionStart and toolExecutionEnd.
 --
 -- Retention: rows are deleted index_days after the call's start; then the day is dropped.
--- Erasure: call_id, error_message and idempotency_key are blanked; the row is kept.
+-- Erasure: call_id, error_message, idempotency_key and end_user are blanked; the row is kept.
 -- Tenant deletion: rows are deleted.
 -- Citus: distributed by tenant_id.
 CREATE TABLE invocation (
@@ -175,7 +175,7 @@ CREATE POLICY nothing_left ON trace AS RESTRICTIVE FOR DELETE USING (started_cou
 -- requests, and the parents of a call need not be calls.
 --
 -- Retention: rows are deleted index_days after their day; then the day is dropped.
--- Erasure: no effect.
+-- Erasure: context is blanked, also of the spans above; the row is kept.
 -- Tenant deletion: rows are deleted.
 -- Citus: distributed by tenant_id.
 CREATE TABLE otlp_span (

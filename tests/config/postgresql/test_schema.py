@@ -174,7 +174,7 @@ def test_migrations_run_while_senders_continue(installation: Installation) -> No
         for target in (("audit", "0014"), ()):
             completed = manage("migrate", "--database", "owner", *target, **environment)
             assert completed.returncode == 0, completed.stderr
-            assert "0015_later" in completed.stdout
+            assert "0016_later" in completed.stdout
         before = senders.answers[200]
         until(lambda: senders.answers[200] > before + 20)
     assert senders.answers.keys() <= {200, 503}
