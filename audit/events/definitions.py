@@ -54,12 +54,12 @@ def sighting_of(event: ToolDefinitions) -> Sighting:
 
 def usable_tools(tools: Any) -> list[Any]:
     """The definitions in a list that the contract takes. Of two with one name, the first counts."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for tool in tools[:DEFINITIONS_MAX] if isinstance(tools, list) else ():
         name = name_of_definition(tool)
-        if name is not None and name not in found and _is_small(tool):
-            found[name] = tool
-    return list(found.values())
+        if name is not None and name not in by_name and _is_small(tool):
+            by_name[name] = tool
+    return list(by_name.values())
 
 
 def _is_small(tool: Any) -> bool:

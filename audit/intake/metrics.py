@@ -47,7 +47,7 @@ FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "tooltrail_otlp_requests_total": (
         "counter",
-        "OTLP requests by signal. Metrics are taken and not read.",
+        "OTLP requests by signal. Metrics are accepted and not read.",
         tuple(f'{{signal="{each}"}}' for each in _SIGNALS),
     ),
     "tooltrail_received_bytes_total": ("counter", "Bytes of request bodies as sent.", ("",)),

@@ -2,7 +2,7 @@
 
 Actions name the rows that they change (`tenants.row_digests`). Rows that are older than that, or
 that a release begins to prove, are in the baseline as they were when the worker first saw them.
-What happened to them before is not covered: it is the server's word.
+What happened to them before is not covered: only the server vouches for it.
 """
 
 from datetime import datetime

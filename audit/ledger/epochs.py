@@ -131,7 +131,7 @@ def announce_keys(
 def _is_altered(compared: Comparison, status: LedgerStatus) -> bool:
     """Whether entries were changed that the database itself says were signed.
 
-    A restored backup has no checkpoints of the entries that it lacks, and goes on with others.
+    A restored backup has no checkpoints of the entries that it lacks, and continues with others.
     """
     differs_at = compared.differs_at
     return differs_at is not None and (status.signed_size or 0) >= differs_at

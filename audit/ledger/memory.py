@@ -19,7 +19,7 @@ _BATCHES = 200
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Up to where a log is what was signed."""
+    """How far a log agrees with what was signed."""
 
     proved: int
     """The first entries that are the signed ones: the largest remembered size whose root fits."""

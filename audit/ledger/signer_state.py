@@ -38,7 +38,7 @@ class SignerState:
 
 
 def thinned(points: tuple[tuple[int, bytes], ...]) -> tuple[tuple[int, bytes], ...]:
-    """At most `REMEMBERED` of these: every second of the older half goes when there are more."""
+    """At most `REMEMBERED` of these: of more, every second one of the older half is removed."""
     while len(points) > REMEMBERED:
         half = len(points) // 2
         points = points[:half:2] + points[half:]

@@ -132,11 +132,11 @@ def latest_decisions(calls: Iterable[Placed]) -> dict[UUID, Decision]:
     unrun = [call.invocation_id for call in calls if call.state in UNRUN]
     if not unrun:
         return {}
-    found = rows("latest_decisions", {"invocation_ids": unrun})
-    return {one.invocation_id: one for one in (Decision(*row) for row in found)}
+    latest = rows("latest_decisions", {"invocation_ids": unrun})
+    return {one.invocation_id: one for one in (Decision(*row) for row in latest)}
 
 
 def decided_day(invocation_id: UUID) -> date | None:
     """The day of the latest decision about a call; None if there is none. One statement."""
-    found = rows("decided_day", {"invocation_id": invocation_id})
-    return found[0][0] if found else None
+    latest = rows("decided_day", {"invocation_id": invocation_id})
+    return latest[0][0] if latest else None

@@ -142,7 +142,7 @@ def served_tools(
 ) -> ToolsPage:
     """At most `size` tools that follow the place `after`: server and tool. One statement."""
     after_server, after_tool = after or ("", "")
-    found = rows(
+    listed = rows(
         "served_tools",
         {
             "server": wanted.server,
@@ -154,8 +154,8 @@ def served_tools(
             "row_limit": size + 1,
         },
     )
-    tools = [_tool(row) for row in found[:size]]
-    is_more = len(found) > size
+    tools = [_tool(row) for row in listed[:size]]
+    is_more = len(listed) > size
     return ToolsPage(tools, (tools[-1].server, tools[-1].tool_name) if is_more else None)
 
 
@@ -166,8 +166,8 @@ def find_definition(pk: UUID) -> DefinitionText | None:
 
 def definitions_of_server(server: str, ids: Iterable[UUID]) -> list[ServedDefinition]:
     """Those of some definitions that are of this server. One statement."""
-    found = rows("definitions_of_server", {"server": server, "ids": list(ids)})
-    return [ServedDefinition(*row) for row in found]
+    listed = rows("definitions_of_server", {"server": server, "ids": list(ids)})
+    return [ServedDefinition(*row) for row in listed]
 
 
 def definition_before(one: ServedDefinition) -> DefinitionText | None:
@@ -200,7 +200,7 @@ def definitions_of_call(
         "started_at": started_at,
         "row_limit": SERVERS_SHOWN,
     }
-    found = [
+    in_force = [
         DefinitionInForce(
             name,
             digest,
@@ -210,8 +210,8 @@ def definitions_of_call(
         )
         for name, digest, since, pk, is_unapproved in rows("definitions_of_call", parameters)
     ]
-    own = [one for one in found if f"{server} ".startswith(f"{one.server} ")]
-    return own or found
+    own = [one for one in in_force if f"{server} ".startswith(f"{one.server} ")]
+    return own or in_force
 
 
 def unapproved_use(one: ServedDefinition) -> UnapprovedUse:
@@ -264,8 +264,8 @@ def _tool(row: tuple[Any, ...]) -> ServedTool:
     )
 
 
-def _text(found: list[tuple[Any, ...]]) -> DefinitionText | None:
-    if not found:
+def _text(result: list[tuple[Any, ...]]) -> DefinitionText | None:
+    if not result:
         return None
-    *served, content = found[0]
+    *served, content = result[0]
     return DefinitionText(ServedDefinition(*served), content)

@@ -62,12 +62,12 @@ class SkippedTotals:
 
 def skipped_spans() -> list[SkippedSpans]:
     """What was skipped: what names a tool first, then what was rejected, then all else."""
-    found = [
+    kinds = [
         SkippedSpans(SkippedKind(*kind), count, first_at, last_at)
         for *kind, count, first_at, last_at in rows("skipped_spans", {})
     ]
     order = (Reason.UNMARKED, Reason.REJECTED, Reason.NO_CALL)
-    return sorted(found, key=lambda one: order.index(one.reason))
+    return sorted(kinds, key=lambda one: order.index(one.reason))
 
 
 def skipped_totals() -> SkippedTotals:

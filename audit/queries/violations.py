@@ -306,11 +306,11 @@ def _add_history(
         kind.new_since = new_since(
             versions.seen[side, name], having[side, name, path, code] | {version}
         )
-    found = {(name, version) for side, name, version, *_ in kinds if side == "arguments"}
+    rejecting = {(name, version) for side, name, version, *_ in kinds if side == "arguments"}
     return sorted(
         (
             RejectedCalls(*key, versions.rejected[key], versions.of_calls("arguments", *key))
-            for key in found
+            for key in rejecting
         ),
         key=lambda one: (-one.calls, one.tool_name, one.tool_version),
     )

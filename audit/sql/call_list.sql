@@ -35,8 +35,8 @@ coalesce((
           FROM violation
           WHERE violation.tenant_id = %(tenant_id)s
             AND violation.started_on BETWEEN %(first_day)s AND %(last_day)s
-            AND violation.started_on = found.started_on
-            AND violation.invocation_id = found.invocation_id
+            AND violation.started_on = call.started_on
+            AND violation.invocation_id = call.invocation_id
             AND (%(violation)s::text IS NULL OR violation.code = %(violation)s)
             AND (%(violation_prefix)s::text IS NULL
                  OR starts_with(violation.code, %(violation_prefix)s))
@@ -55,9 +55,9 @@ coalesce((
           FROM decision d
           CROSS JOIN LATERAL unnest(d.paths, d.codes) AS wrong (path, code)
           WHERE d.tenant_id = %(tenant_id)s
-            AND d.trace_id = found.trace_id
-            AND (d.invocation_id = found.invocation_id OR d.tool_call_id = found.tool_call_id)
-            AND d.started_on BETWEEN found.started_on - 7 AND found.started_on + 7
+            AND d.trace_id = call.trace_id
+            AND (d.invocation_id = call.invocation_id OR d.tool_call_id = call.tool_call_id)
+            AND d.started_on BETWEEN call.started_on - 7 AND call.started_on + 7
             AND (%(violation)s::text IS NULL OR wrong.code = %(violation)s)
             AND (%(violation_prefix)s::text IS NULL
                  OR starts_with(wrong.code, %(violation_prefix)s))
@@ -79,7 +79,7 @@ coalesce(extract(epoch FROM %(now)s::timestamptz - started_at) * 1000 > timeouts
               SELECT producer.last_heard_at < %(silent_since)s
               FROM producer
               WHERE producer.tenant_id = %(tenant_id)s
-                AND producer.producer_id = found.producer_id COLLATE "C"
+                AND producer.producer_id = call.producer_id COLLATE "C"
           ), FALSE))
 
 -- {{call_source}} --
@@ -164,9 +164,9 @@ coalesce((
           SELECT TRUE
           FROM decision d
           WHERE d.tenant_id = %(tenant_id)s
-            AND d.trace_id = found.trace_id
-            AND (d.invocation_id = found.invocation_id OR d.tool_call_id = found.tool_call_id)
-            AND d.started_on BETWEEN found.started_on - 7 AND found.started_on + 7
+            AND d.trace_id = call.trace_id
+            AND (d.invocation_id = call.invocation_id OR d.tool_call_id = call.tool_call_id)
+            AND d.started_on BETWEEN call.started_on - 7 AND call.started_on + 7
             AND (%(decision)s::text IS NULL OR d.decision = %(decision)s)
             AND (%(by)s::text IS NULL OR %(by)s IN (d.by_kind, d.by_id, d.by_name))
             AND (%(by_prefix)s::text IS NULL
@@ -202,7 +202,7 @@ FROM (
           AND (started_at, invocation_id) < (%(at)s, %(id)s)
         ORDER BY started_at DESC, invocation_id DESC
         LIMIT %(scan_limit)s
-    ) AS found
+    ) AS call
 ) AS walked
 WHERE is_match OR is_last
 ORDER BY started_at DESC, invocation_id DESC
@@ -222,7 +222,7 @@ FROM (
           AND (started_at, invocation_id) > (%(at)s, %(id)s)
         ORDER BY started_at, invocation_id
         LIMIT %(scan_limit)s
-    ) AS found
+    ) AS call
 ) AS walked
 WHERE is_match OR is_last
 ORDER BY started_at, invocation_id
@@ -247,7 +247,7 @@ FROM (
           AND (started_at, invocation_id) < (%(at)s, %(id)s)
         ORDER BY started_at DESC, invocation_id DESC
         LIMIT %(scan_limit)s
-    ) AS found
+    ) AS call
 ) AS walked
 
 -- known_tools --
@@ -323,11 +323,11 @@ FROM (
           AND end_batch_id IS NULL
         ORDER BY started_at DESC
         LIMIT %(count_limit)s
-    ) AS found
+    ) AS call
     -- Same rule as call_is_crashed, but with a join: 2,000 single queries of producers took 5 ms.
     LEFT JOIN producer p
            ON p.tenant_id = %(tenant_id)s
-          AND p.producer_id = found.producer_id COLLATE "C"
+          AND p.producer_id = call.producer_id COLLATE "C"
     LIMIT ALL  -- otherwise each of the four counts evaluates the conditions again for every call
 ) AS judged
 
@@ -367,7 +367,7 @@ ORDER BY started_at DESC, invocation_id DESC
 -- call_day --
 -- The newest of some days on which a call with this id started. Queried day by day, so that each
 -- query reads only its own partition.
-SELECT found.started_on
+SELECT call.started_on
 FROM unnest(%(days)s::date[]) AS wanted (day)
 CROSS JOIN LATERAL (
     SELECT started_on
@@ -376,6 +376,6 @@ CROSS JOIN LATERAL (
       AND started_on = wanted.day
       AND invocation_id = %(invocation_id)s
     LIMIT 1
-) AS found
-ORDER BY found.started_on DESC
+) AS call
+ORDER BY call.started_on DESC
 LIMIT 1

@@ -107,9 +107,9 @@ SELECT c.server, c.tool_name, c.digest, c.seen_at, c.server_version, {{served_co
        CASE WHEN c.digest = '' OR s.state = 'pending' THEN (
            SELECT count(*)
            FROM (
-               SELECT FROM invocation found
-               WHERE found.tenant_id = %(tenant_id)s AND found.tool_name = c.tool_name
-                 AND found.started_at >= c.seen_at
+               SELECT FROM invocation call
+               WHERE call.tenant_id = %(tenant_id)s AND call.tool_name = c.tool_name
+                 AND call.started_at >= c.seen_at
                  AND {{server_may_serve}}
                LIMIT %(count_limit)s
            ) AS calls
@@ -173,18 +173,18 @@ WITH period AS (
 )
 SELECT count(*), min(started_at), max(started_at)
 FROM (
-    SELECT found.started_at
+    SELECT call.started_at
     FROM period c
-    JOIN invocation found
-        ON found.tenant_id = %(tenant_id)s AND found.tool_name = %(tool_name)s
-        AND found.started_at >= c.seen_at AND found.started_at < coalesce(c.until, 'infinity')
-        AND found.started_at < coalesce(%(approved_at)s::timestamptz, 'infinity')
+    JOIN invocation call
+        ON call.tenant_id = %(tenant_id)s AND call.tool_name = %(tool_name)s
+        AND call.started_at >= c.seen_at AND call.started_at < coalesce(c.until, 'infinity')
+        AND call.started_at < coalesce(%(approved_at)s::timestamptz, 'infinity')
     WHERE c.digest = %(digest)s AND {{server_may_serve}}
       AND NOT EXISTS (
           SELECT FROM served_definition s
           WHERE s.tenant_id = %(tenant_id)s AND s.server = %(server)s
             AND s.tool_name = %(tool_name)s AND s.digest = %(digest)s
-            AND multirange_contains_elem(s.approved_during, found.started_at)
+            AND multirange_contains_elem(s.approved_during, call.started_at)
       )
     LIMIT %(count_limit)s
 ) AS calls
@@ -215,16 +215,16 @@ WHERE s.tenant_id = %(tenant_id)s AND s.server = %(server)s AND s.id = ANY(%(ids
 ORDER BY s.tool_name, s.id
 
 -- {{server_may_serve}} --
--- Whether the server of a definition `c` may be the one of a call `found`. A call that names its MCP
+-- Whether the server of a definition `c` may be that of the call `call`. A call that names its MCP
 -- server is of that one alone, if it is known to serve the tool; the version may follow the name.
-(found.mcp_server IS NULL
-            OR starts_with(found.mcp_server || ' ', c.server || ' ')
+(call.mcp_server IS NULL
+            OR starts_with(call.mcp_server || ' ', c.server || ' ')
             OR NOT EXISTS (
                 SELECT FROM definition_change o
                 WHERE o.tenant_id = %(tenant_id)s
-                  AND o.tool_name = found.tool_name
-                  AND o.seen_at <= found.started_at
-                  AND starts_with(found.mcp_server || ' ', o.server || ' ')
+                  AND o.tool_name = call.tool_name
+                  AND o.seen_at <= call.started_at
+                  AND starts_with(call.mcp_server || ' ', o.server || ' ')
             ))
 
 -- {{call_is_unapproved}} --
@@ -235,18 +235,18 @@ EXISTS (
               ON s.tenant_id = %(tenant_id)s AND s.server = c.server
               AND s.tool_name = c.tool_name AND s.digest = c.digest
           WHERE c.tenant_id = %(tenant_id)s
-            AND c.tool_name = found.tool_name
-            AND c.seen_at <= found.started_at
+            AND c.tool_name = call.tool_name
+            AND c.seen_at <= call.started_at
             AND (s.state IS NULL OR s.state = 'pending'
-                 OR coalesce(s.approved_at > found.started_at, FALSE))
-            AND NOT coalesce(multirange_contains_elem(s.approved_during, found.started_at), FALSE)
+                 OR coalesce(s.approved_at > call.started_at, FALSE))
+            AND NOT coalesce(multirange_contains_elem(s.approved_during, call.started_at), FALSE)
             AND {{server_may_serve}}
             AND NOT EXISTS (
                 SELECT FROM definition_change n
                 WHERE n.tenant_id = %(tenant_id)s
                   AND n.server = c.server
                   AND n.tool_name = c.tool_name
-                  AND n.seen_at <= found.started_at
+                  AND n.seen_at <= call.started_at
                   AND (n.seen_at, n.digest) > (c.seen_at, c.digest)
             )
       )
@@ -256,17 +256,17 @@ EXISTS (
 -- last. Only calls of tools that have such definitions are read.
 SELECT count(*), min(started_at), max(started_at)
 FROM (
-    SELECT found.started_at
+    SELECT call.started_at
     FROM (
         SELECT tool_name FROM served_definition
         WHERE tenant_id = %(tenant_id)s AND state <> 'first'
         UNION
         SELECT tool_name FROM definition_change WHERE tenant_id = %(tenant_id)s AND digest = ''
     ) AS changed
-    JOIN invocation found
-        ON found.tenant_id = %(tenant_id)s AND found.tool_name = changed.tool_name
-    WHERE found.started_on BETWEEN %(first_day)s AND %(last_day)s
-      AND found.started_at >= %(start)s AND found.started_at < %(end)s
+    JOIN invocation call
+        ON call.tenant_id = %(tenant_id)s AND call.tool_name = changed.tool_name
+    WHERE call.started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND call.started_at >= %(start)s AND call.started_at < %(end)s
       AND {{call_is_unapproved}}
     LIMIT %(count_limit)s
 ) AS calls

@@ -57,7 +57,7 @@ FROM (
     FROM invocation
     WHERE {{repeats_analyzed}}
       AND call_id = ANY(%(call_ids)s::text[])
-) AS found
+) AS call
 GROUP BY tool_name, call_id, trace_id
 
 -- newest_results --

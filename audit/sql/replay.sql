@@ -25,4 +25,4 @@ FROM (
       AND started_at < %(until)s
       AND end_batch_id IS NOT NULL
     LIMIT %(count_limit)s
-) AS found
+) AS call

@@ -69,7 +69,7 @@ FROM (
       AND {{violation_wanted}}
       AND %(with_arguments)s
     GROUP BY tool_name, tool_version, path_pattern, code, strategy, outcome, invocation_id
-) AS found
+) AS violating_call
 GROUP BY GROUPING SETS (
     (side, tool_name, tool_version, path_pattern, code, part),
     (side, tool_name, code, strategy, outcome)
@@ -139,7 +139,7 @@ FROM (
         LIMIT ALL
     ) AS i
     GROUP BY i.tool_name, i.tool_version
-) AS found
+) AS version_calls
 GROUP BY tool_name, tool_version
 
 -- version_decided --

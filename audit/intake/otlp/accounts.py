@@ -120,7 +120,7 @@ def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:
 def _decisive(facts: Sequence[Facts]) -> Facts | None:
     """The span that decides whether a call failed; None if no span says.
 
-    Each span decides for itself, and a failure below it counts although it says that all is well:
+    Each span decides for itself, and a failure below it counts even if it reports success:
     a framework that turns an error into a text reports success. Of several spans below it, the one
     that ended last counts, as it was a retry.
     """

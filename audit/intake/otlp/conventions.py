@@ -31,7 +31,7 @@ class Convention:
     name_prefix: tuple[str, ...] = ()
     """Prefixes of the tool's name in the span's name, used if no attribute has the tool's name."""
     name_suffix: tuple[str, ...] = ()
-    """Suffixes, likewise."""
+    """Suffixes of the tool's name in the span's name, used likewise."""
     tool_call_id: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     result: tuple[str, ...] = ()
@@ -243,7 +243,7 @@ def names_of(span: Span) -> Names | None:
 
 
 def _is_no_call(span: Span) -> bool:
-    """Whether a span has a tool call's mark and is none."""
+    """Whether a span is marked as a tool call and is not one."""
     attributes = span.attributes
     name = attributes.get("gen_ai.tool.name")
     if name is None:  # FastMCP hands a call on to a mounted server, which has a span of its own

@@ -30,7 +30,7 @@ from audit.intake.otlp.facts import (
 
 GUARDRAIL_OPERATIONS = ("run_guardrail", "apply_guardrail")
 _LONGEST_MS = 366 * 86_400_000
-"""A longer time to an answer is taken for a mistake and ignored."""
+"""A longer time to an answer is considered a mistake and ignored."""
 
 _ANSWERS = {
     **dict.fromkeys(("block", "blocked", "deny", "denied", "reject", "rejected"), "denied"),

@@ -26,7 +26,7 @@ _REFUSALS = {
 _TAKES = {
     TRACES.name: "Receive the tool calls of an ExportTraceServiceRequest (OTLP/HTTP).",
     LOGS.name: "Receive the tool calls and decisions of an ExportLogsServiceRequest (OTLP/HTTP).",
-    METRICS.name: "Take an ExportMetricsServiceRequest (OTLP/HTTP) and store nothing of it.",
+    METRICS.name: "Accept an ExportMetricsServiceRequest (OTLP/HTTP), and store nothing of it.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Take one export request of a signal, whatever protocol it comes by."""
+"""Process one export request of a signal, whichever protocol it came by."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ from tenants.models import Scope
 
 
 class RefusedError(Exception):
-    """A request is not taken. `status` is HTTP's; with `retry_after_s` a retry can succeed."""
+    """A request is rejected. `status` is HTTP's; with `retry_after_s` a retry can succeed."""
 
     def __init__(self, status: int, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)

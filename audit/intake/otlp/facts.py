@@ -29,7 +29,7 @@ from audit.intake.otlp.wrappers import (
 )
 
 _NOT_SPECIFIED = "<not specified>"
-"""Google ADK's word for an id or a response that there is not."""
+"""Google ADK's placeholder for a missing id or response."""
 _NO_RESPONSE = {"result": _NOT_SPECIFIED}
 _ARGUMENT_EVENTS = {"gen_ai.tool.message": ("content",)}
 _RESULT_EVENTS = {"gen_ai.choice": ("message",), "tool.output": ("output", "content")}

@@ -19,7 +19,7 @@ from audit.intake.otlp.decisions import Decided
 from audit.intake.otlp.mapping import Mapped, map_spans
 
 _LONGEST_MS = 366 * 86_400_000
-"""A longer call is taken for a mistake; it then begins when it ended."""
+"""A longer duration is considered a mistake; the call then begins when it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ DECISIONS = {
         decided_by="source",
     ),
 }
-"""Conventions of records that are decisions, likewise."""
+"""Conventions of records that are decisions, by the record's event name."""
 
 _ANSWERS = (
     *(("approved", "approved"), ("accept", "approved"), ("auto_accept", "approved")),

@@ -79,8 +79,8 @@ def record_spans(
     """Store the tool calls and decisions among a request's spans, all or none, and the definitions
     in them.
 
-    Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
-    spans again is then safe.
+    Raises django.db.OperationalError or InterfaceError when PostgreSQL is unreachable; sending
+    the same spans again is then safe.
     """
     if not (mapped.calls or mapped.decisions or mapped.others or received.refused):
         return Recorded()

@@ -69,8 +69,8 @@ METRICS = Signal(
     readers={},
     map=_map_traces,
 )
-"""Metrics say nothing about single calls. They are taken, so that one endpoint serves all signals,
-and not read."""
+"""Metrics say nothing about single calls. They are accepted and not read, so that one endpoint
+serves all signals."""
 
 LANGFUSE_PATH: Final = "/api/public/otel/v1/traces"
 """Where the SDK of Langfuse sends its spans."""

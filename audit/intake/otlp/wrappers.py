@@ -1,4 +1,4 @@
-"""What frameworks wrap around arguments and results, taken off. The span keeps it.
+"""Removes what frameworks wrap around arguments and results. The span keeps it.
 
 Pure. A wrapper is known by all its members, and a value that has others stays as it is. Texts that
 are no JSON but read as a Python literal (`str()` of a dict) are read, and are marked as guessed.

@@ -66,18 +66,18 @@ def list_approvals(request: HttpRequest, params: Query[ApprovalListParams]) -> d
     """
     of = params.read_range()
     before = unseal("approvals", params.cursor, lambda place: parse_cursor("\n".join(place), UUID))
-    found = approvals(
+    listed = approvals(
         of,
         params.read_approvals(),
         limit=params.limit + 1,
         before=before,
         only_waiting=params.state == "awaiting",
     )
-    shown = found[: params.limit]
+    shown = listed[: params.limit]
     return {
         **bounds(of),
         "approvals": [document(one) for one in shown],
-        "next": seal("approvals", shown[-1].cursor) if len(found) > params.limit else None,
+        "next": seal("approvals", shown[-1].cursor) if len(listed) > params.limit else None,
     }
 
 
@@ -95,13 +95,13 @@ def read_approval_summary(request: HttpRequest, params: Query[ApprovalParams]) -
     counted. Times are exact percentiles (nearest rank), in milliseconds.
     """
     of = params.read_range()
-    found = approvals(of, params.read_approvals(), limit=READ_LIMIT + 1)
-    if len(found) > READ_LIMIT:
-        found = found[:READ_LIMIT]
-        since = {"from": found[-1].decided_at.astimezone(UTC)}
+    listed = approvals(of, params.read_approvals(), limit=READ_LIMIT + 1)
+    if len(listed) > READ_LIMIT:
+        listed = listed[:READ_LIMIT]
+        since = {"from": listed[-1].decided_at.astimezone(UTC)}
     else:
         since = {}
-    of_range = figures(found)
+    of_range = figures(listed)
     return {
         **bounds(of),
         **since,

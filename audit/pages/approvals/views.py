@@ -41,13 +41,13 @@ def approval_list(request: TenantRequest) -> HttpResponse:
     requested, wanted = requested_range(request, now), ApprovalFilter.read(request.GET)
     if requested.problem:
         return invalid_range(request, requested, "approvals/approval_list.html", "Approvals")
-    found = approvals(requested.range, wanted, limit=READ_LIMIT + 1)
-    found, is_cut = found[:READ_LIMIT], len(found) > READ_LIMIT
+    listed = approvals(requested.range, wanted, limit=READ_LIMIT + 1)
+    listed, is_cut = listed[:READ_LIMIT], len(listed) > READ_LIMIT
     waiting = awaiting_now(now, wanted, limit=WAITING_SHOWN + 1)
-    of_range = figures(found)
+    of_range = figures(listed)
     bands = by_band(of_range.total.waits_us)
     most = max(number for _, number in bands)
-    answered = [one for one in found if one.answer is not None or one.has_run]
+    answered = [one for one in listed if one.answer is not None or one.has_run]
     context: dict[str, Any] = {
         **range_bar(request, requested),
         "figures": of_range,
@@ -59,7 +59,7 @@ def approval_list(request: TenantRequest) -> HttpResponse:
         "more_deciders": max(0, len(of_range.deciders) - DECIDERS_SHOWN),
         "answered": answered[:ANSWERS_SHOWN],
         "more_answered": max(0, len(answered) - ANSWERS_SHOWN),
-        "since": found[-1].decided_at if is_cut else None,
+        "since": listed[-1].decided_at if is_cut else None,
         "filters": active_filters(wanted, FILTERS),
         "wanted": wanted,
         "exports": tuple(FORMS),

@@ -201,7 +201,7 @@ def list_definitions(request: HttpRequest, params: Query[DefinitionListParams]) 
 )
 def read_definition(request: HttpRequest, definition_id: Path[UUID]) -> dict[str, Any]:
     """Get a definition with its content, its changes, what they mean, and the tool's history."""
-    return _document(_found(definition_id))
+    return _document(_definition(definition_id))
 
 
 _POST_PROBLEMS = problem_responses(
@@ -277,14 +277,14 @@ type _Decision = Callable[[Tenant, str, ServedDefinition, str, datetime], bool]
 def _decided(request: HttpRequest, definition_id: UUID, decide: _Decision) -> HttpResponse:
     identity = cast(ApiRequest, request).auth
     with tenant_scope(identity.tenant_id):
-        one, reason = _found(definition_id), _body(request, Approval).reason
+        one, reason = _definition(definition_id), _body(request, Approval).reason
         tenant = Tenant.objects.get(pk=identity.tenant_id)
         decide(tenant, actor_of(identity), one.served, reason, timezone.now())
-        members = _document(_found(definition_id))
+        members = _document(_definition(definition_id))
     return HttpResponse(msgspec.json.encode(members), content_type="application/json")
 
 
-def _found(definition_id: UUID) -> DefinitionText:
+def _definition(definition_id: UUID) -> DefinitionText:
     one = find_definition(definition_id)
     if one is None:
         raise ProblemError("not_found", "Definition not found.")

@@ -105,7 +105,7 @@ def definition_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
     It is compared with the last approved one, or with another of the same tool (`?from=<id>`).
     """
-    one = _found(pk)
+    one = _definition(pk)
     served = one.served
     old = _compared(request, one)
     diff = None if old is None else compare_definitions(old.value, one.value)
@@ -176,7 +176,7 @@ def _decided(
     needless: str,
 ) -> HttpResponseBase:
     """Approve a definition, or withdraw its approval. The texts say what came of it."""
-    one = _found(pk).served
+    one = _definition(pk).served
     form = ApproveForm(request.POST)
     if not form.is_valid():
         messages.error(request, invalid)
@@ -216,7 +216,7 @@ def _chosen(texts: Iterable[str]) -> list[UUID]:
     return chosen
 
 
-def _found(pk: UUID) -> DefinitionText:
+def _definition(pk: UUID) -> DefinitionText:
     one = find_definition(pk)
     if one is None:
         raise Http404("no such definition")
@@ -228,7 +228,7 @@ def _compared(request: TenantRequest, one: DefinitionText) -> DefinitionText | N
     if not text:
         return definition_before(one.served)
     try:
-        other = _found(UUID(text))
+        other = _definition(UUID(text))
     except ValueError:
         raise Http404("no such definition") from None
     if (other.served.server, other.served.tool_name) != (one.served.server, one.served.tool_name):

@@ -74,12 +74,12 @@ def _parts(tools: list[Any]) -> Iterator[list[Any]]:
 
 
 def _listed(tools: Any) -> list[Any]:
-    found: Any = tools
+    listed: Any = tools
     if isinstance(tools, Mapping):
-        found = tools.get("tools")
+        listed = tools.get("tools")
     elif hasattr(tools, "tools"):
-        found = tools.tools
-    return list(found)
+        listed = tools.tools
+    return list(listed)
 
 
 def _plain(tool: Any) -> Any:
