@@ -6,6 +6,8 @@ replaces it in the index. The log keeps both; their spans alone decide which one
 
 Context of a call, such as its agent, may arrive later than its spans. An event counts the spans
 above the call that have any (`above`). Of two events of the same spans, the one with more counts.
+If both have as many, one that was made by reading the spans anew with a later mapping counts
+(`audit.intake.otlp.remapping`).
 
 If an executor itself reported the call (`audit.intake.otlp.executors`), the index keeps the
 executor's report. The event made from spans is then only in the log, not in the index.
@@ -30,6 +32,8 @@ class _Source(msgspec.Struct):
     merged: list[_Span] = []
     above: int = 0
     of_executor: bool = False
+    remapped: bool = False
+    mapping_version: int = 0
 
 
 class _Event(msgspec.Struct):
@@ -40,19 +44,21 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 def is_fuller(raw: bytes, stored: bytes) -> bool:
-    """Whether an event has all spans of the stored event, and more spans or more context."""
+    """Whether an event has all spans of the stored event, and more spans, or more context, or was
+    made of them by a later mapping.
+    """
     known, reported = _extent(stored), _extent(raw)
     if known is None or reported is None:
         return False
-    return reported[0] > known[0] or (reported[0] == known[0] and reported[1] > known[1])
+    return reported[0] > known[0] or (reported[0] == known[0] and reported[1:] > known[1:])
 
 
 def is_no_fuller(raw: bytes, stored: bytes) -> bool:
-    """Whether an event has only spans of the stored event, and no more context."""
+    """Whether an event has only spans of the stored event, no more context, no later mapping."""
     reported, known = _extent(raw), _extent(stored)
     if reported is None or known is None:
         return False
-    return reported[0] < known[0] or (reported[0] == known[0] and reported[1] <= known[1])
+    return reported[0] < known[0] or (reported[0] == known[0] and reported[1:] <= known[1:])
 
 
 def is_part_of(raw: bytes, account: bytes) -> bool:
@@ -82,8 +88,9 @@ def calls_of(raw: bytes) -> set[tuple[int, UUID]]:
     }
 
 
-def _extent(raw: bytes) -> tuple[set[tuple[str, str]], int] | None:
-    """Trace id and span id of an event's spans, and how many spans above them have context.
+def _extent(raw: bytes) -> tuple[set[tuple[str, str]], int, int] | None:
+    """Trace id and span id of an event's spans, how many spans above them have context, and the
+    mapping with which they were read anew, 0 if they were not.
 
     None if the event was not made from spans.
     """
@@ -91,7 +98,7 @@ def _extent(raw: bytes) -> tuple[set[tuple[str, str]], int] | None:
     if source is None:
         return None
     spans = {(span.trace_id, span.span_id) for span in (source.span, *source.merged)}
-    return spans, source.above
+    return spans, source.above, source.mapping_version if source.remapped else 0
 
 
 def _read(raw: bytes) -> list[_Span] | None:

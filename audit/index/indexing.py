@@ -368,12 +368,14 @@ def _without(candidates: Sequence[Candidate], some: Sequence[Candidate]) -> Sequ
 
 
 def _resettled(before: Sequence[Changed], after: Sequence[Changed]) -> list[Changed]:
-    """The calls whose trace may have lost a value: their end, or their run id, is not as before."""
-    run_ids = {(row.day, row.invocation_id): row.run_id for row in before}
+    """The calls whose trace may have lost a value: their end, run id or tool is not as before."""
+    stored = {(row.day, row.invocation_id): row for row in before}
     return [
         row
         for row in after
-        if not row.took_end or run_ids.get((row.day, row.invocation_id)) not in (None, row.run_id)
+        if not row.took_end
+        or (old := stored[row.day, row.invocation_id]).run_id not in (None, row.run_id)
+        or old.tool_name != row.tool_name
     ]
 
 

@@ -140,6 +140,7 @@ def record_in_scope(
     now: datetime,
     *,
     is_otlp: bool = False,
+    is_late: bool = False,
     budget: Budget | None = None,
 ) -> Answer:
     """Store one request in the transaction of the tenant's open scope, and return its answer.
@@ -147,11 +148,13 @@ def record_in_scope(
     Raises what `read_request` and `record_batches` raise, and BatchIdReusedError. The caller owns
     the transaction: run it with `with_retries`, or roll it back after an error. If a request
     becomes several batches, each has the SHA-256 of the whole body, and they share a `budget`.
+    `is_late`: the events are not from a sender, so their age says nothing.
     """
     budget = Budget() if budget is None else budget
     request = _read(tenant_id, body_sha256, lines, batch_id, now, budget, is_otlp=is_otlp)
     (result,) = _Recording([request]).run()
-    _count_lags(request)
+    if not is_late:
+        _count_lags(request)
     see_definitions(tenant_id, request.reading.sightings, now)
     return answer_of(result)
 

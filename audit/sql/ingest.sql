@@ -276,10 +276,11 @@ JOIN invocation i
 FOR UPDATE OF i
 
 -- supersede_calls --
--- Store the more complete report of these calls. A call's start, tool and trace stay. Its end never
--- moves back, nor does that of the trace, as clocks differ. If the new report has only
--- interim events, the call is open again.
+-- Store the more complete report of these calls. A call's start and trace stay. So does its tool,
+-- unless its spans were read anew. Its end never moves back, nor does that of the trace, as clocks
+-- differ. If the new report has only interim events, the call is open again.
 UPDATE invocation AS i SET
+    tool_name = u.tool_name,
     ended_at = CASE WHEN u.end_batch_id IS NOT NULL THEN greatest(i.ended_at, u.ended_at) END,
     duration_us = u.duration_us,
     state = CASE WHEN u.end_batch_id IS NULL THEN coalesce(i.interim_state, u.state)
@@ -304,12 +305,13 @@ FROM unnest(
     %(run_id)b::text[], %(workflow_id)b::text[], %(start_batch_id)b::uuid[],
     %(start_pos)b::integer[], %(end_batch_id)b::uuid[], %(end_pos)b::integer[],
     %(mcp_server)b::text[], %(mcp_client)b::text[], %(mcp_protocol)b::text[],
-    %(agent)b::text[], %(model)b::text[], %(provider)b::text[], %(end_user)b::text[]
+    %(agent)b::text[], %(model)b::text[], %(provider)b::text[], %(end_user)b::text[],
+    %(tool_name)b::text[]
 ) AS u (
     started_on, invocation_id, ended_at, duration_us, state, error_type, error_code,
     error_message, violation_count, prompt_tokens, completion_tokens, parent_invocation_id,
     call_id, tool_call_id, run_id, workflow_id, start_batch_id, start_pos, end_batch_id, end_pos,
-    mcp_server, mcp_client, mcp_protocol, agent, model, provider, end_user
+    mcp_server, mcp_client, mcp_protocol, agent, model, provider, end_user, tool_name
 )
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on = u.started_on

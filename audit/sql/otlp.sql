@@ -219,3 +219,24 @@ CROSS JOIN LATERAL (
 WHERE s.invocation_id IS NOT NULL
   AND s.invocation_id IS DISTINCT FROM above.own
   AND s.tool_name IS DISTINCT FROM above.tool_name
+
+-- calls_of_spans --
+-- The next calls that were made of spans, in order of key.
+SELECT i.started_on - date '1970-01-01', i.invocation_id, i.started_at, i.trace_id
+FROM invocation i
+JOIN otlp_span s
+  ON s.tenant_id = i.tenant_id
+ AND s.started_on = i.started_on
+ AND s.span_uuid = i.invocation_id
+WHERE i.tenant_id = %(tenant_id)s
+  AND s.kind >= 0
+  AND (i.started_on, i.invocation_id)
+      > (date '1970-01-01' + %(day)b::integer, %(invocation_id)b::uuid)
+ORDER BY i.started_on, i.invocation_id
+LIMIT %(row_limit)b::integer
+
+-- count_calls_of_spans --
+-- How many calls were made of spans. A merged call's row has another id.
+SELECT count(*)
+FROM otlp_span s
+WHERE s.tenant_id = %(tenant_id)s AND s.kind >= 0 AND s.invocation_id = s.span_uuid

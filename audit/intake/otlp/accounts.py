@@ -36,6 +36,8 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
     span_ids = [span.span_id for span in spans]
     if call.above:
         span_ids.append(f"above:{call.above}")
+    if call.is_remapped:
+        span_ids.append(f"mapping:{MAPPING_VERSION}")
     args = _first(call.facts, "arguments")
     # Some exporters send unfinished spans, which have no end.
     ended_ns = max(outermost.end_time_unix_nano, outermost.start_time_unix_nano)
@@ -45,8 +47,7 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
         "trace_id": outermost.trace_id,
         "parent_invocation_id": call.parent_id,
         "tool_name": call.facts[0].tool_name[:NAME_MAX_LENGTH],
-        # Without arguments, equal calls cannot be recognized.
-        "call_id": outermost.span_id if args is ABSENT else _call_id(call.facts[0].tool_name, args),
+        "call_id": call.call_id or _call_id(call, args),
         "tool_call_id": short_id(_first(call.facts, "tool_call_id")),
         "run_id": short_id(call.context.get("conversation")),
         "workflow_id": short_id(call.context.get("workflow")),
@@ -165,6 +166,8 @@ def _source(call: ToolCall, spans: Sequence[Any]) -> dict[str, Any]:
         source["guessed"] = guessed
     if call.of_executor:
         source["of_executor"] = True
+    if call.is_remapped:
+        source["remapped"] = True
     return source
 
 
@@ -211,8 +214,11 @@ def _first(facts: Iterable[Facts], name: str) -> Any:
     return ABSENT
 
 
-def _call_id(tool_name: str, args: Any) -> str:
+def _call_id(call: ToolCall, args: Any) -> str:
     """The ADK's hash of tool and arguments, or a hash of their text if no parser accepts them."""
+    if args is ABSENT:
+        return call.outermost.span_id  # equal calls cannot be recognized
+    tool_name = call.facts[0].tool_name
     try:
         value = ANY_JSON.decode(args) if isinstance(args, msgspec.Raw) else args
         return compute_call_id(tool_name, value)

@@ -82,7 +82,8 @@ class ToolCall(msgspec.Struct, gc=False):
     `invocation_id` and `parent_id` are as this request knows them. `started_ns` is the start of a
     call that is already stored; if it is None, the start of the outermost span counts.
     `of_executor`: an executor reported the call itself, and its account counts.
-    `is_late`: no span of the call is in this request, which has context for it.
+    `is_late`: no span of the call is in this request, which has context for it. `is_remapped`: its
+    stored spans were read anew.
     """
 
     facts: list[Facts]
@@ -98,6 +99,9 @@ class ToolCall(msgspec.Struct, gc=False):
     started_ns: int | None = None
     of_executor: bool = False
     is_late: bool = False
+    is_remapped: bool = False
+    call_id: str | None = None
+    """As it is stored. Without one, it is computed."""
 
     @property
     def outermost(self) -> Span:

@@ -1,7 +1,11 @@
-"""`manage.py reindex [--check]`: rebuilds the index from the log, or checks that they agree."""
+"""`manage.py reindex`: rebuilds the index from the log, or checks that they agree (`--check`).
+
+`--remap` reads kept spans anew (`audit.intake.otlp.remapping`).
+"""
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -9,6 +13,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from audit.index.reindex import Report, reindex
+from audit.intake.otlp.conventions import MAPPING_VERSION
+from audit.intake.otlp.remapping import Remapped, remap
 from config.postgresql.aliases import OWNER
 from config.progress import Progress
 from tenants.actions import operator, record_action
@@ -24,13 +30,23 @@ class Command(BaseCommand):
         " producers and gaps. With --check, change nothing: list the differences, and exit with 1"
         " if there are any. Left unchanged: calls with an erased event, what producers and gaps"
         " say about erased events, rows that retention has deleted, the inbox, the registry and"
-        " the audit log. Executors may keep sending; they wait while rows are repaired."
+        " the audit log. Executors may keep sending; they wait while rows are repaired. With"
+        " --remap, count the calls whose spans say more to this version than to the one that stored"
+        " them; with --yes, too, write new events of those beside the old ones. An interrupted run"
+        " goes on where it stopped."
     )
     requires_system_checks = []  # they import all pages: half a second
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """`[--check] [--tenant SLUG] [--json]`."""
-        parser.add_argument("--check", action="store_true", help="compare only; change nothing")
+        """`[--check | --remap [--yes]] [--tenant SLUG] [--json]`."""
+        instead = parser.add_mutually_exclusive_group()
+        instead.add_argument("--check", action="store_true", help="compare only; change nothing")
+        instead.add_argument(
+            "--remap",
+            action="store_true",
+            help="count the calls that a newer mapping changes",
+        )
+        parser.add_argument("--yes", action="store_true", help="with --remap: write what changes")
         parser.add_argument("--tenant", metavar="SLUG", help="only this tenant")
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -40,13 +56,18 @@ class Command(BaseCommand):
         Raises CommandError if DATABASE_OWNER_URL is not set or the tenant is unknown; with exit
         code 1 if index and log still differ, or the log is faulty.
         """
-        if OWNER not in connections:
+        if options["yes"] and not options["remap"]:
+            raise CommandError("--yes belongs to --remap")
+        if OWNER not in connections and not options["remap"]:
             raise CommandError("set DATABASE_OWNER_URL: only the owner can rebuild the index")
-        tenants = Tenant.objects.using(OWNER).order_by("slug")
+        tenants = Tenant.objects.order_by("slug")
         if options["tenant"] is not None:
             tenants = tenants.filter(slug=options["tenant"])
             if not tenants:
                 raise CommandError(f"unknown tenant {options['tenant']!r}")
+        if options["remap"]:
+            self._remap(tenants, is_dry=not options["yes"], as_json=options["json"])
+            return
         reports: dict[str, Report] = {}
         for tenant in tenants:
             progress = Progress(self.stderr, tenant.slug, "events")
@@ -69,6 +90,40 @@ class Command(BaseCommand):
         ]
         if bad:
             raise CommandError(f"index and log differ: {', '.join(bad)}", returncode=1)
+
+    def _remap(self, tenants: Iterable[Tenant], *, is_dry: bool, as_json: bool) -> None:
+        documents = {}
+        for tenant in tenants:
+            progress = Progress(self.stderr, tenant.slug, "calls")
+            result = remap(tenant.id, is_dry=True, progress=progress)
+            if not is_dry and result.changed:
+                # Before the first change: an interrupted run has its entry, too.
+                subject = f"{result.changed} calls"
+                with tenant_scope(tenant.id):
+                    record_action(
+                        tenant, operator(), "index.remap", subject, mapping_version=MAPPING_VERSION
+                    )
+                result = remap(tenant.id, is_dry=False, progress=progress)
+            documents[tenant.slug] = asdict(result) | {"members": dict(result.members)}
+            if not as_json:
+                self._print_remapped(tenant.slug, result, is_dry=is_dry)
+        if as_json:
+            self.stdout.write(json.dumps(documents))
+
+    def _print_remapped(self, slug: str, result: Remapped, *, is_dry: bool) -> None:
+        verb = "would change" if is_dry else "changed"
+        self.stdout.write(
+            f"{slug}: {result.calls:,} calls of spans, {result.older:,} of them made by an older"
+            f" mapping than version {MAPPING_VERSION}: {result.changed:,} {verb}"
+        )
+        for name, count in result.members.most_common():
+            self.stdout.write(f"  {name}: {count:,}")
+        if result.left:
+            self.stdout.write(f"  left: {result.left:,}, whose spans are not one call any more")
+        if result.erased:
+            self.stdout.write(f"  erased: {result.erased:,}")
+        if is_dry and result.changed:
+            self.stdout.write("  write them with --yes")
 
     def _print(self, slug: str, report: Report) -> None:
         counts = report.comparison.counts
