@@ -25,7 +25,7 @@ class Pair:
 
 NO_CONTENT = "no span has it"
 _NO_MODEL = "no span above a tool's names the model"
-_NO_STATUS = "the span of a cancelled call has no status"
+_NO_STATUS = "the span of a cancelled call has no status, which is shown as ok"
 _SAYS_OK = "the span of a cancelled call says OK"
 _REDACTED = "the framework redacts messages"
 _OWN_CONVERSATION = ("conversation",)
@@ -194,7 +194,7 @@ PAIRS = [
         theirs={
             "args": NO_CONTENT,
             "result": NO_CONTENT,
-            "error": "no span has the message; the span of a cancelled call has no status",
+            "error": f"no span has the message; {_NO_STATUS}",
         },
     ),
     Pair(
