@@ -45,7 +45,9 @@ SERVER: dict[str, Any] = {
 }
 
 FRAMEWORKS = {
-    "pydantic_ai": Told(extra=frozenset({"transfer"}), decisions=("awaiting", "approved")),
+    "pydantic_ai": Told(
+        extra=frozenset({"transfer"}), decisions=("rejectedArguments", "awaiting", "approved")
+    ),
     "google_adk": Told(),
     "openai_agents": Told(extra=frozenset({"excused"})),
     "autogen": Told(model=None, tool_call_id=False),
@@ -119,9 +121,11 @@ def test_adapter_records_each_call_once_and_as_it_was(framework: str, tmp_path: 
     if recording.beside is not None:
         check_beside(recording.beside)
     if "transfer" in told.extra:
-        assert len({each["invocation_id"] for each in recording.decisions}) == 1
+        rejected, *approval = recording.decisions
+        assert "secret" not in rejected["reason"]
+        assert len({each["invocation_id"] for each in approval}) == 1
         transfer = recording.one("transfer").start
-        assert {each["tool_call_id"] for each in recording.decisions} == {transfer["tool_call_id"]}
+        assert {each["tool_call_id"] for each in approval} == {transfer["tool_call_id"]}
     if "count" in told.extra:  # a tool that yields
         assert recording.one("count").data == {"items": 3, "first": "0", "last": "2"}
     if "excused" in told.extra:

@@ -17,7 +17,7 @@ from crewai.tools import ToolFailure
 from pydantic import ValidationError
 
 from tooltrail.events import Decision
-from tooltrail.integrations.running import Running
+from tooltrail.integrations.running import Running, why_rejected
 from tooltrail.spool import SpoolFullError
 from tooltrail.trail import Trail
 
@@ -134,10 +134,8 @@ def _refusal(context: Any) -> tuple[Decision, str] | None:
         return None
     try:
         tool.args_schema.model_validate(context.tool_input)
-    except ValidationError as error:  # whose own text quotes the arguments
-        told = error.errors(include_url=False, include_input=False)
-        places = (".".join(map(str, each["loc"])) + ": " + each["msg"] for each in told)
-        return "rejectedArguments", "; ".join(places)
+    except ValidationError as error:
+        return "rejectedArguments", why_rejected(error)
     return None
 
 

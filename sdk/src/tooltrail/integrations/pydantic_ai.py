@@ -6,6 +6,7 @@ agent = Agent("openai:gpt-5", tools=[...], capabilities=[TooltrailCapability(tra
 from asyncio import CancelledError
 from typing import Any
 
+from pydantic import ValidationError
 from pydantic_ai import (
     ApprovalRequired,
     CallDeferred,
@@ -14,10 +15,10 @@ from pydantic_ai import (
     RunContext,
 )
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-from pydantic_ai.exceptions import ToolFailedError, ToolRetryError
+from pydantic_ai.exceptions import ModelRetry, ToolFailedError, ToolRetryError
 
 from tooltrail.events import Decision
-from tooltrail.integrations.running import Running
+from tooltrail.integrations.running import Running, read_json, why_rejected
 from tooltrail.trail import Trail
 
 
@@ -34,6 +35,17 @@ class TooltrailCapability(AbstractCapability[Any]):
     def get_ordering(self) -> CapabilityOrdering:
         """Innermost: within the span of pydantic-ai's own instrumentation, so that both are one."""
         return CapabilityOrdering(position="innermost")
+
+    async def wrap_tool_validate(
+        self, ctx: RunContext[Any], *, call: Any, tool_def: Any, args: Any, handler: Any
+    ) -> Any:
+        """Record that arguments were rejected: the tool does not run. Raises what it raises."""
+        try:
+            return await handler(args)
+        except (ValidationError, ModelRetry) as error:
+            with self._running.harmless():
+                self._decide("rejectedArguments", call, _placed(ctx), why_rejected(error))
+            raise
 
     async def wrap_tool_execute(
         self, ctx: RunContext[Any], *, call: Any, tool_def: Any, args: Any, handler: Any
@@ -68,11 +80,12 @@ class TooltrailCapability(AbstractCapability[Any]):
                 self._decide("awaiting", call, _placed(ctx))
         return None
 
-    def _decide(self, decision: Decision, call: Any, placed: dict[str, Any]) -> None:
-        args, tool_call_id = call.args_as_dict(), call.tool_call_id
-        self._running.decide(
-            tool_call_id, call.tool_name, decision, args=args, tool_call_id=tool_call_id, **placed
-        )
+    def _decide(
+        self, decision: Decision, call: Any, placed: dict[str, Any], reason: str | None = None
+    ) -> None:
+        key = call.tool_call_id
+        about = {"args": read_json(call.args), "reason": reason, "tool_call_id": key, **placed}
+        self._running.decide(key, call.tool_name, decision, **about)
 
 
 def _placed(ctx: RunContext[Any]) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from functools import partial
 from inspect import isgenerator
 from typing import Any
 
+from pydantic import ValidationError
+
 from tooltrail.current_span import current_span
 from tooltrail.events import Decision
 from tooltrail.recording import Call
@@ -198,6 +200,14 @@ class _Followed:
     def __init__(self, running: Running, key: Hashable, call: Call) -> None:
         self.enter, self.leave = call.enter, call.leave
         self.finish, self.fail = partial(running.end, key), partial(running.fail, key)
+
+
+def why_rejected(error: Exception) -> str:
+    """Why arguments were rejected, without quoting them: pydantic's own text does."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    told = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(".".join(map(str, each["loc"])) + ": " + each["msg"] for each in told)
 
 
 class Outcome:

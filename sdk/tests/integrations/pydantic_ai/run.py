@@ -67,7 +67,9 @@ def agent(*turns: list[ToolCallPart]) -> Agent[None, Any]:
 
 async def main() -> None:
     with suppress(ValueError):
-        await agent(*stage.turns(call)).run("go", conversation_id="conv-1")
+        await agent(*stage.turns(call, [call("report", 8, title=["secret"])])).run(
+            "go", conversation_id="conv-1"
+        )
     await stage.cancel(agent([call("slow", 6)]).run("go"))
     asking = agent([call("transfer", 7, amount=5)])
     asked = await asking.run("go", conversation_id="conv-1")
