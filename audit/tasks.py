@@ -198,7 +198,7 @@ def keep_ledgers(timestamp: int) -> None:
         except (OperationalError, InterfaceError):
             raise  # the database is down for all tenants
         except Exception:
-            _log.exception("ledger of tenant %s: not signed", tenant_id)  # others go on
+            _log.exception("ledger of tenant %s: not signed", tenant_id)  # the others are signed
 
 
 @app.task(queue="ledger")

@@ -22,7 +22,7 @@ from tests.support.installation import announcement, end, new_installation
 
 ROUNDS = 3
 AFTER_S = 15
-"""How long the probe goes on after the last kill, at most."""
+"""How long the probe continues after the last kill, at most."""
 
 
 class Probe:

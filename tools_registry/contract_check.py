@@ -60,7 +60,7 @@ class Problem:
     column: int = 0
     """Column in that line, from 1."""
     is_warning: bool = False
-    """Whether the contract can be saved and published in spite of it."""
+    """Whether the contract can be saved and published anyway."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,11 @@ def check_name(name: str) -> str:
 
 
 def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON Schema that works and stands alone. Raises ValueError saying what is wrong where.
+    """Return the JSON Schema if it works and is complete. Raises ValueError: what is wrong where.
 
-    Refused are unknown dialects, wrong keywords, patterns that do not compile, and references
-    to anything outside: nothing is ever fetched. What guards judge by all the same is taken:
-    JavaScript's patterns, a list of items without a dialect, an empty `allOf`.
+    It rejects unknown dialects, wrong keywords, patterns that do not compile, and references to
+    anything outside: nothing is ever fetched. It accepts what guards can use although it is not
+    correct: JavaScript's patterns, a list of items without a dialect, an empty `allOf`.
     """
     _check_document(schema, SCHEMA_MAX_BYTES)
     try:

@@ -73,9 +73,9 @@ def begin_epoch(
             if _is_altered(compared, status) and not differs:
                 raise NoEpochError(
                     f"the log's first {compared.proved:,} entries are the signed ones, its first"
-                    f" {compared.differs_at:,} are not, and this is no restored backup: its"
-                    " checkpoints are not older. Somebody changed entries. With --differs the epoch"
-                    " begins all the same, and its entry says so"
+                    f" {compared.differs_at:,} are not. This is no restored backup, because its"
+                    " checkpoints are not older: somebody changed entries. With --differs the epoch"
+                    " begins anyway, and its entry records that"
                 )
             kept = tuple(each for each in sorted(set(remembered)) if each[0] <= compared.proved)
             new = SignerState(epoch, origin_of(tenant.id, epoch), earlier=kept)

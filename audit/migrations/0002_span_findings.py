@@ -1,6 +1,6 @@
 """Violations that the server finds in the outputs of spans can be replaced.
 
-An older process would leave the violations of a replaced account, so it must not go on.
+An older process would leave the violations of a replaced account, so it must stop.
 """
 
 from django.db import migrations

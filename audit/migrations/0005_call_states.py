@@ -1,6 +1,6 @@
 """The states waiting, working and cancelled of calls.
 
-An older process would take them for open calls that have ended, so it must not go on.
+An older process would take them for open calls that have ended, so it must stop.
 """
 
 from django.db import migrations

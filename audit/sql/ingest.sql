@@ -452,7 +452,7 @@ RETURNING
     CASE WHEN b.last_at >= l.last_at THEN b.last_at END
 
 -- settle_violation_days --
--- Determine anew the first and last call of these kinds on these days.
+-- Determine again the first and last call of these kinds on these days.
 UPDATE violation_day AS d SET first_at = v.first_at, last_at = v.last_at
 FROM unnest(%(days)b::date[], %(kinds)b::uuid[]) AS u (day, kind)
 JOIN violation_day AS k

@@ -101,7 +101,7 @@ class Child:
     command: list[str]
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     takes_over: bool = False
-    """Whether the processes of a killed one go on until the next has loaded, and ends them.
+    """Whether the processes of a killed one continue until the next has loaded and ends them.
 
     Its command then takes `--replaces` and their process groups."""
     _orphans: list[int] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What an MCP tool returned, read from its result as MCP means it."""
+"""What an MCP tool returned, read from its result as MCP defines it."""
 
 import json
 from dataclasses import dataclass

@@ -183,7 +183,7 @@
   document.addEventListener("htmx:after:swap", drawAll);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 
-  // htmx' own polling goes on in hidden tabs: hold it there, and catch up on coming back.
+  // htmx' own polling continues in hidden tabs: hold it there, and catch up when the tab is shown again.
   const polls = () => document.querySelectorAll('[hx-trigger*="every "]');
   document.addEventListener("every", (event) => {
     if (document.hidden) event.stopImmediatePropagation();

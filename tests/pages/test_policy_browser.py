@@ -39,7 +39,7 @@ def world() -> World:
 def _addresses(world: World) -> list[str]:
     """Of the pages; what a browser would put into a file is none."""
     client = Client()
-    world.admin.refresh_from_db()  # signing in may have hashed the password anew
+    world.admin.refresh_from_db()  # signing in may have hashed the password again
     client.force_login(world.admin)
     visits = [ROUTES[route] for route in PAGES]
     paths = [visit.path(world) if isinstance(visit, Object) else visit.path for visit in visits]
@@ -76,7 +76,7 @@ def test_no_page_violates_the_policy(page: Page, world: World, pytestconfig: pyt
         _check_headers(response)
         schemes.reverse()
         page.emulate_media(color_scheme=schemes[0])
-        page.evaluate("new Promise(requestAnimationFrame)")  # until it is painted anew
+        page.evaluate("new Promise(requestAnimationFrame)")  # until it is painted again
         assert heard == [], address
 
 

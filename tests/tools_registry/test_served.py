@@ -1,4 +1,4 @@
-"""Changes of a definition: their classes, marked texts, and what nobody sees."""
+"""Changes of a definition: their classes, marked texts, and invisible characters."""
 
 import random
 import time

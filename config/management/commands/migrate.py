@@ -1,4 +1,4 @@
-"""`manage.py migrate`: Django's command, one process at a time, while senders go on."""
+"""`manage.py migrate`: Django's command, one process at a time, while senders continue."""
 
 from typing import Any
 

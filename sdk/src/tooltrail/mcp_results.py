@@ -1,4 +1,4 @@
-"""Reads the result of an MCP tool call, a `CallToolResult`, as the protocol means it.
+"""Reads the result of an MCP tool call, a `CallToolResult`, as the protocol defines it.
 
 Pure. The recording, the guard and the server read results with it, so all of them mean the same
 value by "what the tool returned". It works on the JSON of a result, with the protocol's names or

@@ -1,4 +1,4 @@
-"""A bundle is held against what the server once acknowledged, and a cut or other end fails."""
+"""A bundle is compared with what the server once acknowledged; a cut or different end fails."""
 
 import json
 from collections.abc import Callable

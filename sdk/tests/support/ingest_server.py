@@ -69,7 +69,7 @@ class Server:
     def wait(self, fulfilled: Callable[[], bool], timeout: float = 20.0) -> None:
         """Wait until a condition is true; fail after `timeout` seconds."""
         with self.arrived:
-            assert self.arrived.wait_for(fulfilled, timeout), "the server waited in vain"
+            assert self.arrived.wait_for(fulfilled, timeout), "nothing arrived in time"
 
     @property
     def events(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Tools that return the result of an MCP call: recorded, guarded and failed as MCP means it."""
+"""Tools that return the result of an MCP call: recorded, guarded and failed as MCP defines it."""
 
 import asyncio
 from typing import Any

@@ -67,7 +67,7 @@ CREATE TABLE tombstone (
     slug varchar(63) NOT NULL,
     name varchar(200) NOT NULL,
     begun_at timestamptz NOT NULL,
-    ended_at timestamptz,                -- NULL: the deletion was interrupted and can go on
+    ended_at timestamptz,                -- NULL: the deletion was interrupted and can continue
     operator varchar(150) NOT NULL,      -- the machine account that ran the command
     ledger_size bigint NOT NULL,         -- events in the log
     ledger_root bytea NOT NULL,          -- its RFC 6962 root, 32 bytes

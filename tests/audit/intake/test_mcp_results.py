@@ -1,4 +1,4 @@
-"""Events and spans with MCP results: indexed, validated and shown as MCP means them."""
+"""Events and spans with MCP results: indexed, validated and shown as MCP defines."""
 
 import json
 from typing import Any

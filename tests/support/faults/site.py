@@ -115,7 +115,7 @@ def wait_until(is_so: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> 
     """Wait until a condition is true; fail if it takes too long."""
     deadline = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
 
 

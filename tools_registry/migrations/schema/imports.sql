@@ -10,7 +10,7 @@ CREATE TABLE tool_import (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
     created_at timestamptz NOT NULL,
-    created_by varchar(150) NOT NULL,    -- a user's name: only that user may go on with it
+    created_by varchar(150) NOT NULL,    -- a user's name: only that user may continue it
     forms text[] NOT NULL,               -- the formats of its tools, in words
     note text NOT NULL,                  -- what is missing from the file as a whole
     is_large boolean NOT NULL,           -- done by the worker; false: within the request

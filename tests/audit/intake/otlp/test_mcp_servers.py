@@ -1,4 +1,4 @@
-"""Results of real MCP servers, through our SDK, as spans and as events: read as MCP means them."""
+"""Results of real MCP servers, through our SDK, as spans and as events: read as MCP defines."""
 
 import json
 import sysconfig
