@@ -1,16 +1,16 @@
 """An erasure takes away whom a call was made for: in calls, decisions and spans, for good."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connections
 
 from audit.index.reindex import reindex
 from tenants.scope import tenant_scope
-from tests.audit.intake.otlp.test_late_context import AGENT, TOOL, run, send
 from tests.support.erasures import erase
 from tests.support.factories import Cast, make_call, make_decision, make_ingest_key, send_events
-from tests.support.otlp_requests import span
+from tests.support.otlp_requests import JSON, post, request, span
 from tests.support.retention import index_agrees_with_log
 
 USER = "ada.lovelace"
@@ -29,6 +29,23 @@ def mentions(cast: Cast) -> dict[str, int]:
     return counts
 
 
+def run() -> list[dict[str, Any]]:
+    """An agent that works for the user calls a tool, which runs another agent with a tool."""
+    tool = {"gen_ai.operation.name": "execute_tool"}
+    said: list[tuple[str, dict[str, Any]]] = [
+        ("invoke_agent main", {"gen_ai.agent.name": "main", "user.id": USER}),
+        ("execute_tool helper", tool | {"gen_ai.tool.name": "helper"}),
+        ("invoke_agent sub", {"gen_ai.agent.name": "sub"}),
+        ("execute_tool look_up", tool | {"gen_ai.tool.name": "look_up"}),
+    ]
+    spans = []
+    for number, (name, attributes) in enumerate(said, 1):
+        above = {"parentSpanId": f"{number - 1:016x}"} if number > 1 else {}
+        ids = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": f"{number:016x}", **above}
+        spans.append(span(name, **ids, attributes=attributes))
+    return spans
+
+
 def repair(cast: Cast) -> None:
     reindex(cast.tenant.id, repair=True, progress=lambda done, size: None)
 
@@ -36,19 +53,13 @@ def repair(cast: Cast) -> None:
 @pytest.mark.slow
 def test_spans_of_erased_calls_and_those_above_name_nobody(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
-    spans = run()
-    spans[AGENT] = span(
-        "invoke_agent main",
-        **{name: spans[AGENT][name] for name in ("traceId", "spanId")},
-        attributes={"gen_ai.agent.name": "main", "user.id": USER},
-    )
-    for number in sorted(spans, reverse=True):  # children first: their context comes late
-        send(key, spans[number])
+    for each in reversed(run()):  # children first: their context comes late
+        answer = post(key, request(each, scope="agent"), JSON)
+        assert (answer.status_code, answer.rejected) == (200, 0)
     named = mentions(acme)
     assert (named["invocation"], named["otlp_span"]) == (2, 1)
     erase(acme, "tool:helper")
     assert mentions(acme) == {"invocation": 1, "decision": 0, "otlp_span": 0, "trace": 0}
-    assert spans[TOOL]["name"] == "execute_tool helper"
     erase(acme, "tool:look_up")
     for _ in range(2):
         assert mentions(acme) == dict.fromkeys(named, 0)
