@@ -1,23 +1,23 @@
 """`Trail`, the main object of the SDK for an executor's author.
 
 Owns the decorator's options and the trace scope. `recording` builds events, the spool keeps them,
-the shipper sends them; `lifetime` opens and closes these.
+the shipper sends them; `lifetime` opens and closes these. `tool_reports` reports the tools
+themselves.
 
 Nothing here raises into the host, with three exceptions that the host asks for: an output guard
 that throws, `when_full="raise"`, and `register="strict"`.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, overload
 
 from uuid_utils import uuid7
 
-from tooltrail import decisions, sightings
+from tooltrail import decisions
 from tooltrail.announcement import Announcement
 from tooltrail.call_ids import call_id_of
 from tooltrail.capture import Capture
@@ -31,22 +31,19 @@ from tooltrail.errors import (
 )
 from tooltrail.events import NAME_MAX_LENGTH, Decider, Decision
 from tooltrail.guard import unwrap
-from tooltrail.lifetime import Lifetime
-from tooltrail.producer import USER_AGENT
 from tooltrail.recording import Call, Clock, ToolSpec
 from tooltrail.redact import Redactor
 from tooltrail.scope import CONTEXT_MEMBERS, current_scope, enter_scope, leave_scope, make_scope
 from tooltrail.settings import CaptureMode, RegisterMode, Settings, SpoolMode, WhenFull
 from tooltrail.spool import SpoolFullError
+from tooltrail.tool_reports import ToolReports
 from tooltrail.tools.arguments import Arguments as AcceptedArguments
 from tooltrail.tools.arguments import read_input_schema
 from tooltrail.tools.functions import is_partial, name_of
-from tooltrail.tools.tool import Tool
-from tooltrail.transport import Transport, UnreachableError
 from tooltrail.turns import Turn
 
 
-class Trail(Lifetime):
+class Trail(ToolReports):
     """Records the calls of tools and sends them to a Tooltrail server.
 
     Options that are not given are read from the environment (`tooltrail.settings` lists them,
@@ -90,12 +87,10 @@ class Trail(Lifetime):
             max_payload_bytes=max_payload_bytes,
             exit_timeout=exit_timeout,
         )
-        super().__init__(settings)
+        super().__init__(settings, clock)
         self._redactor = Redactor() if redact is True else redact or None
         self._capture = self._make_capture(None, None)
-        self._clock = clock
         self._ids = ids or _new_id
-        self._sightings = sightings.Sightings()
 
     # Recording
 
@@ -291,32 +286,6 @@ class Trail(Lifetime):
         self._emit(event, self._capture)
         return str(event["invocation_id"])
 
-    def definitions(
-        self, server: sightings.Peer, tools: Any, *, client: sightings.Peer | None = None
-    ) -> bool:
-        """Report the definitions of a server's tools, as a client got them. Never raises.
-
-        `server` and `client` are names, or objects with `name` and `version`, as MCP's
-        `serverInfo`. `tools` are the definitions of a `tools/list` as they were served: its result,
-        plain JSON or pydantic models. Name the tools as their calls do. Only what changed in this
-        process is sent, so call it after every `tools/list`. The text is not redacted here: a
-        definition is what a server publishes; the server applies its tenant's patterns.
-
-        Returns whether something was sent.
-        """
-        if not self.is_enabled:
-            return False
-        try:
-            now = datetime.now(UTC) if self._clock is None else self._clock()
-            texts = self._sightings.changed(server, client, tools, now)
-            producer = self._producer or self._make_producer()
-            if all(map(producer.spool.append_unnumbered, texts)):
-                return bool(texts)
-            self._sightings.forget()
-        except Exception as error:
-            self._complain(error)
-        return False
-
     @contextmanager
     def record(
         self, tool: str, args: dict[str, Any] | None = None, *, version: str | None = None
@@ -403,44 +372,6 @@ class Trail(Lifetime):
         one turn and would only leave a version behind.
         """
         return Turn(turn_id, self.emit, self._ids, self._version_of, self._clock)
-
-    def announce(self, tools: Iterable[Tool]) -> None:
-        """Announce tools to the registry before they run, each once: `announce(registry.all())`.
-
-        Their `on_collision` decides what happens if a name is taken. The server's answers raise
-        nothing, except ToolNameTaken and ToolContractRefused with `register="strict"`.
-        """
-        if not self.is_enabled:
-            return
-        tools = list(tools)
-        self._register(Announcement.of(tool) for tool in tools)
-        for tool in tools:
-            self._announcer.add_tool(tool)
-        producer = self._producer or self._make_producer()
-        if producer.shipper is not None:
-            producer.shipper.wake()
-
-    def _version_of(self, tool: Tool) -> str | None:
-        if tool.ephemeral or not self.is_enabled:
-            return None
-        self._register(Announcement.of(each) for each in (tool,))
-        return self._announcer.add_tool(tool)
-
-    def _register(self, announcements: Iterable[Announcement]) -> None:
-        """With `register="strict"`, announce tools before they run.
-
-        Raises ToolNameTaken and ToolContractRefused.
-        """
-        url, api_key = self.settings.url, self.settings.api_key
-        if self.settings.register != "strict" or not self.is_enabled or not (url and api_key):
-            return
-        transport = Transport(url, api_key, USER_AGENT)
-        try:
-            self._announcer.register(list(announcements), transport)
-        except UnreachableError as error:
-            self._warn_once(f"the registry is unreachable, so tools run unchecked: {error}")
-        finally:
-            transport.close()
 
     def emit(self, event: Mapping[str, Any]) -> None:
         """Record one event of the wire contract, in snake case. Never raises.
