@@ -127,6 +127,7 @@ def _decisive(facts: Sequence[Facts]) -> Facts | None:
     """
     if len(facts) == 1:
         return facts[0] if facts[0].has_failed is not None else None
+    keys = {each.span.key for each in facts}
     below: dict[tuple[str, str], tuple[int, Facts]] = {}
     verdict: Facts | None = None
     for each in reversed(facts):  # the innermost first
@@ -140,6 +141,8 @@ def _decisive(facts: Sequence[Facts]) -> Facts | None:
         verdict = inner if is_decided_below else each if each.has_failed is not None else None
         if verdict is not None:
             above = (span.trace_id, span.parent_span_id)
+            if above not in keys:  # a server's span beside the client's, which is the outermost
+                above = facts[0].span.key
             if span.end_time_unix_nano >= below.get(above, (0, None))[0]:
                 below[above] = span.end_time_unix_nano, verdict
     return verdict

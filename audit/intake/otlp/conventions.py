@@ -16,7 +16,7 @@ import msgspec
 from audit.events.any_json import ANY_JSON
 from audit.events.spans import Span
 
-MAPPING_VERSION = 4
+MAPPING_VERSION = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,9 +246,15 @@ def _is_no_call(span: Span) -> bool:
     """Whether a span is marked as a tool call and is not one."""
     attributes = span.attributes
     name = attributes.get("gen_ai.tool.name")
-    if name is None:  # FastMCP hands a call on to a mounted server, which has a span of its own
-        return span.name.startswith("delegate ") and "fastmcp.component.key" in attributes
+    if name is None:
+        return mounted_name(span) is not None
     return isinstance(name, str) and name in _NO_TOOLS
+
+
+def mounted_name(span: Span) -> str | None:
+    """The tool's name on a mounted server, of the span in which FastMCP hands a call on to it."""
+    name = span.attributes.get("fastmcp.component.key")
+    return name if isinstance(name, str) and span.name.startswith("delegate ") else None
 
 
 def looks_like_a_call(span: Span) -> bool:

@@ -113,13 +113,16 @@ def read_facts(span: Span, names: Names) -> Facts:
     )
 
 
-def part_of(span: Span, around: Facts) -> Facts:
-    """The facts in a span that is a part of a call: what it says of the call's outcome."""
+def part_of(span: Span, around: Facts, tool_name: str | None = None) -> Facts:
+    """The facts in a span that is a part of a call: what it says of the call's outcome.
+
+    `tool_name`: the tool's name inside it, if it has another one there.
+    """
     has_failed = True if _says_error(span) else None
     return Facts(
         span=span,
         convention=around.convention,
-        tool_name=around.tool_name,
+        tool_name=tool_name or around.tool_name,
         tool_call_id=around.tool_call_id,
         tool_type=None,
         arguments=ABSENT,

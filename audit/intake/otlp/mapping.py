@@ -22,6 +22,7 @@ from audit.events.spans import (
 )
 from audit.intake.otlp.conventions import (
     PART,
+    mounted_name,
     names_of,
     read_context,
 )
@@ -153,6 +154,8 @@ class _Mapping:
         for span in spans:
             self._spans.setdefault(span.key, span)
         self._facts: dict[tuple[str, str], Facts] = {}
+        self._clients: dict[tuple[str, str], list[Facts]] = {}
+        """Tool spans of clients, by trace id and parent's span id."""
         self._places: dict[tuple[str, str], _Place] = {}
         self._mapped = Mapped([], [])
 
@@ -194,12 +197,17 @@ class _Mapping:
             decisions += approvals
             if has_run(facts, approvals):
                 self._facts[key] = facts
+                if span.kind == CLIENT and span.parent_span_id:
+                    beside_it = (span.trace_id, span.parent_span_id)
+                    self._clients.setdefault(beside_it, []).append(facts)
         tool_names: dict[tuple[str, str], str] | None = None
         for span in beside:
             around = tools.get((span.trace_id, span.parent_span_id))
-            if around is not None and span.name == PART and around.span.key in self._facts:
-                self._facts[span.key] = part_of(span, around)
-                continue
+            if around is not None and around.span.key in self._facts:
+                mounted = mounted_name(span)
+                if mounted is not None or span.name == PART:
+                    self._facts[span.key] = part_of(span, around, mounted)
+                    continue
             one = guardrail_decision(span, around)
             if one is None:
                 others.append(span)
@@ -222,15 +230,36 @@ class _Mapping:
         """The outermost span of a tool span's call, and the number of levels between the two."""
         seen = {span.key}
         head, depth = span, 0
-        while (parent := self._parent(head)) is not None and parent.key not in seen:
-            outer, inner = self._facts.get(parent.key), self._facts[head.key]
-            if outer is None or not (
-                inner.is_part or is_same_call(identity_of(outer), identity_of(inner))
-            ):
-                break
-            head, depth = parent, depth + 1
+        while (outer := self._outer(self._facts[head.key])) is not None and outer.key not in seen:
+            head, depth = outer, depth + 1
             seen.add(head.key)
         return head, depth
+
+    def _outer(self, inner: Facts) -> Span | None:
+        """The next span of the same call: the one around it, or the client's beside a server's."""
+        parent = self._parent(inner.span)
+        outer = None if parent is None else self._facts.get(parent.key)
+        if outer is not None and (
+            inner.is_part or is_same_call(identity_of(outer), identity_of(inner))
+        ):
+            return outer.span
+        return self._client_beside(inner) if inner.span.kind == SERVER else None
+
+    def _client_beside(self, server: Facts) -> Span | None:
+        """The client's span of a server's, if both have the same parent.
+
+        A client and a server in one process may both take the caller's span for their parent. The
+        server's is in the time of the client's. If several are possible, none is taken.
+        """
+        span = server.span
+        beside = [
+            client.span
+            for client in self._clients.get((span.trace_id, span.parent_span_id), ())
+            if client.span.start_time_unix_nano <= span.start_time_unix_nano
+            and span.end_time_unix_nano <= client.span.end_time_unix_nano
+            and is_same_call(identity_of(client), identity_of(server))
+        ]
+        return beside[0] if len(beside) == 1 else None
 
     def _place(self, call: ToolCall) -> None:
         """Set a call's parent and its context."""

@@ -1,5 +1,6 @@
 """Which spans are calls, which spans belong to the same call, and the events made of them."""
 
+import itertools
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,7 @@ from audit.events.limits import MAX_DEPTH
 from audit.events.spans import (
     CLIENT,
     SERVER,
+    STATUS_ERROR,
     Event,
     Scope,
     Span,
@@ -478,3 +480,71 @@ def test_span_is_restored_from_the_log() -> None:
     spans = [msgspec.convert(each, Span) for each in (source["span"], *source["merged"])]
 
     assert spans == layers()[::-1]
+
+
+def tool_of(name: str, **attributes: Any) -> dict[str, Any]:
+    return {**MCP, "gen_ai.tool.name": name, **attributes}
+
+
+def mounted_call() -> list[Span]:
+    """A call of a tool of a mounted server, as FastMCP 3.4 and 4.1 report it."""
+    fastmcp: dict[str, Any] = {"scope": Scope("fastmcp")}
+    handed_on = {**MCP, "fastmcp.component.key": "lookup"}
+    return [
+        span(1, kind=CLIENT, attributes=tool_of("m_lookup"), **fastmcp),
+        span(2, 1, kind=SERVER, attributes=tool_of("m_lookup"), **fastmcp),
+        span(3, 2, kind=INTERNAL, name="delegate lookup", attributes=handed_on, **fastmcp),
+        span(4, 3, kind=SERVER, attributes=tool_of("lookup"), **fastmcp),
+    ]
+
+
+def test_call_of_a_mounted_tool_is_one_call() -> None:
+    spans = mounted_call()
+    spans[3].status = Status(STATUS_ERROR, "no such key")
+    for order in itertools.permutations(spans):
+        (call,) = map_spans(order).calls
+        start, end = events(call)
+        assert start["tool_name"] == "m_lookup"
+        assert len(call.facts) == 4
+        assert (end["is_error"], end["output"]["error"]["message"]) == (True, "no such key")
+        # Read again from what is kept, it is the same call.
+        assert len(map_spans([facts.span for facts in call.facts]).calls) == 1
+
+
+def test_mounted_tool_that_calls_another_tool_makes_two_calls() -> None:
+    other_tool = span(5, 4, attributes=tool_of("fetch"), scope=Scope("fastmcp"))
+    calls = map_spans([*mounted_call(), other_tool]).calls
+    assert [(call.facts[0].tool_name, call.parent_id) for call in calls] == [
+        ("m_lookup", None),
+        ("fetch", calls[0].invocation_id),
+    ]
+
+
+def test_server_beside_its_client_is_the_same_call() -> None:
+    """A nested in-memory client of FastMCP 3.4: both spans have the tool around them as parent."""
+    fastmcp: dict[str, Any] = {"scope": Scope("fastmcp"), "attributes": tool_of("lookup")}
+    outer = span(1, kind=SERVER, attributes=tool_of("outer"), scope=Scope("fastmcp"))
+    client, server = span(2, 1, kind=CLIENT, **fastmcp), span(3, 1, kind=SERVER, **fastmcp)
+    server.status = Status(STATUS_ERROR, "no such key")
+    below = span(4, 3, attributes=tool_of("fetch"))
+    for order in itertools.permutations([outer, client, server, below]):
+        calls = {call.facts[0].tool_name: call for call in map_spans(order).calls}
+        assert calls.keys() == {"outer", "lookup", "fetch"}
+        assert calls["lookup"].outermost is client
+        assert calls["lookup"].parent_id == calls["outer"].invocation_id
+        assert calls["fetch"].parent_id == calls["lookup"].invocation_id
+        _, end = events(calls["lookup"])
+        assert (end["is_error"], end["output"]["error"]["message"]) == (True, "no such key")
+
+
+def test_server_beside_a_client_of_another_time_or_tool_is_a_call_of_its_own() -> None:
+    named = {"attributes": tool_of("lookup"), "scope": Scope("fastmcp")}
+    outer = span(1, kind=SERVER, attributes=tool_of("outer"), scope=Scope("fastmcp"))
+    client = span(2, 1, kind=CLIENT, **named)
+    late = span(3, 1, kind=SERVER, **named)
+    late.end_time_unix_nano = client.end_time_unix_nano + 1
+    fetch = span(4, 1, kind=SERVER, attributes=tool_of("fetch"), scope=Scope("fastmcp"))
+    assert len(map_spans([outer, client, late, fetch]).calls) == 4
+    # Two clients around it: neither is taken.
+    within = span(6, 1, kind=SERVER, **named)
+    assert len(map_spans([outer, client, span(5, 1, kind=CLIENT, **named), within]).calls) == 4
