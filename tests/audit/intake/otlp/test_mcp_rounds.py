@@ -55,6 +55,26 @@ def test_rounds_of_input_are_one_call_of_the_sdk(
         assert_consistent(tenant)
 
 
+def test_task_that_is_polled_by_its_id_is_one_call(
+    acme: Cast, live_server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans = make_tenant("spans")
+    keys = make_ingest_key(acme.tenant), make_ingest_key(spans)
+    said = run(live_server, monkeypatch, *keys, "research")
+    assert (said["requests"], said["polls"], said["text"]) == (1, 3, "Tea.")
+    (call,) = calls(acme.tenant)
+    assert (call.row.state, call.row.interim_state) == ("ok", "working")
+    assert call.output["content"][0]["text"] == "Tea."
+    reports = [line for line in stored_lines(acme) if b'"working"' in line]
+    assert len(reports) == 3, "one for each poll"
+    # The span of the call ends when the server returns the task; a poll is no call of a tool.
+    with tenant_scope(spans.id):
+        (row,) = Invocation.objects.for_tenant(spans.id)
+    assert row.state == "working"
+    for tenant in (acme.tenant, spans):
+        assert_consistent(tenant)
+
+
 def test_notification_that_a_request_is_cancelled(
     acme: Cast, live_server: LiveServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
