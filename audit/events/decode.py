@@ -19,6 +19,7 @@ import msgspec
 from pydantic import ValidationError
 from tooltrail import events
 from tooltrail.guard.violations import Violation
+from tooltrail.ledger import Kind
 
 from audit.events import wire
 from audit.events.definitions import Sighting, sighting_of
@@ -75,7 +76,7 @@ def decode_line(raw: bytes, instants: Instants) -> wire.WireEvent | Sighting:
         if isinstance(thorough, Sighting):
             return thorough
         event = thorough
-    if not isinstance(event, wire.GapEvent):
+    if event.kind is not Kind.GAP:
         event.trace_id = event.trace_id or event.turn_id
         if isinstance(event.tool_version, int):
             event.tool_version = str(event.tool_version)
@@ -149,7 +150,7 @@ def _fast(line: bytes) -> wire.WireEvent:
 
 def _check(event: wire.WireEvent, instants: Instants) -> None:
     """Check what the structs cannot. Raises ValueError; the contract then makes the message."""
-    if isinstance(event, wire.GapEvent):
+    if event.kind is Kind.GAP:
         if event.to_seq < event.from_seq:
             raise ValueError
         return
@@ -157,10 +158,10 @@ def _check(event: wire.WireEvent, instants: Instants) -> None:
         raise ValueError
     if event.run_id is not None and event.ingestion_run_id is not None:
         raise ValueError
-    if isinstance(event, wire.DecisionEvent):
+    if event.kind is Kind.DECISION:
         event.started_at = event.decided_at
     instants.read(event.started_at)
-    if isinstance(event, wire.EndEvent):
+    if event.kind is Kind.END:
         instants.read(event.ended_at)
         if event.call_state in events.INTERIM_STATES and event.invocation_id is None:
             raise ValueError

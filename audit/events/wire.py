@@ -6,7 +6,7 @@ the contract itself (tests/audit/events/test_decode.py proves both). So the stru
 snake_case members: any camelCase member makes a struct reject the event.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 from uuid import UUID
 
 import msgspec
@@ -21,6 +21,7 @@ from tooltrail.events import (
     Decision,
 )
 from tooltrail.guard.violations import McpViolationCode, ViolationCode, ViolationSeverity
+from tooltrail.ledger import Kind
 from tooltrail.mcp_results import CallState
 
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX_LENGTH)]
@@ -134,12 +135,16 @@ class CallEvent(msgspec.Struct, kw_only=True, gc=False):
 class StartEvent(CallEvent, tag="toolExecutionStart", kw_only=True, gc=False):
     """A tool is about to run."""
 
+    kind: ClassVar[Literal[Kind.START]] = Kind.START
+
     args: Raw
     traceparent: FreeId | None = None
 
 
 class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True, gc=False):
     """A tool has run. An `output` that is not an envelope is read as an empty envelope."""
+
+    kind: ClassVar[Literal[Kind.END]] = Kind.END
 
     ended_at: str
     duration_ms: Annotated[float, Meta(ge=0, le=DURATION_MS_MAX)]
@@ -164,6 +169,8 @@ class DecisionEvent(CallEvent, tag="toolCallDecision", kw_only=True, gc=False):
     The arguments are skipped, as the index does not use them.
     """
 
+    kind: ClassVar[Literal[Kind.DECISION]] = Kind.DECISION
+
     call_id: FreeId | None = None  # type: ignore[assignment]  # optional, unlike its base's
     started_at: str = ""
     decided_at: str
@@ -177,6 +184,8 @@ class DecisionEvent(CallEvent, tag="toolCallDecision", kw_only=True, gc=False):
 
 class GapEvent(msgspec.Struct, tag="gap", kw_only=True, gc=False):
     """Sequence numbers of events that a producer had to drop."""
+
+    kind: ClassVar[Literal[Kind.GAP]] = Kind.GAP
 
     event_id: UUID | None = None
     producer_id: FreeId

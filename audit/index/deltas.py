@@ -158,8 +158,9 @@ def derive(
 
 
 def _add(deltas: Deltas, row: Changed, sign: int) -> None:
-    _add_to_trace(deltas, row, sign)
-    if not (row.is_new or row.is_completed):
+    is_completed = row.is_completed
+    _add_to_trace(deltas, row, is_completed, sign)
+    if not (row.is_new or is_completed):
         return
     started_us = row.started_us
     key = (row.day, started_us - started_us % QUARTER_US, row.tool_name, row.tool_version)
@@ -168,7 +169,7 @@ def _add(deltas: Deltas, row: Changed, sign: int) -> None:
         rollup = deltas.quarters[key] = RollupDelta()
     if row.is_new:
         rollup.started += sign
-    if row.is_completed:
+    if is_completed:
         _add_completion(rollup, row, sign)
         if row.state == "failed":
             hour_us = started_us - started_us % HOUR_US
@@ -186,21 +187,21 @@ def _trace(deltas: Deltas, day: int, trace_id: str, at_us: int, tool_name: str) 
     return trace
 
 
-def _add_to_trace(deltas: Deltas, row: Changed, sign: int) -> None:
+def _add_to_trace(deltas: Deltas, row: Changed, is_completed: bool, sign: int) -> None:
     started_us = row.started_us
     last_us = started_us if row.ended_us is None else max(started_us, row.ended_us)
     trace = _trace(deltas, row.day, row.trace_id, started_us, row.tool_name)
     trace.last_us = max(trace.last_us, last_us)
     trace.add_run(row.run_id)
     trace.started += sign * row.is_new
-    if row.took_end and not row.is_completed:
-        trace.cancelled += sign
-    if row.is_completed:
+    if is_completed:
         trace.completed += sign
         trace.failed += sign * (row.state == "failed")
         trace.violations += sign * row.violation_count
         trace.prompt_tokens += sign * row.prompt_tokens
         trace.completion_tokens += sign * row.completion_tokens
+    elif row.took_end:
+        trace.cancelled += sign
 
 
 def _add_completion(rollup: RollupDelta, row: Changed, sign: int) -> None:

@@ -7,6 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from tooltrail.ledger import Kind
+
 from audit.events import wire
 from audit.events.candidates import Candidate, Rejection, reject
 
@@ -43,7 +45,7 @@ class Outcomes:
         """Update the numbers seen from the event's producer."""
         if event.producer_id is None:
             return
-        if isinstance(event, wire.GapEvent):
+        if event.kind is Kind.GAP:
             low, high, count = event.from_seq, event.to_seq, 0
         elif event.producer_seq is None:
             low, high, count = None, None, 0
