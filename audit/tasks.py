@@ -214,12 +214,10 @@ def _keep_ledger(tenant_id: UUID) -> None:
         keys.of_this_machine(now)  # the first key is in the baseline
         enter_baseline(tenant_id, now)
         has_more = signer.keep(tenant_id, now, seconds=_LEDGER_SECONDS)
-    except keys.NoKeyError as error:
-        if signer.note_unsigned(tenant_id, str(error), now):
+    except (keys.NoKeyError, PrivateFileError) as error:
+        is_late = signer.note_unsigned(tenant_id, str(error), now)
+        if is_late or isinstance(error, PrivateFileError):
             _log.error("ledger of tenant %s: not signed: %s", tenant_id, error)
-        return
-    except PrivateFileError as error:
-        _log.error("ledger of tenant %s: not signed: %s", tenant_id, error)
         return
     if has_more or waiting:
         with suppress(AlreadyEnqueued):  # it is queued already

@@ -49,6 +49,8 @@ class Announced:
 
     public_keys: set[bytes] = field(default_factory=set)
     epoch: int = 0
+    newest_key: bytes | None = None
+    """The public key that the last entry of kind key announces."""
 
 
 def announced(tenant_id: UUID) -> Announced:
@@ -61,6 +63,7 @@ def announced(tenant_id: UUID) -> Announced:
         with suppress(msgspec.MsgspecError, FormatError):
             if entry.kind is Kind.KEY:
                 said = msgspec.json.decode(entry.raw, type=_KeyEntry)
+                known.newest_key = from_base64(said.public_key, "a key")
                 for each in (said, *said.replaces):
                     known.public_keys.add(from_base64(each.public_key, "a key"))
             elif entry.kind is Kind.EPOCH:
@@ -82,6 +85,7 @@ def disagreements(tenant_id: UUID, known: Announced) -> Iterator[str]:
         if bytes(row.public_key) not in known.public_keys:
             key = to_base64(bytes(row.public_key))
             yield f"the public key {key} is in the database, and no entry announces it"
+    yield from _strange_entries(tenant_id, known)
     of_tenant = LedgerCheckpoint.objects.for_tenant(tenant_id)
     for one in of_tenant.filter(epoch__gt=known.epoch).order_by("epoch", "size")[:_LISTED]:
         yield f"the checkpoint of {one.size:,} entries is of epoch {one.epoch}, which never began"
@@ -102,3 +106,20 @@ def disagreements(tenant_id: UUID, known: Announced) -> Iterator[str]:
             f"the newest checkpoint in the database has {size:,} entries; the signer's last one is"
             f" another, of {state.size:,}"
         )
+
+
+def _strange_entries(tenant_id: UUID, known: Announced) -> Iterator[str]:
+    """Entries about keys and epochs that the signer did not make: anybody with SQL can append some.
+
+    On a machine that does not sign there is nothing to compare them with.
+    """
+    held: set[bytes] = set()
+    state = None
+    with suppress(PrivateFileError):
+        held = {key.public() for key in keys.load()}
+        state = signer_state.load(tenant_id)
+    if held and known.newest_key is not None and known.newest_key not in held:
+        key = to_base64(known.newest_key)
+        yield f"an entry announces the public key {key}, and the signer does not have it"
+    if state is not None and known.epoch > state.epoch:
+        yield f"an entry begins epoch {known.epoch}, and the signer is in epoch {state.epoch}"

@@ -172,7 +172,8 @@ def _publish(tenant_id: UUID, state: SignerState, signing: Sequence[StoredKey]) 
 def note_unsigned(tenant_id: UUID, why: str, now: datetime) -> bool:
     """Note as a refusal that no machine signs, if entries have waited for `UNSIGNED_MAX`.
 
-    For a machine without a key: another one may sign. Returns whether they have waited so long.
+    For a machine without a key, or with a file that cannot be read: another one may sign. Returns
+    whether they have waited so long.
     """
     with tenant_scope(tenant_id):
         status = ledger_status(tenant_id)

@@ -108,6 +108,10 @@ FROM (
            count(*) OVER () AS of_all
     FROM tool_version
     WHERE tenant_id = %(tenant_id)s AND created_at < %(before)s
+      AND EXISTS (  -- one without its tool would count as left out, and is missing
+          SELECT FROM tool
+          WHERE tool.tenant_id = %(tenant_id)s AND tool.id = tool_version.tool_id
+      )
 ) s
 JOIN tool_version v ON v.tenant_id = %(tenant_id)s AND v.id = s.id
 JOIN tool t ON t.tenant_id = v.tenant_id AND t.id = v.tool_id
