@@ -96,11 +96,12 @@ def sign(tenant: Tenant) -> LedgerStatus:
 
 def _ensure_key(folder: Path) -> None:
     # A worker makes the first key of a database, and in this one there are others.
-    path = folder / "signing-keys.json"
-    if not path.exists():
-        key = {
-            "private": to_base64(os.urandom(32)),
-            "created_at": "2026-11-01T00:00:00+00:00",
-            "signs_until": None,
-        }
-        private_files.write(path, json.dumps([key]).encode())
+    if not (folder / "signing-keys.json").exists():
+        write_key(folder, os.urandom(32))
+
+
+def write_key(folder: Path, private: bytes) -> None:
+    """Give a worker a private key of its own (32 bytes)."""
+    key = {"private": to_base64(private), "created_at": "2026-11-01T00:00:00+00:00"}
+    document = json.dumps([key | {"signs_until": None}])
+    private_files.write(folder / "signing-keys.json", document.encode())

@@ -15,9 +15,8 @@ from tenants.keys import create_key
 from tenants.models import Scope
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.installation import clean_environment
-from tests.support.ledger_log import keep, restore_backup
+from tests.support.ledger_log import keep, restore_backup, write_key
 from tests.support.server import LiveServer
-from tests.support.tampered_ledger import write_key
 
 
 def tooltrail(*words: str, key: str = "") -> subprocess.CompletedProcess[str]:

@@ -50,9 +50,8 @@ from tests.support.factories import (
     make_ingest_key,
     send_events,
 )
-from tests.support.ledger_log import as_owner, keep
+from tests.support.ledger_log import as_owner, keep, write_key
 from tests.support.pages import signed_in
-from tests.support.tampered_ledger import write_key
 
 NOW = timezone.now()
 HOUR = timedelta(hours=1)

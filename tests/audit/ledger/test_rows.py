@@ -1,14 +1,10 @@
 """Rows against entries: every act explains the rows it changed; what no act explains is found."""
 
-import io
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
-from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -16,28 +12,32 @@ from django.utils import timezone
 from audit.ledger.actions import enter_actions
 from audit.ledger.baseline import enter_baseline
 from audit.ledger.rows import unexplained
-from audit.models import LegalHold, StoredReport, StoredServedDefinition
-from audit.tasks import keep_reports
-from tenants.models import ApiKey, Invitation, Membership, TenantSetting
+from audit.models import LegalHold, StoredServedDefinition
+from tenants.models import Membership, TenantSetting
 from tenants.row_digests import proved_models
 from tenants.scope import tenant_scope
-from tests.support.erasures import confirm_erasure, preview_erasure
+from tests.support.acts import (
+    act_on_definitions,
+    act_on_holds_and_erasures,
+    act_on_keys,
+    act_on_members,
+    act_on_reports,
+    act_on_settings,
+    act_on_tools,
+    operators_key,
+    row_of_each_table,
+)
 from tests.support.factories import (
     Cast,
-    make_call,
     make_definition,
     make_definitions,
     make_user,
     send_events,
 )
 from tests.support.ledger_log import as_owner
-from tests.support.legal_holds import set_hold
 from tests.support.pages import signed_in
-from tests.support.registered_tools import register_tool, weather_contract
 from tests.support.registry_exchange import exported_registry, fill_registry
-from tools_registry.changes import Publisher
-from tools_registry.drafts import create_draft, discard_draft, find_draft, publish, save_draft
-from tools_registry.models import Tool, ToolVersion
+from tools_registry.models import ToolVersion
 
 
 def begin(cast: Cast) -> None:
@@ -50,116 +50,6 @@ def differences(cast: Cast) -> list[str]:
     enter_actions(cast.tenant.id, timezone.now())
     with tenant_scope(cast.tenant.id):
         return unexplained(cast.tenant.id)
-
-
-def post(client: Client, route: str, /, *arguments: Any, **data: Any) -> None:
-    answer = client.post(reverse(route, args=arguments), data)
-    assert answer.status_code in (200, 302), answer.content.decode()
-    assert b"errorlist" not in answer.content, answer.content.decode()
-
-
-def operators_key(cast: Cast, scope: str) -> str:
-    """The text of a key that an operator makes."""
-    out = io.StringIO()
-    call_command("key", "create", cast.tenant.slug, "--name", scope, "--scope", scope, stdout=out)
-    return out.getvalue().strip()
-
-
-def act_on_keys(cast: Cast) -> None:
-    admin = signed_in(cast.admin)
-    for name in ("one", "two", "three"):
-        post(admin, "key_list", name=name, scopes=["read"])
-    call_command("key", "create", cast.tenant.slug, "--name", "four", "--scope", "ingest")
-    with tenant_scope(cast.tenant.id):
-        keys = {key.name: key for key in ApiKey.objects.filter(tenant=cast.tenant)}
-    post(admin, "key_revoke", keys["one"].pk)
-    post(admin, "key_rotate", keys["two"].pk, overlap="day")
-    call_command("key", "revoke", cast.tenant.slug, keys["four"].key_id)
-
-
-def act_on_members(cast: Cast) -> None:
-    admin = signed_in(cast.admin)
-    invited = admin.post(reverse("member_list"), {"label": "Ann", "role": "editor"})
-    post(admin, "member_list", label="Bob", role="editor")
-    with tenant_scope(cast.tenant.id):
-        bob = Invitation.objects.get(tenant=cast.tenant, label="Bob")
-        viewer = Membership.objects.get(tenant=cast.tenant, user=cast.viewer)
-    post(admin, "invitation_revoke", bob.pk)
-    guest = Client()
-    guest.force_login(make_user("ann"))
-    assert guest.post(invited.context["new_link"].address).status_code == 302
-    post(admin, "member_role", viewer.pk, role="editor")
-    post(admin, "member_remove", viewer.pk)
-    # Old ones are deleted with the next invitation.
-    as_owner("UPDATE invitation SET expires_at = '2020-01-01' WHERE id = %s", [bob.pk])
-    post(admin, "member_list", label="Cid", role="viewer")
-
-
-def act_on_settings(cast: Cast) -> None:
-    admin = signed_in(cast.admin)
-    post(admin, "tenant_settings", name="New", time_zone="", payload_days=30, is_sure="on")
-    post(admin, "redaction_settings", names="password", patterns="", otlp="on")
-    call_command("tenant", "suspend", cast.tenant.slug)
-    call_command("tenant", "resume", cast.tenant.slug)
-    editor = signed_in(cast.editor)
-    post(editor, "polling_add", tool="poll")
-    post(editor, "polling_add", tool="other")
-    post(editor, "polling_remove", tool="poll")
-
-
-def act_on_holds_and_erasures(cast: Cast) -> None:
-    key = operators_key(cast, "ingest")
-    send_events(cast.tenant, make_call(case_id="mine"), key=key)
-    send_events(cast.tenant, make_call(case_id="gone", tool_name="unheld"), key=key)
-    hold = set_hold(cast, case_id="other")
-    set_hold(cast, tool_name="get_weather")
-    post(signed_in(cast.auditor), "hold_release", hold.id, reason="over")
-    confirm_erasure(cast, preview_erasure(cast, "case:gone").id)
-
-
-def act_on_reports(cast: Cast) -> None:
-    admin = signed_in(cast.admin)
-    post(admin, "report_schedule", kinds=["day"], time_zone="UTC", keep_days=40)
-    post(admin, "report_create", kind="day", day="2026-01-01")
-    later = timezone.now() + timedelta(days=41)
-    with patch("audit.tasks.timezone.now", return_value=later):
-        keep_reports(0)
-    with tenant_scope(cast.tenant.id):
-        assert not StoredReport.objects.for_tenant(cast.tenant.id).exists()
-
-
-def act_on_tools(cast: Cast) -> None:
-    fill_registry(cast)
-    by = Publisher(cast.admin)
-    with tenant_scope(cast.tenant.id):
-        tool = Tool.objects.get(tenant=cast.tenant, name="get_weather")
-        create_draft(tool, weather_contract(description="d"), by)
-        draft = find_draft(tool)
-        assert draft is not None
-        save_draft(draft, weather_contract(description="e"), by, expected_revision=1)
-        publish(draft, by, expected_revision=2, newly_violating=0, reason="because")
-        draft = create_draft(tool, weather_contract(description="f"), by)
-        discard_draft(draft, by, expected_revision=1)
-    register_tool(cast, description="g", on_collision="throw")  # refused: an attempt
-
-
-def act_on_definitions(cast: Cast) -> None:
-    """Lists that change, flap and arrive late; an approval, and one that is withdrawn."""
-    key = operators_key(cast, "ingest")
-    good = make_definition()
-    worse = make_definition(annotations={"destructiveHint": True})
-    lists = [(good, 90), (worse, 80), (good, 70), (worse, 60), (good, 95), (worse, 85)]
-    lists += [(make_definition("other"), 90), *((make_definition(str(n)), n) for n in range(9))]
-    for definition, seconds in lists:
-        at = timezone.now() - timedelta(seconds=seconds)
-        send_events(cast.tenant, [make_definitions(definition, seen_at=at)], key=key)
-    editor = signed_in(cast.editor)
-    with tenant_scope(cast.tenant.id):
-        pending = StoredServedDefinition.objects.for_tenant(cast.tenant.id).filter(state="pending")
-        ids = [one.id for one in pending.order_by("id")[:2]]
-    for pk in ids:
-        post(editor, "definition_approve", pk, reason="read")
-    post(editor, "definition_withdraw", ids[0], reason="not read")
 
 
 ACTS = [
@@ -193,22 +83,6 @@ def test_import_of_a_registry_explains_its_rows(acme: Cast, globex: Cast) -> Non
     assert differences(globex) == []
     with tenant_scope(globex.tenant.id):
         assert ToolVersion.objects.filter(tenant=globex.tenant).count() == 4
-
-
-def row_of_each_table(cast: Cast) -> None:
-    """At least one row of each proved model."""
-    act_on_keys(cast)
-    act_on_members(cast)
-    act_on_settings(cast)
-    act_on_holds_and_erasures(cast)
-    act_on_definitions(cast)
-    fill_registry(cast)
-    admin = signed_in(cast.admin)
-    post(admin, "report_schedule", kinds=["day"], time_zone="UTC", keep_days=40)
-    post(admin, "report_create", kind="day", day="2026-01-01")
-    with tenant_scope(cast.tenant.id):
-        tool = Tool.objects.get(tenant=cast.tenant, name="get_weather")
-        create_draft(tool, weather_contract(description="d"), Publisher(cast.admin))
 
 
 CHANGES = {

@@ -1,0 +1,262 @@
+"""Rows changed, deleted and inserted by SQL, for every table: derived from models and schema.
+
+A model says which columns the ledger proves (`in_ledger`), and the index which tables are made of
+the log (`KEYS`). So a new proved model, index table or column has its kinds at once. A new table of
+another sort must be given a reason in `NOT_PROVED` (`unnamed`).
+"""
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from audit.index.shadow import KEYS
+from tenants.row_digests import ledger_id, proved_models
+from tests.support.tampering.finders import Finder
+from tests.support.tampering.grants import changer, columns_of, deleter, inserter, tables, writable
+from tests.support.tampering.kinds import Tampering
+from tests.support.tampering.record import Record
+from tests.support.tampering.values import change_row, delete_row, insert_row
+from tools_registry.models import JSONTextField, Tool
+
+BUNDLE, CHECK, INDEX = Finder.BUNDLE, Finder.CHECK, Finder.INDEX
+
+_EXEMPT = {
+    "definition_change": ("digest = ''", "", ""),
+    "tool": ("latest_number = 0", "owner", "a name without a version says nothing"),
+    "tool_change": ("attempted_on IS NOT NULL", "reason", "a refused registration changed nothing"),
+}
+"""Rows that no entry names (`ledger_exempt`), a column, and why. The first has none here."""
+_NOT_IN_BUNDLES: Mapping[str, frozenset[str]] = {
+    "report": frozenset({"time_zone", "period"}),
+    "tool": frozenset({"name"}) ^ frozenset(Tool.in_ledger),
+    "tool_version": frozenset({"meta"}),
+}
+"""Of tables whose rows are in bundles: the proved columns that are not."""
+_UNIQUE: Mapping[str, Mapping[str, str]] = {
+    "api_key": {"key_id": "left(%(word)s, 16)"},
+    "definition": {"digest": "'sha256:' || %(word)s"},
+    "definition_change": {"server": "%(word)s"},
+    "erasure": {},
+    "invitation": {},
+    "legal_hold": {},
+    "membership": {
+        "user_id": "(SELECT max(id) FROM app_user u"
+        " WHERE u.id NOT IN (SELECT m.user_id FROM membership m))"
+    },
+    "polling_tool": {"tool_name": "%(word)s"},
+    "report": {"period": "NULL"},
+    "served_definition": {"server": "%(word)s"},
+    "tool": {"name": "%(word)s"},
+    "tool_change": {"ordinal": "ordinal + 1000"},
+    "tool_draft": {
+        "tool_id": "(SELECT min(t.id::text)::uuid FROM tool t"
+        " WHERE t.tenant_id = tool_draft.tenant_id AND t.id <> tool_draft.tool_id)"
+    },
+    "tool_version": {"number": "number + 1000", "digest": "'sha256:' || %(word)s"},
+}
+"""What a copy of a row must have otherwise. Of the other tables a tenant has one row."""
+_UNPROVED = {
+    "definition_change": "the index of its entry",
+    "api_key": "when it was last used; by whom it was made, the action says",
+    "erasure": "the progress of a job",
+    "invitation": "by whom it was made, the action says",
+    "served_definition": "when it was seen",
+    "tenant": "when it was made",
+    "tenant_setting": "how far retention has come",
+    "tool": "a counter",
+    "tool_change": "what a refused registration contained",
+}
+"""What the other columns of a proved table are."""
+_KEY = {
+    "invocation_id": "gen_random_uuid()",
+    "decision_id": "gen_random_uuid()",
+    "kind": "gen_random_uuid()",
+    "trace_id": "%(word)s",
+    "tool_name": "%(word)s",
+    "producer_id": "%(word)s",
+    "ordinal": "ordinal + %(number)s",
+    "to_seq": "to_seq + %(number)s",
+}
+"""Other values for what names a row of the index."""
+_MAY_BE_ERASED = "an erased event may have said so"
+INDEX_CHANGED: Mapping[str, Mapping[str, str]] = {
+    "producer": {"last_seq": _MAY_BE_ERASED, "last_heard_at": _MAY_BE_ERASED}
+}
+"""Columns of the index that are not compared once an event was erased."""
+_INSERTED_UNSEEN: Mapping[str, Mapping[str, str]] = {
+    "gap": {},
+    "producer": {"event_count": "1"},
+}
+"""Likewise: rows that nobody finds, and what they say then."""
+_ERASED = (
+    "invocation_id IN (SELECT invocation_id FROM erasure_call e WHERE e.tenant_id = %(tenant)s)"
+    " OR tool_name = 'old'"
+)
+"""Calls whose payloads are gone."""
+_COUNTED = frozenset(
+    {"tool_name", "tool_version", "duration_us", "prompt_tokens", "completion_tokens"}
+)
+"""Columns of a call that rollups sum up."""
+_LABELS = frozenset(
+    {
+        "agent",
+        "case_id",
+        "document_id",
+        "model",
+        "turn_id",
+        "parent_invocation_id",
+        "error_code",
+        "tool_call_id",
+    }
+)
+
+NOT_PROVED = {
+    "app_user": "accounts belong to no tenant",
+    "definition_server": "when a server was seen, and counters",
+    "erasure_call": "which calls a preview has found; what was erased is in entries",
+    "ledger_check": "a result is nobody's proof: run the check again",
+    "observed_tool": "derived from the index, and made again by the worker",
+    "otlp_span": "how spans were joined to calls; the calls are compared",
+    "payload_search": "a person's search, deleted after a day",
+    "payload_search_hit": "a person's search, deleted after a day",
+    "rejected_event": "rejected events are in no ledger",
+    "saved_view": "a person's own view",
+    "tool_drift": "the result of a job: run it again",
+    "tool_import": "a job, deleted after a day",
+    "tool_import_tool": "a job, deleted after a day",
+    "tool_replay": "the result of a job: run it again",
+}
+"""Tables that no entry proves, and why."""
+_ELSEWHERE = {
+    *("action", "batch", "ledger_checkpoint", "ledger_erasure", "ledger_head", "ledger_key"),
+    *("ledger_signer", "ledger_tile"),
+    *("app_user_groups", "app_user_user_permissions"),
+    *("skipped_span", "sign_in_failure", "tolerated_migration", "tombstone"),
+}
+"""Tables with kinds of their own in other modules; the last six are part of no record."""
+
+
+def kinds() -> Iterator[Tampering]:
+    """All families."""
+    for model in proved_models():
+        yield from _proved(model)
+    for table in KEYS:
+        yield from _indexed(table)
+    for columns, found, why in (
+        (_COUNTED, (INDEX,), "by the sums of its hour"),
+        (_LABELS, (), "its events are gone, so the log does not say it any more"),
+    ):
+        what = "a column of an erased call was changed"
+        listed = ", ".join(sorted(columns))
+        yield _changed(what, "invocation", columns, *found, where=_ERASED, why=why, of=listed)
+    for table, why in NOT_PROVED.items():
+        # The application can change only together what became of a rejected event.
+        columns = columns_of(table) - (writable(table) if table == "rejected_event" else set())
+        yield _changed("a row that no entry proves was changed", table, columns, why=why)
+
+
+def unnamed() -> frozenset[str]:
+    """Tables that no kind is about."""
+    proved = {model._meta.db_table for model in proved_models()}
+    return tables() - proved - KEYS.keys() - NOT_PROVED.keys() - _ELSEWHERE
+
+
+def _proved(model: Any) -> Iterator[Tampering]:
+    table, proved = model._meta.db_table, frozenset(model.in_ledger)
+    exempt, column, why = _EXEMPT.get(table, ("false", "", ""))
+    there = f"NOT ({exempt})"
+    documents = (
+        frozenset(each.attname for each in model._meta.fields if isinstance(each, JSONTextField))
+        & proved
+    )
+    shown = proved - _NOT_IN_BUNDLES.get(table, proved)
+    what = "a proved row was changed"
+    also = (INDEX,) if table == "tenant_setting" else ()  # it says which days have expired
+    if columns := proved - shown:
+        yield _changed(what, table, columns, CHECK, *also, where=there, documents=documents)
+    if shown:
+        of = f"{table} (what is in bundles)"
+        found = (CHECK, BUNDLE)
+        yield _changed(what, table, shown, *found, where=there, documents=documents, of=of)
+    if column:
+        what = "a row that says nothing was changed"
+        yield _changed(what, table, frozenset({column}), where=exempt, why=why)
+    if unseen := documents - shown:
+        yield _changed("a document was made unreadable", table, unseen, CHECK, where=there)
+    in_bundle = (BUNDLE,) if table in ("tool", "tool_version") else ()
+    if table != "tenant":
+        yield _deleted("a proved row was deleted", table, CHECK, *also, *in_bundle, where=there)
+    if table in _UNIQUE:
+        in_bundle = (BUNDLE,) if table == "tool_version" else ()
+        others = _UNIQUE[table] or {"id": "gen_random_uuid()"}
+        if "id" in columns_of(table):
+            others = {"id": "gen_random_uuid()", **others}
+        yield _inserted("a proved row was inserted", table, others, CHECK, *in_bundle, where=there)
+    ids = {"tenant_id", *ledger_id(model)}
+    if columns := columns_of(table) - proved - ids:
+        what = "another column of a proved row was changed"
+        yield _changed(what, table, columns, why=_UNPROVED[table])
+
+
+def _indexed(table: str) -> Iterator[Tampering]:
+    key = KEYS[table]
+    columns = columns_of(table) - {*key, "started_at", "started_on"}
+    there = f"NOT ({_ERASED})" if table in ("invocation", "violation", "decision") else "true"
+    others = {column: _KEY[column] for column in key if column in _KEY}
+    what, changed = "a row of the index was", INDEX_CHANGED.get(table, {})
+    for column, why in changed.items():
+        names = frozenset({column})
+        yield _changed(f"{what} changed", table, names, why=why, of=f"{table}.{column}")
+    yield _changed(f"{what} changed", table, columns - changed.keys(), INDEX, where=there)
+    yield _deleted(f"{what} deleted", table, INDEX, where=there)
+    if table in _INSERTED_UNSEEN:
+        yield _inserted(
+            f"{what} inserted", table, {**others, **_INSERTED_UNSEEN[table]}, why=_MAY_BE_ERASED
+        )
+    else:
+        yield _inserted(f"{what} inserted", table, others, INDEX, where=there)
+
+
+def _changed(
+    what: str,
+    table: str,
+    columns: frozenset[str],
+    *found: Finder,
+    where: str = "true",
+    documents: frozenset[str] = frozenset(),
+    why: str = "",
+    of: str = "",
+) -> Tampering:
+    power, within = changer(table, columns - {"tenant_id"})
+
+    def act(record: Record, rng: random.Random) -> None:
+        change_row(record, rng, table, within, power, where=where, documents=documents)
+
+    return Tampering(what, of or table, power, frozenset(found), act, why)
+
+
+def _deleted(
+    what: str, table: str, *found: Finder, where: str = "true", why: str = ""
+) -> Tampering:
+    power = deleter(table)
+
+    def act(record: Record, rng: random.Random) -> None:
+        delete_row(record, rng, table, power, where=where)
+
+    return Tampering(what, table, power, frozenset(found), act, why)
+
+
+def _inserted(
+    what: str,
+    table: str,
+    others: Mapping[str, str],
+    *found: Finder,
+    where: str = "true",
+    why: str = "",
+) -> Tampering:
+    power = inserter(table)
+
+    def act(record: Record, rng: random.Random) -> None:
+        insert_row(record, rng, table, others, power, where=where)
+
+    return Tampering(what, table, power, frozenset(found), act, why)

@@ -1,0 +1,171 @@
+"""The story of the tenant whose record is tampered with."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import uuid_utils.compat
+from django.conf import settings
+from django.urls import reverse
+from django.utils import timezone
+from tooltrail.evidence.watch import Watch
+
+from audit.ledger import checks, keys
+from audit.ledger.baseline import enter_baseline
+from audit.ledger.epochs import announce_keys, begin_epoch
+from audit.models import Erasure
+from audit.queries.time_range import TimeRange
+from audit.retention import retention
+from audit.work import payload_search
+from audit.work.sightings import note_tools
+from tenants.scope import tenant_scope
+from tests.support import otlp_requests as otlp
+from tests.support.acts import operators_key, row_of_each_table
+from tests.support.erasures import run_erasure
+from tests.support.event_requests import post as post_events
+from tests.support.factories import (
+    make_call,
+    make_cast,
+    make_decision,
+    make_definition,
+    make_definitions,
+    make_tenant,
+)
+from tests.support.ledger_log import write_key
+from tests.support.pages import signed_in
+from tests.support.registered_tools import register_tool
+from tests.support.registry_exchange import upload_registry
+from tests.support.tampering.finders import make_bundle
+from tests.support.tampering.published import Published
+from tests.support.tampering.record import DAY, MINUTE, Record, keep_ledger, send
+from tools_registry.models import Tool
+
+
+def _observe(record: Record) -> None:
+    """Let the auditor watch."""
+    seen = Watch(record.watched).observe(Published(record.tenant_id), timezone.now())
+    assert seen.outcome in ("first", "grown", "restarted"), seen
+    if seen.file is not None and seen.size is not None:
+        record.kept[seen.size] = seen.file.read_bytes()
+
+
+def _calls(at: datetime, seq: int) -> list[list[dict[str, Any]]]:
+    """Some of everything that an executor sends; its numbers begin at `seq`."""
+    violation = {"path": "$.a", "code": "WRONG_TYPE", "received": "string", "expected": "number"}
+    guard = {"strategy": "throw", "outcome": "failed", "violations": [violation]}
+    failed = {"status": "error", "error": {"type": "FATAL", "message": "no", "code": "E1"}}
+    numbered: dict[str, Any] = {"producer_id": "producer-1", "tool_name": "numbered"}
+    first, second = make_call(started_at=at, **numbered), make_call(started_at=at, **numbered)
+    for number, event in enumerate((*first, *second), seq):
+        event["producer_seq"] = number
+    gap = {"producer_id": "producer-1", "from_seq": seq + 4, "to_seq": seq + 5}
+    gap |= {"reason": "full", "count": 2}
+    return [
+        first,
+        second,
+        [{"type": "gap", "event_id": str(uuid_utils.compat.uuid7()), **gap}],
+        make_call(started_at=at, guard=guard, tool_name="guarded"),
+        make_call(started_at=at, is_error=True, output=failed | {"meta": {"took_ms": 1}}),
+        make_call(started_at=at, case_id="held", trace_id="trace-2", tool_name="search"),
+        [make_decision(decided_at=at, reason="no", tool_name="refused")],
+        [make_decision("approved", decided_at=at, tool_name="refused")],
+    ]
+
+
+def _begin_jobs(record: Record, key: str) -> None:
+    """A search, a replay, an analysis, a preview of an import: what people started."""
+    cast = record.cast
+    editor = signed_in(cast.editor)
+    with tenant_scope(record.tenant_id):
+        tool = Tool.objects.get(tenant=cast.tenant, name="get_weather")
+        note_tools(timezone.now())
+    calls = {"range": "24h", "limit": "100"}
+    for route, arguments, data in (
+        ("view_save", (), {"name": "mine", "q": "tool:search"}),
+        ("search_start", (), {"text": "London", "q": ""}),
+        ("replay_start", (tool.pk,), calls),
+        ("drift_start", (tool.pk,), calls),
+    ):
+        answer = editor.post(reverse(route, args=arguments), data)
+        assert answer.status_code == 302, (route, answer.content)
+    upload_registry(cast.editor, {"tools": [{"name": "new", "inputSchema": {"type": "object"}}]})
+    ((search,),) = record.run("SELECT id FROM payload_search WHERE tenant_id = %(tenant)s")
+    while payload_search.run_slice(record.tenant_id, search):
+        pass
+    with tenant_scope(record.tenant_id):
+        assert checks.start_check("auditor", timezone.now())
+    assert otlp.post(key, otlp.request(otlp.span()), otlp.JSON).status_code == 200
+    assert post_events(key, b'{"type": "unknown"}').status_code == 200
+
+
+@contextmanager
+def new_record(folder: Path) -> Iterator[Record]:
+    """Make the record. The signer's folder must be `ledger` in this one."""
+    now = timezone.now()
+    cast = make_cast("tampered")
+    assert folder / "ledger" == settings.LEDGER_DIR
+    write_key(settings.LEDGER_DIR, os.urandom(32))
+    of = TimeRange(now - 40 * DAY, now + DAY, UTC)
+    with psycopg.connect(os.environ["TEST_SUPERUSER_URL"], autocommit=True) as superuser:
+        record = Record(
+            cast,
+            make_tenant("other"),
+            folder / "ledger",
+            folder / "watched",
+            folder / "evidence.zip",
+            of,
+            superuser,
+        )
+        _make(record, now)
+        record.remember()
+        yield record
+        record.close()
+
+
+def _make(record: Record, now: datetime) -> None:
+    tenant, tenant_id = record.cast.tenant, record.tenant_id
+    then = now - 32 * DAY
+    for number in range(2):  # they will expire
+        send(record, then + number * MINUTE, make_call(started_at=then, tool_name="old"))
+    keys.publish(keys.load()[0])
+    assert enter_baseline(tenant_id, then + 3 * MINUTE)
+    for age, seq in ((3 * DAY, 1), (2 * DAY, 7)):
+        send(record, now - age, *_calls(now - age, seq))
+        keep_ledger(record, now - age + MINUTE)
+        _observe(record)
+    new, old = keys.rotate(now - 90 * MINUTE, keys.OVERLAP)
+    announce_keys(tenant, new, old, "operator", now - 90 * MINUTE)
+    keep_ledger(record, now - 80 * MINUTE)
+    _observe(record)
+    begin_epoch(tenant, "another disk", "operator", now - 70 * MINUTE)
+    keep_ledger(record, now - 60 * MINUTE)
+    _observe(record)
+    row_of_each_table(record.cast)
+    register_tool(record.cast, description="refused", on_collision="throw")
+    key = operators_key(record.cast, "ingest")
+    changed, same = make_definition(annotations={"destructiveHint": True}), make_definition()
+    send(record, timezone.now(), [make_definitions(same)], [make_definitions(changed)])
+    keep_ledger(record, timezone.now())
+    with tenant_scope(tenant_id):
+        erasure = Erasure.objects.for_tenant(tenant_id).get()
+    run_erasure(record.cast, erasure.id)
+    while retention.run_slice(tenant_id, timezone.now()):
+        pass
+    keep_ledger(record, timezone.now())
+    _observe(record)
+    older = make_bundle(record, age=timedelta(hours=1))
+    assert older is not None
+    older.rename(record.bundle.with_name("older.zip"))
+    record.acknowledged = send(record, timezone.now(), *_calls(now - MINUTE, 13))
+    _begin_jobs(record, key)
+    keep_ledger(record, timezone.now())
+    _observe(record)
+    ((report_id,),) = record.run("SELECT id FROM report WHERE tenant_id = %(tenant)s")
+    record.report_id = report_id
+    newest = make_bundle(record)
+    assert newest is not None
+    newest.rename(record.bundle)
