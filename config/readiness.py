@@ -49,4 +49,13 @@ def why_unfit() -> str | None:
         return str(error)
     with connection.cursor() as cursor:
         cursor.execute(ROLE_QUERY)
-        return unfit_role(*cursor.fetchone())
+        if (reason := unfit_role(*cursor.fetchone())) or not SCHEMA.is_distributed:
+            return reason
+        cursor.execute("SHOW citus.propagate_set_commands")
+        (propagated,) = cursor.fetchone()
+        if propagated != "local":
+            return (
+                "the database is distributed, and citus.propagate_set_commands is not 'local': its"
+                " nodes would show no rows; run `distribute apply` again"
+            )
+        return None

@@ -24,6 +24,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils import timezone
 
+from config.postgresql.schema import SCHEMA
 from tenants.models import ApiKey, Scope, Tenant, User
 from tenants.scope import tenant_scope
 
@@ -140,7 +141,8 @@ def authenticate(token: str, scope: Scope) -> ApiKeyIdentity:
 
     Raises KeyRefused: 401 for a key that is malformed, mistyped, unknown, revoked or expired;
     403 for a valid key without this scope or of a suspended tenant. The secret is checked first:
-    without it, a revoked or expired key is "unknown".
+    without it, a revoked or expired key is "unknown". Raises SchemaError if the key is unknown and
+    this process may not use the database.
 
     With the scope `ingest` a verified key is cached for `BELIEVED_FOR`. So a process looks up each
     key, and may update its last use, only a few times a minute, however many events arrive.
@@ -159,6 +161,10 @@ def _load_key(token: str, scope: Scope) -> ApiKeyIdentity:
     with tenant_scope(tenant_id):
         keys = ApiKey.objects.filter(tenant_id=tenant_id, key_id=key_id)
         key = keys.select_related("tenant").first()
+        if key is None:
+            # While a database is being distributed, an older connection sees no rows. Senders
+            # repeat after 503, and may give up after 401.
+            SCHEMA.check()
         if key is None or not hmac.compare_digest(bytes(key.secret_sha256), _sha256(secret)):
             raise KeyRefused(401, "unknown_key", "Unknown API key.")
         if key.revoked_at is not None:

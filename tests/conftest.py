@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from psycopg import conninfo
@@ -59,6 +60,11 @@ settings.load_profile("any-machine")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true", help="the long form of tests/faults: half an hour"
+    )
+    parser.addoption(
+        "--cluster",
+        action="store_true",
+        help="distribute the test database: TEST_DATABASE_URL and TEST_WORKER_URLS name a cluster",
     )
 
 
@@ -118,6 +124,21 @@ def pytest_configure(config: pytest.Config) -> None:
     from audit.index import partitions
 
     partitions.apply(partitions.missing(timezone.now().date()))
+    if config.getoption("cluster"):
+        _distribute(admin_url, name)
+
+
+def _distribute(admin_url: str, name: str) -> None:
+    """Distribute the database over the cluster. Two shards of a table suffice: one a node."""
+    from django.db import connections
+
+    from config.postgresql import distribution
+
+    connections.close_all()
+    distribution.join_nodes(admin_url, os.environ["TEST_WORKER_URLS"].split(), name)
+    with psycopg.connect(os.environ["TEST_SUPERUSER_URL"], autocommit=True) as superuser:
+        todo = distribution.plan(superuser)
+        distribution.apply(superuser, todo, shards=2, report=lambda _: None)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -134,7 +155,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _drop_scratch_database() -> None:
-    import psycopg
     from psycopg import sql
     from psycopg.conninfo import conninfo_to_dict
 

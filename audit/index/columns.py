@@ -44,13 +44,6 @@ def key_columns(calls: Sequence[Call]) -> dict[str, Any]:
     }
 
 
-def batch_ids_of(calls: Sequence[Call]) -> list[UUID]:
-    """The batches that the calls' events belong to, each once."""
-    events = (each for call in calls for each in (call.start, call.end) if each is not None)
-    # By identity: hashing a UUID for each event takes longer than the rest of this function.
-    return list({id(each.batch_id): each.batch_id for each in events}.values())
-
-
 def _batch_id(candidate: Candidate | None) -> UUID | None:
     return None if candidate is None else candidate.batch_id
 

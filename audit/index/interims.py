@@ -51,6 +51,6 @@ def note_interims(writer: Statements, calls: Sequence[Call]) -> set[Candidate]:
             at=arrays.instants([each.ended_us for each in events]),
             batch_ids=arrays.uuids([each.batch_id for each in events]),
             positions=arrays.ints([each.position for each in events]),
-            times=arrays.texts([f"{{{','.join(map(str, each))}}}" for each in kept_times]),
+            times=arrays.texts([",".join(map(str, each)) for each in kept_times]),
         )
     return fresh

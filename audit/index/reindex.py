@@ -134,8 +134,13 @@ def _days(shadow: Shadow, report: Report) -> dict[str, list[date]]:
         whole[partition.day] = whole.get(partition.day, 0) + 1
     existing = [day for day, count in whole.items() if count == len(partitions.PARTITIONED_TABLES)]
     first = report.index_from or date.min
-    for name in ("forget_expired_calls", "forget_expired_decisions", "forget_expired_violations"):
-        shadow.rows(name, first=first)
+    for note, forget in (
+        ("note_expired_calls", "forget_expired_calls"),
+        ("note_expired_decisions", "forget_expired_decisions"),
+        ("note_expired_violations", "forget_expired_violations"),
+    ):
+        shadow.rows(note, first=first)
+        shadow.rows(forget)
     for day, count in shadow.rows("calls_without_partition", days=existing):
         fault = f"the index has no partition for {day}: {count:,} calls are gone"
         report.index_faults.append(fault)
@@ -197,6 +202,7 @@ class _Replay:
             "forget_kept_calls",
             "copy_kept_calls",
             "copy_kept_violations",
+            "keep_decisions",
             "forget_kept_decisions",
             "copy_kept_decisions",
         ):

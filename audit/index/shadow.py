@@ -110,11 +110,15 @@ _STATEMENTS = {
     ),
 }
 
-_LOST = {
+_NOTES = {
     "lost_place": "tenant_id uuid, batch_id uuid, position integer",
     "kept_call": "started_on date, invocation_id uuid",
+    "kept_decision": "started_on date, decision_id uuid",
+    "expired_invocation": "started_on date, invocation_id uuid",
+    "expired_decision": "started_on date, decision_id uuid",
+    "expired_violation": "started_on date, invocation_id uuid, ordinal integer",
 }
-"""Events that cannot be read, and the calls that are kept because of them."""
+"""Events that cannot be read, what is kept because of them, and rebuilt rows that have expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +198,7 @@ def open_shadow(using: str) -> Iterator[Shadow]:
             shadow.set_up(
                 f"ALTER TABLE pg_temp.{table} ADD PRIMARY KEY (tenant_id, {', '.join(key)})"
             )
-        for table, columns in _LOST.items():
+        for table, columns in _NOTES.items():
             shadow.set_up(f"CREATE TEMP TABLE {table} ({columns})")
         yield shadow
     finally:
@@ -202,7 +206,7 @@ def open_shadow(using: str) -> Iterator[Shadow]:
 
 
 def _drop(shadow: Shadow) -> None:
-    for table in (*KEYS, *(f"differing_{table}" for table in KEYS), *_LOST):
+    for table in (*KEYS, *(f"differing_{table}" for table in KEYS), *_NOTES):
         shadow.set_up(f"DROP TABLE IF EXISTS pg_temp.{table}")
 
 

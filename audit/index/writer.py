@@ -13,7 +13,7 @@ from audit.events import wire
 from audit.events.candidates import Candidate
 from audit.events.instants import microseconds
 from audit.index import histogram
-from audit.index.columns import batch_ids_of, call_columns, key_columns
+from audit.index.columns import call_columns, key_columns
 from audit.index.deltas import (
     BIGINT_MAX,
     Changed,
@@ -60,10 +60,13 @@ class IndexWriter(Statements):
         rows = [project(call) for call in calls]
         sent = {row.call.key: row for row in rows}
         changed: dict[Key, Changed] = {}
-        for day, invocation_id, took_start, took_end, *stored in self.run(
-            "upsert_invocations", **call_columns(rows), batch_ids=arrays.uuids(batch_ids_of(calls))
+        for day, invocation_id, start_batch_id, end_batch_id, *stored in self.run(
+            "upsert_invocations", **call_columns(rows)
         ):
             key = day, invocation_id.int
+            call = sent[key].call
+            took_start = call.start is not None and call.start.batch_id == start_batch_id
+            took_end = call.end is not None and call.end.batch_id == end_batch_id
             if stored[0] is None:
                 changed[key] = _new(sent[key], took_start, took_end)
             else:
@@ -105,7 +108,9 @@ class IndexWriter(Statements):
         """
         if not calls:
             return []
-        return [changed_of(*row) for row in self.run("withdraw_calls", **key_columns(calls))]
+        keys = key_columns(calls)
+        self.send("mark_absorbed_calls", **keys)
+        return [changed_of(*row) for row in self.run("withdraw_calls", **keys)]
 
     def settle_traces(self, withdrawn: Sequence[Changed]) -> None:
         """Recompute the columns that are not sums, of traces from which calls were withdrawn.

@@ -221,6 +221,9 @@ class _Recording:
 
     def _attempt(self) -> list[Result]:
         self._required = SCHEMA.required()
+        # On a cluster, an INSERT without a conflict clause becomes a COPY, which row-level security
+        # forbids.
+        self._expects_new = self._expects_new and not SCHEMA.is_distributed
         # The pipeline is closed after the scope, so that the COMMIT is sent together with the last
         # statements. Other writers of this tenant wait for the COMMIT, and should not also wait
         # until our thread gets to run.

@@ -78,6 +78,7 @@ class StoredDefinitionChange(models.Model):
     server_version = models.TextField(null=True)
     client = models.TextField(null=True)
     client_version = models.TextField(null=True)
+    ledger_index = models.BigIntegerField(null=True)
 
     in_ledger: ClassVar = ("server_version", "client", "client_version")
     ledger_id: ClassVar = ("server", "tool_name", "seen_at", "digest")

@@ -199,6 +199,7 @@ class Invocation(models.Model):
     model = models.TextField(null=True)
     provider = models.TextField(null=True)
     end_user = models.TextField(null=True)
+    absorbed = models.BooleanField(null=True)
 
     objects = TenantQuerySet["Invocation"].as_manager()
 

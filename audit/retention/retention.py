@@ -315,7 +315,7 @@ def _drop_if_empty(partition: partitions.Partition) -> bool:
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{partitions.LOCK_TIMEOUT}'")
         cursor.execute(f"LOCK TABLE {partition.table} IN ACCESS EXCLUSIVE MODE")
-        cursor.execute(f"SELECT EXISTS (SELECT FROM {partition.name})")  # noqa: S608  # our own name
+        cursor.execute(f"SELECT EXISTS (SELECT 1 FROM {partition.name})")  # noqa: S608  # our own name
         (is_used,) = cursor.fetchone()
         if not is_used:
             cursor.execute(f"DROP TABLE {partition.name}")

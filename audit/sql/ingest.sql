@@ -204,9 +204,8 @@ ON CONFLICT (tenant_id, started_on, invocation_id) DO UPDATE SET
 WHERE (i.start_batch_id IS NULL AND excluded.start_batch_id IS NOT NULL)
    OR (i.end_batch_id IS NULL AND excluded.end_batch_id IS NOT NULL)
 RETURNING
-    started_on - date '1970-01-01', invocation_id,
-    (start_batch_id = ANY(%(batch_ids)b::uuid[])) IS TRUE AS took_start,
-    (end_batch_id = ANY(%(batch_ids)b::uuid[])) IS TRUE AS took_end,
+    -- Without parameters: Citus cannot send any to a node beside the rows.
+    started_on - date '1970-01-01', invocation_id, start_batch_id, end_batch_id,
     -- For a new row, the writer already knows the remaining columns.
     CASE WHEN {{is_stored_call}} THEN started_at END,
     CASE WHEN {{is_stored_call}} THEN ended_at END,
@@ -237,7 +236,7 @@ FOR UPDATE OF i
 -- When the interim events of these calls were and, if the new one is later than the stored one
 -- (is_later), what the call does.
 UPDATE invocation AS i SET
-    interim_us = u.times::bigint[],
+    interim_us = string_to_array(u.times, ',')::bigint[],
     interim_state = CASE WHEN u.is_later THEN u.state ELSE i.interim_state END,
     interim_at = CASE WHEN u.is_later THEN u.at ELSE i.interim_at END,
     interim_batch_id = CASE WHEN u.is_later THEN u.batch_id ELSE i.interim_batch_id END,
@@ -321,11 +320,11 @@ RETURNING
     i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count, i.prompt_tokens,
     i.completion_tokens, i.cache_hit, true, i.end_batch_id IS NOT NULL, true
 
--- withdraw_calls --
--- Delete calls that turned out to be parts of another call. The log keeps their events. A call with
--- violations that an executor reported is the executor's own, and stays.
-DELETE FROM invocation AS i
-USING unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS gone (invocation_id, day)
+-- mark_absorbed_calls --
+-- Mark calls that turned out to be parts of another call. A call with violations that an executor
+-- reported is the executor's own, and stays.
+UPDATE invocation AS i SET absorbed = true
+FROM unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS gone (invocation_id, day)
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on = gone.day
   AND i.invocation_id = gone.invocation_id
@@ -336,6 +335,15 @@ WHERE i.tenant_id = %(tenant_id)s
         AND v.invocation_id = gone.invocation_id
         AND v.found_by <> 'server'
   )
+
+-- withdraw_calls --
+-- Delete the calls that were marked. The log keeps their events.
+DELETE FROM invocation AS i
+USING unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS gone (invocation_id, day)
+WHERE i.tenant_id = %(tenant_id)s
+  AND i.started_on = gone.day
+  AND i.invocation_id = gone.invocation_id
+  AND i.absorbed
 RETURNING
     i.started_on - date '1970-01-01', i.invocation_id, i.started_at, i.ended_at, i.duration_us, i.state, i.tool_name,
     i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count, i.prompt_tokens,
@@ -410,8 +418,8 @@ FROM unnest(
 ON CONFLICT DO NOTHING
 
 -- withdraw_violations --
--- Delete the violations of calls whose account was replaced or withdrawn, and subtract them from the
--- sums by day and kind. Returns the kinds, and the first and last call that lost one, if it was the
+-- Delete what the server found in calls whose account was replaced or withdrawn, and subtract it from
+-- the sums by day and kind. Returns the kinds, and the first and last call that lost one, if it was the
 -- first or last call of its kind on the day.
 WITH gone AS (
     DELETE FROM violation AS v
@@ -419,6 +427,7 @@ WITH gone AS (
     WHERE v.tenant_id = %(tenant_id)s
       AND v.started_on = old.day
       AND v.invocation_id = old.invocation_id
+      AND v.found_by = 'server'
     RETURNING v.started_on, v.invocation_id, v.started_at, v.tool_name, v.tool_version,
               v.path_pattern, v.code, v.strategy, v.outcome
 ),

@@ -136,8 +136,7 @@ ON CONFLICT DO NOTHING
 
 -- move_spans --
 -- Spans of stored calls that turned out to be one call: assign them to the first of these calls. A
--- call without any span left may then be withdrawn (policy merged_elsewhere in
--- migrations/schema/index.sql).
+-- call without any span left may then be withdrawn (withdraw_calls).
 UPDATE otlp_span AS s SET invocation_id = u.invocation_id, call_started_at = u.call_started_at
 FROM unnest(
     %(started_on)b::date[], %(span_uuid)b::uuid[], %(invocation_id)b::uuid[],

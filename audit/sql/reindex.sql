@@ -73,14 +73,19 @@ JOIN kept_call k ON k.started_on = v.started_on AND k.invocation_id = v.invocati
 WHERE v.tenant_id = %(tenant_id)s
 ON CONFLICT DO NOTHING
 
+-- keep_decisions --
+-- Note the decisions whose event can no longer be read.
+INSERT INTO kept_decision (started_on, decision_id)
+SELECT d.started_on, d.decision_id
+FROM public.decision d
+JOIN lost_place p ON p.batch_id = d.batch_id AND p.position = d.pos
+WHERE d.tenant_id = %(tenant_id)s
+
 -- forget_kept_decisions --
--- Delete the rebuilt rows of decisions whose event can no longer be read, in case a later copy of
--- the event still can.
+-- Delete the rebuilt rows of these decisions, in case a later copy of the event still can be read.
 DELETE FROM pg_temp.decision d
-USING public.decision k
-JOIN lost_place p ON p.batch_id = k.batch_id AND p.position = k.pos
-WHERE k.tenant_id = %(tenant_id)s
-  AND d.tenant_id = %(tenant_id)s
+USING kept_decision k
+WHERE d.tenant_id = %(tenant_id)s
   AND d.started_on = k.started_on
   AND d.decision_id = k.decision_id
 
@@ -89,7 +94,7 @@ WHERE k.tenant_id = %(tenant_id)s
 INSERT INTO pg_temp.decision
 SELECT d.*
 FROM public.decision d
-JOIN lost_place p ON p.batch_id = d.batch_id AND p.position = d.pos
+JOIN kept_decision k ON k.started_on = d.started_on AND k.decision_id = d.decision_id
 WHERE d.tenant_id = %(tenant_id)s
 ON CONFLICT DO NOTHING
 
@@ -127,42 +132,71 @@ INSERT INTO pg_temp.gap
 SELECT g.* FROM public.gap g WHERE g.tenant_id = %(tenant_id)s
 ON CONFLICT DO NOTHING
 
--- forget_expired_calls --
--- Delete the rebuilt calls before the first day that is kept, unless the index still has them.
-DELETE FROM pg_temp.invocation x
+-- note_expired_calls --
+-- Note the rebuilt calls before the first day that is kept, unless the index still has them. Noted
+-- first, because Citus deletes from a local table by local tables only.
+INSERT INTO expired_invocation (started_on, invocation_id)
+SELECT x.started_on, x.invocation_id
+FROM pg_temp.invocation x
+LEFT JOIN public.invocation i
+  ON i.tenant_id = %(tenant_id)s
+ AND i.started_on = x.started_on
+ AND i.invocation_id = x.invocation_id
 WHERE x.tenant_id = %(tenant_id)s
   AND x.started_on < %(first)s
-  AND NOT EXISTS (
-      SELECT FROM public.invocation i
-      WHERE i.tenant_id = %(tenant_id)s
-        AND i.started_on = x.started_on
-        AND i.invocation_id = x.invocation_id
-  )
+  AND i.tenant_id IS NULL
+
+-- forget_expired_calls --
+-- Delete what was noted.
+DELETE FROM pg_temp.invocation x
+USING expired_invocation gone
+WHERE x.tenant_id = %(tenant_id)s
+  AND x.started_on = gone.started_on
+  AND x.invocation_id = gone.invocation_id
+
+-- note_expired_decisions --
+-- As note_expired_calls, for this table.
+INSERT INTO expired_decision (started_on, decision_id)
+SELECT x.started_on, x.decision_id
+FROM pg_temp.decision x
+LEFT JOIN public.decision i
+  ON i.tenant_id = %(tenant_id)s
+ AND i.started_on = x.started_on
+ AND i.decision_id = x.decision_id
+WHERE x.tenant_id = %(tenant_id)s
+  AND x.started_on < %(first)s
+  AND i.tenant_id IS NULL
 
 -- forget_expired_decisions --
--- As forget_expired_calls, for this table.
+-- Delete what was noted.
 DELETE FROM pg_temp.decision x
+USING expired_decision gone
+WHERE x.tenant_id = %(tenant_id)s
+  AND x.started_on = gone.started_on
+  AND x.decision_id = gone.decision_id
+
+-- note_expired_violations --
+-- As note_expired_calls, for this table.
+INSERT INTO expired_violation (started_on, invocation_id, ordinal)
+SELECT x.started_on, x.invocation_id, x.ordinal
+FROM pg_temp.violation x
+LEFT JOIN public.violation i
+  ON i.tenant_id = %(tenant_id)s
+ AND i.started_on = x.started_on
+ AND i.invocation_id = x.invocation_id
+ AND i.ordinal = x.ordinal
 WHERE x.tenant_id = %(tenant_id)s
   AND x.started_on < %(first)s
-  AND NOT EXISTS (
-      SELECT FROM public.decision i
-      WHERE i.tenant_id = %(tenant_id)s
-        AND i.started_on = x.started_on
-        AND i.decision_id = x.decision_id
-  )
+  AND i.tenant_id IS NULL
 
 -- forget_expired_violations --
--- As forget_expired_calls, for this table.
+-- Delete what was noted.
 DELETE FROM pg_temp.violation x
+USING expired_violation gone
 WHERE x.tenant_id = %(tenant_id)s
-  AND x.started_on < %(first)s
-  AND NOT EXISTS (
-      SELECT FROM public.violation i
-      WHERE i.tenant_id = %(tenant_id)s
-        AND i.started_on = x.started_on
-        AND i.invocation_id = x.invocation_id
-        AND i.ordinal = x.ordinal
-  )
+  AND x.started_on = gone.started_on
+  AND x.invocation_id = gone.invocation_id
+  AND x.ordinal = gone.ordinal
 
 -- calls_without_partition --
 -- The days with rebuilt calls that have no partitions, and how many calls.

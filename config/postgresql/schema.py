@@ -24,6 +24,10 @@ LAST_WITH_STEPS = "0299b53"
 upgrade from any of them. Later versions can only upgrade a database that has all of them."""
 FENCE_STATE = "22012"
 """SQLSTATE with which `Schema.fence` ends a transaction: division by zero."""
+DISTRIBUTING = ("citus", "distributing")
+"""A row among the migrations while `config.postgresql.distribution` works: nobody may write."""
+DISTRIBUTED = ("citus", "distributed")
+"""A row there once that is done. Versions that know no cluster refuse the database."""
 _LOCK = 7_402_020  # any number that no other advisory lock uses
 _REFUSED_S = 2.0
 _NAMED_MAX = 3
@@ -36,8 +40,14 @@ class SchemaError(OperationalError):
     """This code does not fit the database's migrations. The message is one line for people."""
 
 
+class DistributingError(SchemaError):
+    """The database is being distributed over a cluster. It takes no writes until that is done."""
+
+
 def why_unavailable(error: BaseException | None) -> str:
     """Return one sentence that explains a 503 after a database error."""
+    if isinstance(error, DistributingError):
+        return "The database is being distributed over a cluster."
     if isinstance(error, SchemaError):
         return "This server is older than its database."
     return "The database cannot be reached."
@@ -47,8 +57,9 @@ class Schema:
     """The state of the database's migrations as this process knows it."""
 
     def __init__(self) -> None:
+        self.is_distributed = False  # over a cluster, at the last check
         self._checked_id: int | None = None
-        self._refused: tuple[float, str] | None = None
+        self._refused: tuple[float, SchemaError] | None = None
 
     def check(self, using: str = DEFAULT_DB_ALIAS) -> int:
         """Compare with the database. Return the id of the last applied migration, 0 for none.
@@ -58,7 +69,12 @@ class Schema:
         applied = _applied(using)
         names = {(app, name) for _, app, name in applied}
         _refuse_too_old(names)
-        missing = names - _known()
+        if DISTRIBUTING in names:
+            raise self._refuse(
+                DistributingError("the database is being distributed; try again later")
+            )
+        self.is_distributed = DISTRIBUTED in names
+        missing = names - _known() - {DISTRIBUTED}
         unknown = sorted(missing - _tolerated(using)) if missing else []
         if unknown:
             more = f" and {len(unknown) - _NAMED_MAX} more" if len(unknown) > _NAMED_MAX else ""
@@ -67,8 +83,7 @@ class Schema:
                 f"the database has migrations that this version does not know: {listed}{more};"
                 " start the version that applied them"
             )
-            self._refused = (time.monotonic(), message)
-            raise SchemaError(message)
+            raise self._refuse(SchemaError(message))
         self._refused = None
         self._checked_id = max((number for number, _, _ in applied), default=0)
         return self._checked_id
@@ -79,11 +94,15 @@ class Schema:
         A SchemaError is cached for 2 seconds, so that rejected requests cost no transaction.
         """
         if self._refused is not None:
-            at, message = self._refused
+            at, error = self._refused
             if time.monotonic() < at + _REFUSED_S:
-                raise SchemaError(message)
+                raise type(error)(str(error))
             return self.check()
         return self.check() if self._checked_id is None else self._checked_id
+
+    def _refuse(self, error: SchemaError) -> SchemaError:
+        self._refused = (time.monotonic(), error)
+        return error
 
     @staticmethod
     def fence(connection: psycopg.Connection[Any], required: int) -> None:

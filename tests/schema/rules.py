@@ -26,32 +26,11 @@ FURTHER_POLICIES = {
         None,
         "PERMISSIVE",
     ),
-    # What the application may delete of the index: what was merged into another call.
-    ("invocation", "merged_elsewhere"): (
+    # What the application may delete of the index.
+    ("invocation", "absorbed"): ("DELETE", "absorbed", None, "RESTRICTIVE"),
+    ("violation", "found_by_server"): (
         "DELETE",
-        (
-            """((EXISTS ( SELECT
-   FROM otlp_span s
-  WHERE ((s.tenant_id = invocation.tenant_id) AND (s.started_on = invocation.started_on)"""
-            " AND (s.span_uuid = invocation.invocation_id)"
-            " AND (s.invocation_id <> invocation.invocation_id))))"
-            """ AND (NOT (EXISTS ( SELECT
-   FROM violation v
-  WHERE ((v.tenant_id = invocation.tenant_id) AND (v.started_on = invocation.started_on)"""
-            " AND (v.invocation_id = invocation.invocation_id)"
-            " AND (v.found_by <> 'server'::text))))))"
-        ),
-        None,
-        "RESTRICTIVE",
-    ),
-    ("violation", "found_in_spans"): (
-        "DELETE",
-        (
-            """((found_by = 'server'::text) AND (EXISTS ( SELECT
-   FROM otlp_span s
-  WHERE ((s.tenant_id = violation.tenant_id) AND (s.started_on = violation.started_on)"""
-            " AND (s.span_uuid = violation.invocation_id) AND (s.kind >= 0)))))"
-        ),
+        "(found_by = 'server'::text)",
         None,
         "RESTRICTIVE",
     ),
@@ -129,6 +108,15 @@ RULES = [
               AND pg_get_expr(p.polqual, p.polrelid) = %(isolation)s
               AND pg_get_expr(p.polwithcheck, p.polrelid) = %(isolation)s
         )
+        """,
+    ),
+    Rule(
+        "a policy has no subquery, which Citus refuses",
+        """
+        SELECT name || ': ' || p.polname FROM tenant_table
+        JOIN pg_policy p ON p.polrelid = table_oid
+        WHERE pg_get_expr(p.polqual, p.polrelid) LIKE '%%SELECT%%'
+           OR pg_get_expr(p.polwithcheck, p.polrelid) LIKE '%%SELECT%%'
         """,
     ),
     Rule(
@@ -211,6 +199,7 @@ RULES = [
         """
         SELECT c.oid::regclass::text FROM pg_class c
         WHERE c.relkind IN ('v', 'm') AND c.relnamespace = 'public'::regnamespace
+          AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
           AND NOT coalesce(c.reloptions, '{}') && '{security_invoker=true,security_invoker=on}'
         """,
     ),
@@ -226,6 +215,7 @@ RULES = [
         """
         SELECT c.oid::regclass::text FROM pg_class c
         WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
+          AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
           AND c.relowner <> 'tooltrail_owner'::regrole
         """,
     ),

@@ -80,6 +80,7 @@ BAD = [
     ("the tenant's policy", f"{GOOD} ALTER POLICY tenant_isolation ON bad TO tooltrail_app"),
     ("the tenant's policy", f"{GOOD} ALTER POLICY tenant_isolation ON bad RENAME TO other"),
     ("the tenant's policy", GOOD.replace("ON bad USING", "ON bad FOR UPDATE USING")),
+    ("a policy has", f"{GOOD} CREATE POLICY more ON bad USING (EXISTS (SELECT FROM tenant))"),
     ("a partition is closed", PARTITION),
     ("a partition is closed", f"{CLOSED}; CREATE POLICY more ON bad USING (true)"),
     ("tenant_id is", "CREATE TABLE bad (tenant_id uuid)"),

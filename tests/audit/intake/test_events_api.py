@@ -489,7 +489,7 @@ def test_database_failure_during_a_request_stores_nothing(
             cursor.execute("SELECT pg_backend_pid()")
             (pid,) = cursor.fetchone()
         with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as other:
-            other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+            other.execute("SELECT pg_terminate_backend(%s::int, 5000::bigint)", [pid])
         return b""
 
     with monkeypatch.context() as patch:

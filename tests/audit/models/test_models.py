@@ -2,7 +2,7 @@
 
 import pytest
 from django.apps import apps
-from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.fields import ArrayField, DateTimeRangeField
 from django.db import connection, models
 
 TYPES = {
@@ -16,6 +16,7 @@ TYPES = {
     "boolean": models.BooleanField,
     "ARRAY": ArrayField,
     "jsonb": models.JSONField,
+    "tstzmultirange": DateTimeRangeField,
 }
 
 

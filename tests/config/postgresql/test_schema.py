@@ -171,10 +171,10 @@ def test_migrations_run_while_senders_continue(installation: Installation) -> No
     with Senders(facts) as senders:
         until(lambda: senders.answers[200] > 20)
         # The newest migration of audit is reverted and applied again.
-        for target in (("audit", "0014"), ()):
+        for target in (("audit", "0016"), ()):
             completed = manage("migrate", "--database", "owner", *target, **environment)
             assert completed.returncode == 0, completed.stderr
-            assert "0016_later" in completed.stdout
+            assert "0017_later" in completed.stdout
         before = senders.answers[200]
         until(lambda: senders.answers[200] > before + 20)
     assert senders.answers.keys() <= {200, 503}

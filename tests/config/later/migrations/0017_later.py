@@ -9,8 +9,8 @@ _INDEX_ANEW = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0015_erased_users")]
+    dependencies = [("audit", "0016_plain_policies")]
     operations = [
         migrations.RunSQL(_INDEX_ANEW, _INDEX_ANEW),
-        OlderCodeMayGoOn("audit", "0016_later"),
+        OlderCodeMayGoOn("audit", "0017_later"),
     ]

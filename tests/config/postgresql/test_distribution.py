@@ -1,0 +1,124 @@
+"""A database with data is distributed over a Citus cluster while senders go on."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from config.instance import BASE_DIR
+from config.postgresql import distribution
+from tests.support.installation import Installation, announcement, end, new_installation, until
+from tests.support.installation_requests import Senders, status_code
+from tests.support.management_commands import init_database, manage
+
+CITUS = Path(os.environ.get("CITUS", BASE_DIR.parent / "shared" / "citus"))
+
+
+def test_every_table_of_tenants_is_planned_with_those_it_refers_to() -> None:
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as connection:
+        todo = distribution.plan(connection)
+        tenants_tables = connection.execute(
+            "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
+            " WHERE a.attname = 'tenant_id' AND c.relkind IN ('r', 'p') AND NOT c.relispartition"
+            " AND c.relnamespace = 'public'::regnamespace"
+        ).fetchall()
+    assert sorted(todo.tables) == sorted(name for (name,) in tenants_tables)
+    assert todo.groups[0].tables[0] == "ledger_head", "the others are placed beside it"
+    assert todo.references == ("tenant", "app_user"), "users refer to tenants"
+    of_tools = next(group for group in todo.groups if "tool" in group.tables)
+    assert {"tool_version", "tool_change", "tool_draft"} <= set(of_tools.tables)
+    assert {key.refers_to for key in of_tools.keys} == {"tool"}
+    assert todo.functions == ("add_capped(bigint,bigint)",)
+
+
+def test_server_without_citus_is_refused(tmp_path: Path) -> None:
+    url = os.environ["TEST_ADMIN_URL"]
+    completed = manage("distribute", "plan", "--admin-url", url, TOOLTRAIL_VAR=str(tmp_path))
+    assert completed.returncode == 1
+    assert completed.stderr.count("\n") == 1
+    name = "tooltrail_absent"
+    options = ("--admin-url", url, "--name", name)
+    completed = manage("distribute", "status", *options, TOOLTRAIL_VAR=str(tmp_path))
+    assert completed.returncode == 1
+    assert f'database "{name}" does not exist' in completed.stderr
+
+
+@pytest.fixture
+def nodes() -> Iterator[list[str]]:
+    """URLs of superusers of a coordinator and two workers."""
+    if not (CITUS / "cluster.py").exists():
+        pytest.skip(f"NOTHING IS TRIED ON A CLUSTER: {CITUS}/cluster.py is missing")
+    folder = Path(tempfile.mkdtemp(prefix="tooltrail-citus-"))
+    folder.chmod(0o755)  # as root, PostgreSQL runs as another user
+    command = [sys.executable, str(CITUS / "cluster.py"), "--folder", str(folder / "cluster")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=BASE_DIR) as cluster:
+        assert cluster.stdout is not None
+        try:
+            announced = json.loads(cluster.stdout.readline())
+            yield [announced["coordinator"], *announced["workers"]]
+        finally:
+            cluster.terminate()
+            cluster.wait()
+            shutil.rmtree(folder)
+
+
+@pytest.fixture
+def installation() -> Iterator[Installation]:
+    with new_installation() as created:
+        yield created
+
+
+@pytest.mark.slow
+def test_senders_lose_nothing_while_the_database_is_distributed(
+    nodes: list[str], installation: Installation
+) -> None:
+    coordinator, *workers = nodes
+    urls = init_database(coordinator, installation.var)
+    facts = announcement(installation.up("--json", "--dev-tenant", "acme", **urls))
+    options = ["--admin-url", coordinator]
+    for worker in workers:
+        options += ["--worker", worker]
+    environment = {"TOOLTRAIL_VAR": str(installation.var), **urls}
+
+    completed = manage("distribute", "plan", *options, "--json", **environment)
+    assert completed.returncode == 0, completed.stderr
+    planned = json.loads(completed.stdout)
+    assert planned["rows"]["tenant"] == 1
+    with Senders(facts) as senders:
+        until(lambda: senders.answers[HTTPStatus.OK] > 20)
+        applied = manage("distribute", "apply", *options, "--shards", "4", "--json", **environment)
+        assert applied.returncode == 0, applied.stderr
+        before = senders.answers[HTTPStatus.OK]
+        until(lambda: senders.answers[HTTPStatus.OK] > before + 20)
+    # A connection that was closed at the end of `apply` may be that of a request.
+    assert set(senders.answers) <= {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE, 0}
+    assert senders.answers[HTTPStatus.SERVICE_UNAVAILABLE] > 0
+    until(lambda: status_code(facts["url"] + "/readyz") == HTTPStatus.OK)
+
+    assert json.loads(applied.stdout)["tables"] == planned["tables"]
+    status = json.loads(
+        manage("distribute", "status", *options[:2], "--json", **environment).stdout
+    )
+    assert status["not_distributed"] == []
+    assert len(status["nodes"]) == len(workers)
+    with psycopg.connect(urls["DATABASE_OWNER_URL"]) as connection:
+        (stored,) = connection.execute("SELECT count(*) FROM invocation").fetchone() or (0,)
+        local = connection.execute("SELECT relpages FROM pg_class WHERE relname = 'batch'")
+        assert local.fetchone() == (0,), "no rows are left on the coordinator"
+    assert stored >= senders.answers[HTTPStatus.OK]
+    checked = manage("reindex", "--check", "acme", **environment)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    # It is run again after an upgrade, or when it was interrupted.
+    again = manage("distribute", "apply", *options, "--json", **environment)
+    assert json.loads(again.stdout) == {"references": [], "tables": []}
+    with psycopg.connect(urls["DATABASE_URL"]) as connection:
+        assert connection.execute("SELECT count(*) FROM invocation").fetchone() == (0,)
+    assert end(installation.started[-1]) == 0
