@@ -60,8 +60,12 @@ def change_row(
     *,
     where: str = "true",
     documents: Collection[str] = (),
+    empties: bool = True,
 ) -> None:
-    """Give one column of one row another value. `documents` are columns of JSON as text."""
+    """Give one column of one row another value, now and then none if `empties`.
+
+    `documents` are columns of JSON as text.
+    """
     types = types_of(record, table)
     choices = [(row, column) for row in _rows(record, table, where) for column in sorted(columns)]
     rng.shuffle(choices)
@@ -71,7 +75,7 @@ def change_row(
             value = "jsonb_build_object('forged', %(word)s::text)::text"
         if column in _PEOPLE:
             value = f"(SELECT max(id) FROM app_user u WHERE u.id IS DISTINCT FROM {table}.{column})"
-        for other in ["NULL", value] if rng.random() < _NULL else [value]:
+        for other in ["NULL", value] if empties and rng.random() < _NULL else [value]:
             try:
                 record.change(
                     f"UPDATE {table} SET {column} = {other} WHERE {_THIS}"

@@ -46,7 +46,9 @@ def test_documented_limits_match_the_code() -> None:
     assert stated in OVERVIEW
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
+@pytest.mark.parametrize(
+    "page", sorted({path.name for path in PAGES.glob("*.md")} - {"measured.md"})
+)
 def test_every_framework_page_names_the_environment_variables(page: str) -> None:
     text = (PAGES / page).read_text()
     if "OTEL_" not in text:
