@@ -77,6 +77,7 @@ def installation() -> Iterator[Installation]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled("cluster", 0)  # a minute
 def test_senders_lose_nothing_while_the_database_is_distributed(
     nodes: list[str], installation: Installation
 ) -> None:
@@ -94,7 +95,7 @@ def test_senders_lose_nothing_while_the_database_is_distributed(
     assert planned["rows"]["tenant"] == 1
     with Senders(facts) as senders:
         until(lambda: senders.answers[HTTPStatus.OK] > 20)
-        applied = manage("distribute", "apply", *options, "--shards", "4", "--json", **environment)
+        applied = manage("distribute", "apply", *options, "--shards", "2", "--json", **environment)
         assert applied.returncode == 0, applied.stderr
         before = senders.answers[HTTPStatus.OK]
         until(lambda: senders.answers[HTTPStatus.OK] > before + 20)
@@ -114,7 +115,7 @@ def test_senders_lose_nothing_while_the_database_is_distributed(
         local = connection.execute("SELECT relpages FROM pg_class WHERE relname = 'batch'")
         assert local.fetchone() == (0,), "no rows are left on the coordinator"
     assert stored >= senders.answers[HTTPStatus.OK]
-    checked = manage("reindex", "--check", "acme", **environment)
+    checked = manage("reindex", "--check", "--tenant", "acme", **environment)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     # It is run again after an upgrade, or when it was interrupted.
     again = manage("distribute", "apply", *options, "--json", **environment)
