@@ -186,11 +186,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)  # after pytest-randomly has shuffled
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put browser tests last.
+    """Leave out what a cluster cannot do, and put browser tests last.
 
     Playwright's loop, once running, makes asyncio.run() refuse to start. They are last by file, as
     `--dist loadfile` hands them out.
     """
+    if config.getoption("cluster"):
+        alone = [item for item in items if item.get_closest_marker("one_node")]
+        config.hook.pytest_deselected(items=alone)
+        items[:] = [item for item in items if item not in alone]
     late = {item.path for item in items if _uses_browser(item)}
     items.sort(key=lambda item: item.path in late)
 

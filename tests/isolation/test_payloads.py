@@ -335,6 +335,7 @@ def test_former_editor_sees_their_search_as_auditor_after_a_reason(world: World)
         assert views.count() == before + 1
 
 
+@pytest.mark.one_node
 def test_payload_search_of_an_auditor_is_shown_for_one_hour(world: World) -> None:
     auditor = make_user("finding")
     with tenant_scope(world.tenant.id):
@@ -383,6 +384,7 @@ def test_viewer_sees_the_structure_of_payloads(world: World, clients: dict[Role,
     assert "Reveal" not in page
 
 
+@pytest.mark.one_node
 def test_auditor_reveals_one_call_with_a_reason(world: World, members: dict[Role, User]) -> None:
     auditor = make_user("asking")
     with tenant_scope(world.tenant.id):

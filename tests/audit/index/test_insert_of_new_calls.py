@@ -43,6 +43,7 @@ def states(cast: Cast) -> dict[str, str]:
         return {str(call.invocation_id): call.state for call in calls}
 
 
+@pytest.mark.one_node
 def test_new_calls_are_inserted_and_later_ends_update_those_rows(
     acme: Cast, written: list[str]
 ) -> None:
@@ -68,6 +69,7 @@ def test_end_before_its_start_is_upserted_together_with_the_new_calls(
     assert_consistent(acme.tenant)
 
 
+@pytest.mark.one_node
 def test_late_starts_are_written_at_the_second_attempt_and_then_expected(
     acme: Cast, written: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +93,7 @@ def test_late_starts_are_written_at_the_second_attempt_and_then_expected(
     assert_consistent(acme.tenant)
 
 
+@pytest.mark.one_node
 def test_resent_call_is_a_duplicate_on_either_path(acme: Cast, written: list[str]) -> None:
     key = make_ingest_key(acme.tenant)
     call = make_call()

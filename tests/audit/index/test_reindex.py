@@ -377,6 +377,7 @@ def test_losses_are_compared_after_an_erasure(acme: Cast) -> None:
     assert check(acme).comparison.counts["gap"] == 1
 
 
+@pytest.mark.one_node
 def test_gaps_that_can_be_read_are_compared_after_retention(acme: Cast) -> None:
     three_producers(acme)
     tamper(

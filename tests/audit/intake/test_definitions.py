@@ -129,6 +129,7 @@ def test_same_list_sent_twice_in_a_moment_is_one_change(acme: Cast) -> None:
     assert len(changes(acme)) == 2
 
 
+@pytest.mark.one_node
 def test_flapping_list_does_not_grow_the_ledger(acme: Cast) -> None:
     lists = [make_definitions((GOOD, WORSE)[at % 2], seen_at=ago(500 - at)) for at in range(100)]
     for at in range(0, 100, 20):

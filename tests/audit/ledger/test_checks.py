@@ -78,6 +78,7 @@ BYTES = "entry 12: the stored bytes do not match the hash"
 OTHER = "SELECT payload FROM batch b WHERE b.tenant_id = batch.tenant_id AND b.first_index = 6"
 
 
+@pytest.mark.one_node
 @pytest.mark.parametrize(
     ("tampering", "where", "finding"),
     [

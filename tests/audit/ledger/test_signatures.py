@@ -113,6 +113,7 @@ def test_check_never_passes_beside_a_signer_that_refuses(acme: Cast) -> None:
     assert any(one.startswith("the signer refuses to sign: ") for one in faults(acme))
 
 
+@pytest.mark.one_node
 def test_lost_key_file_is_a_refusal_once_entries_wait_too_long(acme: Cast) -> None:
     begin(acme)
     (settings.LEDGER_DIR / "signing-keys.json").unlink()

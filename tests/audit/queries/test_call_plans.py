@@ -187,6 +187,7 @@ def test_open_call_queries_use_an_index(recorded: Cast, name: str) -> None:
         assert TODAY + timedelta(days=1) not in days_read(plan)
 
 
+@pytest.mark.one_node
 @pytest.mark.parametrize(
     ("name", "parameters", "served"),
     [

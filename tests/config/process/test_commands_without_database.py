@@ -84,5 +84,5 @@ def test_command_starts_and_stops_the_embedded_database(
 
 def test_every_command_is_classified_by_database_need() -> None:
     ours = {name for name, app in get_commands().items() if app == "config"}
-    without = {"backup", "database", "procrastinate", "restore", "up"}
+    without = {"backup", "database", "distribute", "procrastinate", "restore", "up"}
     assert ours - without <= operators.NEEDS_DATABASE

@@ -206,6 +206,7 @@ def test_merged_calls_leave_the_same_index_in_any_order(
     check(acme)
 
 
+@pytest.mark.one_node
 def test_application_deletes_only_what_the_server_found(acme: Cast, key: str) -> None:
     send_events(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     guard = {

@@ -107,6 +107,7 @@ def test_invalid_filter_is_reported_and_nothing_is_searched(acme: Cast) -> None:
     assert "Nothing was searched" in shown
 
 
+@pytest.mark.one_node
 def test_range_excludes_older_actions(acme: Cast) -> None:
     act(acme, ("key.create", "old"))
     as_owner("UPDATE action SET at = at - interval '2 days' WHERE tenant_id = %s", [acme.tenant.id])

@@ -329,6 +329,7 @@ def test_anonymous_user_is_redirected_to_sign_in(acme: Cast) -> None:
     assert "HX-Redirect" in Client().get(where, headers=PARTIAL).headers
 
 
+@pytest.mark.one_node
 def test_panel_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     where = send(acme, guard=VIOLATED_GUARD)
     client = signed_in(acme.editor)
