@@ -12,8 +12,8 @@ FULL JOIN (
 WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
 -- show_differing_invocation --
--- The first of these rows, as they are in index and shadow, and how many there are. The index is read
--- by a subquery, as Citus fetches only columns that are named.
+-- The first of these rows, as they are in index and shadow, and how many there are. Both are
+-- subqueries, as Citus fetches only columns that are named.
 SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
        (SELECT count(*) FROM differing_invocation)
 FROM (
@@ -24,8 +24,8 @@ FROM (
 LEFT JOIN (SELECT * FROM public.invocation WHERE tenant_id = %(tenant_id)s) AS i
     ON i.started_on = d.started_on
     AND i.invocation_id = d.invocation_id
-LEFT JOIN pg_temp.invocation AS x
-    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on
+LEFT JOIN (SELECT * FROM pg_temp.invocation WHERE tenant_id = %(tenant_id)s) AS x
+    ON x.started_on = d.started_on
     AND x.invocation_id = d.invocation_id
 ORDER BY to_jsonb(d)::text
 
@@ -69,8 +69,8 @@ FROM (
 ) AS d
 LEFT JOIN (SELECT * FROM public.decision WHERE tenant_id = %(tenant_id)s) AS i
     ON i.started_on = d.started_on AND i.decision_id = d.decision_id
-LEFT JOIN pg_temp.decision AS x
-    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on AND x.decision_id = d.decision_id
+LEFT JOIN (SELECT * FROM pg_temp.decision WHERE tenant_id = %(tenant_id)s) AS x
+    ON x.started_on = d.started_on AND x.decision_id = d.decision_id
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_decision --
@@ -113,8 +113,8 @@ FROM (
 LEFT JOIN (SELECT * FROM public.violation WHERE tenant_id = %(tenant_id)s) AS i
     ON i.started_on = d.started_on
     AND i.invocation_id = d.invocation_id AND i.ordinal = d.ordinal
-LEFT JOIN pg_temp.violation AS x
-    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on
+LEFT JOIN (SELECT * FROM pg_temp.violation WHERE tenant_id = %(tenant_id)s) AS x
+    ON x.started_on = d.started_on
     AND x.invocation_id = d.invocation_id AND x.ordinal = d.ordinal
 ORDER BY to_jsonb(d)::text
 
@@ -158,8 +158,8 @@ FROM (
 ) AS d
 LEFT JOIN (SELECT * FROM public.violation_day WHERE tenant_id = %(tenant_id)s) AS i
     ON i.started_on = d.started_on AND i.kind = d.kind
-LEFT JOIN pg_temp.violation_day AS x
-    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on AND x.kind = d.kind
+LEFT JOIN (SELECT * FROM pg_temp.violation_day WHERE tenant_id = %(tenant_id)s) AS x
+    ON x.started_on = d.started_on AND x.kind = d.kind
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_violation_day --
@@ -201,8 +201,8 @@ FROM (
 ) AS d
 LEFT JOIN (SELECT * FROM public.trace WHERE tenant_id = %(tenant_id)s) AS i
     ON i.started_on = d.started_on AND i.trace_id = d.trace_id
-LEFT JOIN pg_temp.trace AS x
-    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on AND x.trace_id = d.trace_id
+LEFT JOIN (SELECT * FROM pg_temp.trace WHERE tenant_id = %(tenant_id)s) AS x
+    ON x.started_on = d.started_on AND x.trace_id = d.trace_id
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_trace --
@@ -247,8 +247,8 @@ LEFT JOIN (SELECT * FROM public.quarter_rollup WHERE tenant_id = %(tenant_id)s) 
     ON i.started_on = d.started_on
     AND i.quarter_at = d.quarter_at AND i.tool_name = d.tool_name
     AND i.tool_version = d.tool_version
-LEFT JOIN pg_temp.quarter_rollup AS x
-    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on
+LEFT JOIN (SELECT * FROM pg_temp.quarter_rollup WHERE tenant_id = %(tenant_id)s) AS x
+    ON x.started_on = d.started_on
     AND x.quarter_at = d.quarter_at AND x.tool_name = d.tool_name
     AND x.tool_version = d.tool_version
 ORDER BY to_jsonb(d)::text
@@ -296,8 +296,8 @@ FROM (
 LEFT JOIN (SELECT * FROM public.rollup WHERE tenant_id = %(tenant_id)s) AS i
     ON i.started_on = d.started_on AND i.hour_at = d.hour_at
     AND i.tool_name = d.tool_name AND i.tool_version = d.tool_version
-LEFT JOIN pg_temp.rollup AS x
-    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on AND x.hour_at = d.hour_at
+LEFT JOIN (SELECT * FROM pg_temp.rollup WHERE tenant_id = %(tenant_id)s) AS x
+    ON x.started_on = d.started_on AND x.hour_at = d.hour_at
     AND x.tool_name = d.tool_name AND x.tool_version = d.tool_version
 ORDER BY to_jsonb(d)::text
 
@@ -344,8 +344,8 @@ LEFT JOIN (SELECT * FROM public.error_rollup WHERE tenant_id = %(tenant_id)s) AS
     ON i.started_on = d.started_on AND i.hour_at = d.hour_at
     AND i.tool_name = d.tool_name AND i.tool_version = d.tool_version
     AND i.error_type = d.error_type
-LEFT JOIN pg_temp.error_rollup AS x
-    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on AND x.hour_at = d.hour_at
+LEFT JOIN (SELECT * FROM pg_temp.error_rollup WHERE tenant_id = %(tenant_id)s) AS x
+    ON x.started_on = d.started_on AND x.hour_at = d.hour_at
     AND x.tool_name = d.tool_name AND x.tool_version = d.tool_version
     AND x.error_type = d.error_type
 ORDER BY to_jsonb(d)::text
@@ -389,8 +389,8 @@ FROM (
 ) AS d
 LEFT JOIN (SELECT * FROM public.producer WHERE tenant_id = %(tenant_id)s) AS i
     ON i.producer_id = d.producer_id
-LEFT JOIN pg_temp.producer AS x
-    ON x.tenant_id = %(tenant_id)s AND x.producer_id = d.producer_id
+LEFT JOIN (SELECT * FROM pg_temp.producer WHERE tenant_id = %(tenant_id)s) AS x
+    ON x.producer_id = d.producer_id
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_producer --
@@ -431,8 +431,8 @@ FROM (
 LEFT JOIN (SELECT * FROM public.gap WHERE tenant_id = %(tenant_id)s) AS i
     ON i.producer_id = d.producer_id AND i.from_seq = d.from_seq
     AND i.to_seq = d.to_seq
-LEFT JOIN pg_temp.gap AS x
-    ON x.tenant_id = %(tenant_id)s AND x.producer_id = d.producer_id AND x.from_seq = d.from_seq
+LEFT JOIN (SELECT * FROM pg_temp.gap WHERE tenant_id = %(tenant_id)s) AS x
+    ON x.producer_id = d.producer_id AND x.from_seq = d.from_seq
     AND x.to_seq = d.to_seq
 ORDER BY to_jsonb(d)::text
 
