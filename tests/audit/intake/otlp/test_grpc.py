@@ -1,5 +1,6 @@
 """OTLP over gRPC: OpenTelemetry's own exporters, limits, and the answer to every error."""
 
+import gc
 import gzip
 import threading
 import time
@@ -38,6 +39,16 @@ from tests.support.otlp_requests import calls, fixture
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 GENAI = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "of_a_span"}
+
+
+@pytest.fixture(autouse=True)
+def no_exporter_is_left() -> Iterator[None]:
+    """OpenTelemetry starts a thread in every forked child for each exporter that still exists.
+
+    A child with threads cannot enter the namespace that PostgreSQL needs.
+    """
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")

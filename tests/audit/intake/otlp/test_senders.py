@@ -1,6 +1,8 @@
 """OpenTelemetry's own exporters send all three signals to one endpoint of a running server."""
 
+import gc
 import time
+from collections.abc import Iterator
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http import Compression
@@ -19,6 +21,16 @@ from tests.support.otlp_requests import calls
 from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def no_exporter_is_left() -> Iterator[None]:
+    """OpenTelemetry starts a thread in every forked child for each exporter that still exists.
+
+    A child with threads cannot enter the namespace that PostgreSQL needs.
+    """
+    yield
+    gc.collect()
 
 
 @pytest.mark.parametrize("compression", list(Compression))
