@@ -121,7 +121,7 @@ def main() -> None:
     START[start]()
     with suppress(_Done):
         runpy.run_path(str(script), run_name="__main__")
-    trace.get_tracer_provider().shutdown()  # type: ignore[attr-defined]
+    trace.get_tracer_provider().shutdown()  # type: ignore[attr-defined]  # the SDK's
     out.write_text(json.dumps([event for trail in trails for event in trail.events]))
 
 

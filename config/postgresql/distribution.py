@@ -114,7 +114,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is left to be done. All of it is empty once the database is distributed."""
+    """What is left to be done. Without tables once the database is distributed."""
 
     references: tuple[str, ...]
     groups: tuple[Group, ...]
@@ -202,6 +202,8 @@ def join_nodes(admin_url: str, workers: Sequence[str], name: str) -> None:
                 connection.execute(
                     owner.format(sql.Identifier(name), sql.Identifier(database.OWNER))
                 )
+        # A node that came later has none of the tables that are on every node.
+        coordinator.execute("SELECT replicate_reference_tables()")
 
 
 def _prepare_worker(worker: str, name: str) -> None:
@@ -260,7 +262,7 @@ def apply(
                 _alter(connection, key.table, add, sql.Identifier(key.name), definition)
         report(f"{', '.join(group.tables)}: distributed")
     _verify(connection)
-    for table in (*todo.references, *todo.tables):
+    for table, _ in connection.execute(_PLACED).fetchall():  # those of an interrupted run, too
         # Citus leaves the rows of before, which nobody sees any more, in the coordinator's table.
         connection.execute("SELECT truncate_local_data_after_distributing_table(%s)", [table])
     # Connections read the settings of join_nodes when they are opened. Older ones see no rows.

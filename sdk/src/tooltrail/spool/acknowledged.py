@@ -1,4 +1,4 @@
-"""What the server acknowledged last, in a file of the root: a bundle can be held against it.
+"""What the server acknowledged last, in a file of the root. `verify` compares bundles with it.
 
 The file is replaced as a whole. Of several processes with one root, the largest ledger stays.
 """
