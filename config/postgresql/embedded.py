@@ -53,6 +53,10 @@ class EmbeddedPostgres:
         return self.root / "data"
 
     @property
+    def pid_file(self) -> Path:
+        return self.data / "postmaster.pid"
+
+    @property
     def log(self) -> Path:
         return self.root / "postgres.log"
 
@@ -97,7 +101,7 @@ class EmbeddedPostgres:
     def running_pid(self) -> int | None:
         """Return the postmaster's pid if it runs on our data. A stale pid file gives None."""
         try:
-            pid = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
+            pid = int(self.pid_file.read_text().split("\n", 1)[0])
         except (OSError, ValueError):
             return None
         return pid if _is_postmaster_of(pid, self.data) else None
@@ -162,7 +166,7 @@ class EmbeddedPostgres:
     def _launch(self) -> None:
         # A killed server leaves these files. PostgreSQL does not start if another process now has
         # the pid in them, or a zombie still has it.
-        for stale in (self.data / "postmaster.pid", *self.socket_folder.glob(".s.PGSQL.*")):
+        for stale in (self.pid_file, *self.socket_folder.glob(".s.PGSQL.*")):
             stale.unlink(missing_ok=True)
         configuration = self.data / "postgresql.conf"
         configuration.write_text(self._configuration())

@@ -57,13 +57,14 @@ _READY_EVERY_S = 0.05
 WEB_THREADS = 16
 """Per web process: those for the intake (`audit.intake.admission`), and six for the rest."""
 
-# Each line names what to stop, and only the last line counts. If the last line before the end of
-# the pipe is not empty, the supervisor was killed, so everything is stopped.
+# Each line names the process groups to stop, and only the last line counts. If the last line before
+# the end of the pipe is not empty, the supervisor was killed, so everything is stopped. The
+# database is the one in the pid file $1: the supervisor may be killed while it starts a new one.
 _GUARDIAN = """
-while read -r database groups; do d=$database; g=$groups; done
+while read -r groups; do g=$groups; done
 [ -n "$g" ] || exit 0
 kill -s TERM -- $g
-[ "$d" = 0 ] || kill -s INT $d
+[ -z "$1" ] || kill -s INT "$(head -n 1 "$1")"
 sleep 3
 kill -s KILL -- $g
 """.strip()
@@ -190,8 +191,9 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # only wakes us
         # `config.process.up` blocked them until now. No child may inherit the blocked signals.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        pid_file = str(postgres.pid_file) if postgres is not None else ""
         self._guardian = subprocess.Popen(  # noqa: S603  # our own six lines
-            ["/bin/sh", "-c", _GUARDIAN],
+            ["/bin/sh", "-c", _GUARDIAN, "guardian", pid_file],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -246,7 +248,6 @@ class Supervisor:
                     self.postgres.start()
                 except EmbeddedPostgresError as error:
                     self._stop_because(str(error))
-                self._update_guardian()
 
     def _sleep(self, seconds: float) -> None:
         if self._exit_code is None and select.select([self._wake], [], [], seconds)[0]:
@@ -279,9 +280,8 @@ class Supervisor:
         self._end_guardian()
 
     def _update_guardian(self) -> None:
-        database = self.postgres.running_pid() if self.postgres is not None else None
         groups = [f"-{group}" for child in self.children for group in child.groups]
-        self._write_guardian(f"{database or 0} {' '.join(groups)}\n")
+        self._write_guardian(f"{' '.join(groups)}\n")
 
     def _end_guardian(self) -> None:
         self._write_guardian("\n")

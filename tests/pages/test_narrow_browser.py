@@ -122,6 +122,7 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast, pytestconfig: pytest.C
     page.goto(trace)
     page.get_by_role("link", name=re.compile("^[0-9a-f-]{36}$")).first.click()
     expect(page.get_by_role("link", name="Show in its trace")).to_be_visible()
+    page.wait_for_load_state()  # with its styles: only `goto` waits for them by itself
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert heard == []
 
