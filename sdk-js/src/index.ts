@@ -1,0 +1,12 @@
+export { canonicalStringify, computeCallId } from "./canonical.js";
+export type { CaptureMode } from "./capture.js";
+export type { WireEvent } from "./emitted.js";
+export type { Guard, GuardOptions } from "./guard.js";
+export type { GuardOutcome, GuardVerdict, Violation } from "./guardReport.js";
+export type { Stats } from "./producer.js";
+export type { Call } from "./recording.js";
+export { Redactor, type RedactorOptions } from "./redact.js";
+export type { TraceContext } from "./scope.js";
+export type { Settings, SpoolMode, TrailOptions, WhenFull } from "./settings.js";
+export { SpoolFullError, type ToolOptions, Trail } from "./trail.js";
+export { VERSION } from "./version.js";
