@@ -1,0 +1,2 @@
+DROP TABLE alert;
+DROP TABLE alert_rule;

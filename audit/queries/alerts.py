@@ -1,0 +1,141 @@
+"""The list of alerts, and how many of each rule nobody has resolved."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Q
+
+from audit.models import Alert, AlertState
+from audit.queries.cursor import Cursor
+from audit.queries.inbox import first_id_of
+from audit.queries.time_range import TimeRange
+from audit.sql.run import rows
+from tenants.models import Tenant
+from tenants.scope import current_tenant_id, tenant_scope
+
+MARKED_MAX = 100
+"""Alerts that are marked on the charts of a page."""
+_DEAD_FOR = timedelta(hours=24)
+_OLDEST = timedelta(days=8)
+_COUNTED_MAX = 10_000
+"""A delivery is given up 24 hours after it was made, or when a worker is back that was away."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertFilter:
+    """Which alerts: those that are not resolved, or all; of one rule, or of all; that began
+    between two instants."""
+
+    only_unresolved: bool = False
+    rule_id: UUID | None = None
+    rule_name: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPage:
+    """A page, newest first, and the cursor of the next one."""
+
+    alerts: list[Alert]
+    older: Cursor[UUID] | None
+
+
+def alert_page(
+    wanted: AlertFilter, *, before: Cursor[UUID] | None = None, size: int = 50
+) -> AlertPage:
+    """Alerts by when they began, newest first. One query."""
+    alerts = Alert.objects.for_tenant(current_tenant_id())
+    if wanted.only_unresolved:
+        alerts = alerts.exclude(state=AlertState.RESOLVED)
+    if wanted.rule_id is not None:
+        alerts = alerts.filter(rule_id=wanted.rule_id)
+    if wanted.rule_name:
+        alerts = alerts.filter(rule_name=wanted.rule_name)
+    if wanted.since is not None:
+        alerts = alerts.filter(held_from__gte=wanted.since)
+    if wanted.until is not None:
+        alerts = alerts.filter(held_from__lt=wanted.until)
+    if before is not None:
+        alerts = alerts.filter(
+            Q(held_from__lt=before.at) | Q(held_from=before.at, id__lt=before.id)
+        )
+    listed = list(alerts.order_by("-held_from", "-id")[: size + 1])
+    shown = listed[:size]
+    older = Cursor(shown[-1].held_from, shown[-1].id) if len(listed) > size else None
+    return AlertPage(shown, older)
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """That an alert began, for a mark on a chart."""
+
+    id: UUID
+    at: datetime
+    title: str
+    severity: str
+    query: str
+    watches: str
+    """The measure or the kind of event of its rule; '' if the rule was deleted."""
+
+
+def fired_in(of: TimeRange) -> list[Fired]:
+    """The newest alerts that began in a range, oldest first. One statement."""
+    parameters = {"start": of.start, "end": of.end, "limit": MARKED_MAX}
+    return [Fired(*row) for row in reversed(rows("alerts_fired_in", parameters))]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertCounts:
+    """The alerts of a range, of one rule or of all."""
+
+    fired: int = 0
+    """How often rules fired, with the times that opened no alert of their own."""
+    alerts: int = 0
+    """Those that are no warnings."""
+    muted: int = 0
+    acknowledged: int = 0
+    unresolved: int = 0
+
+
+def alerts_of(of: TimeRange, *, limit: int) -> tuple[dict[str, AlertCounts], int, AlertCounts]:
+    """The alerts that began in a range, by the names of the rules that fired most often; how many
+    rules fired; and the sums of all. One statement.
+    """
+    listed = rows("alerts_of_range", {"start": of.start, "end": of.end, "limit": limit})
+    if not listed:
+        return {}, 0, AlertCounts()
+    by_rule = {row[0]: AlertCounts(*row[1:6]) for row in listed}
+    return by_rule, listed[0][6], AlertCounts(*listed[0][7:])
+
+
+def unresolved_by_rule() -> dict[UUID, int]:
+    """How many alerts nobody has resolved, by rule. One statement."""
+    return {rule: int(number) for rule, number in rows("alerts_unresolved_by_rule", {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """Messages of all tenants that were not delivered; of a tenant at most `_COUNTED_MAX`."""
+
+    waiting: int
+    oldest_s: float
+    """Age of the oldest one that waits; 0: none waits."""
+    dead: int
+    """Given up within the last 24 hours."""
+
+
+def undelivered_everywhere(now: datetime) -> Undelivered:
+    """What no channel has got. One scope and one statement for each tenant."""
+    waiting, oldest_s, dead = 0, 0.0, 0
+    since = now - _DEAD_FOR
+    first_id = first_id_of(now - _OLDEST)
+    parameters = {"since": since, "first_id": first_id, "count_limit": _COUNTED_MAX}
+    for tenant_id in Tenant.objects.values_list("id", flat=True):
+        with tenant_scope(tenant_id):
+            ((number, oldest, given_up),) = rows("undelivered", parameters)
+        waiting, dead = waiting + number, dead + given_up
+        if oldest is not None:
+            oldest_s = max(oldest_s, (now - oldest).total_seconds())
+    return Undelivered(waiting, oldest_s, dead)
