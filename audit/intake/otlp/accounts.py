@@ -18,8 +18,9 @@ from audit.events.decode import is_too_deep
 from audit.events.instants import instant_of
 from audit.events.spans import Span, event_uuid
 from audit.intake.otlp.conventions import MAPPING_VERSION
-from audit.intake.otlp.facts import ABSENT, Facts, first_text, short_id
+from audit.intake.otlp.facts import Facts, short_id
 from audit.intake.otlp.mapping import ToolCall
+from audit.intake.otlp.outcomes import ABSENT, first_text
 
 
 def to_events(call: ToolCall) -> tuple[bytes, bytes]:

@@ -1,0 +1,66 @@
+"""Encrypted secrets: the keys are in a file, not in the database or its backups.
+
+The file (`TOOLTRAIL_ENCRYPTION_KEYS`) has a key in each line (base64 of 32 bytes). The first one
+encrypts, all decrypt. Web servers and workers of all hosts need the same file. Without a file, the
+first that needs a key makes one. A box is the key's id, a nonce and the text encrypted with
+ChaCha20-Poly1305; it can be opened only for the place that it was made for, such as a channel.
+"""
+
+import hashlib
+import os
+from base64 import b64decode, b64encode
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from django.conf import settings
+
+from config.private_files import PrivateFileError, create, read
+
+_KEY_BYTES = 32
+_ID_BYTES = 8
+_NONCE_BYTES = 12
+
+
+class BoxError(Exception):
+    """A secret cannot be encrypted or decrypted; the message is one line for people."""
+
+
+def close(place: bytes, text: bytes) -> bytes:
+    """Encrypt a text for a place. Raises BoxError."""
+    key = _keys()[0]
+    nonce = os.urandom(_NONCE_BYTES)
+    return _id(key) + nonce + ChaCha20Poly1305(key).encrypt(nonce, text, place)
+
+
+def open_box(place: bytes, box: bytes) -> bytes:
+    """The text of a box that was made for this place. Raises BoxError."""
+    key_id, rest = box[:_ID_BYTES], box[_ID_BYTES:]
+    key = next((key for key in _keys() if _id(key) == key_id), None)
+    if key is None:
+        raise BoxError("The secret was encrypted with a key that this machine does not have.")
+    try:
+        return ChaCha20Poly1305(key).decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], place)
+    except InvalidTag as error:
+        raise BoxError("The secret was altered.") from error
+
+
+def _keys() -> list[bytes]:
+    path: Path = settings.ENCRYPTION_KEYS
+    try:
+        text = read(path)
+        if text is None:
+            create(path, b64encode(os.urandom(_KEY_BYTES)) + b"\n")
+            text = read(path)  # another process may have been first
+        keys = [b64decode(line, validate=True) for line in (text or b"").split()]
+    except PrivateFileError as error:
+        raise BoxError(str(error)) from error
+    except ValueError as error:
+        raise BoxError(f"{path} is not a file of keys") from error
+    if not keys or any(len(key) != _KEY_BYTES for key in keys):
+        raise BoxError(f"{path} is not a file of keys")
+    return keys
+
+
+def _id(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()[:_ID_BYTES]

@@ -1,0 +1,128 @@
+"""The page *Sign-in and sessions* of an account, and the frame of django-allauth's pages."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.forms import BaseForm, CheckboxInput
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import SimpleTemplateResponse, TemplateResponse
+from django.utils import timezone
+from django.utils.cache import add_never_cache_headers
+from django.views.decorators.http import require_http_methods
+
+from tenants.access import enter_tenant, turn_away
+from tenants.accounts.browsers import in_words
+from tenants.accounts.policy import has_second_factor, why_refused
+from tenants.accounts.records import record_account
+from tenants.models import User
+from tenants.scope import tenant_scope
+from tenants.zones import zone_of
+
+
+def account_page(
+    view: Callable[..., HttpResponseBase],
+) -> Callable[..., HttpResponseBase]:
+    """Wrap a page about the user's own account: it has the menu of the session's tenant.
+
+    The view runs outside every scope, because it records what it does; only the template is
+    rendered in the tenant's. A user without a tenant, or without the second factor that it asks
+    for, gets the page without a menu. A session that is over ends here as on every page.
+    """
+
+    @require_http_methods(["GET", "HEAD", "POST"])
+    @login_required
+    @wraps(view)
+    def page(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        entered = enter_tenant(request)
+        if entered is not None:
+            refusal = why_refused(request.session, entered.membership, timezone.now())
+            if refusal is not None and refusal.is_over:
+                return turn_away(entered, refusal)
+            if refusal is not None:
+                # A factor is missing. This page is the way to it, and shows nothing of the tenant.
+                del entered.tenant
+                entered = None
+        if entered is not None:
+            timezone.activate(zone_of(entered.user, request.COOKIES, entered.tenant))
+        response = _styled(view(request, *args, **kwargs))
+        if isinstance(response, SimpleTemplateResponse) and not response.is_rendered:
+            if entered is None:
+                response.render()
+            else:
+                with tenant_scope(entered.tenant.pk):
+                    response.render()
+        add_never_cache_headers(response)
+        return response
+
+    return page
+
+
+def entrance_page(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Wrap a page of django-allauth that belongs to signing in: it has no menu."""
+
+    @require_http_methods(["GET", "HEAD", "POST"])
+    @wraps(view)
+    def page(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return _styled(view(request, *args, **kwargs))
+
+    return page
+
+
+def _styled(response: HttpResponseBase) -> HttpResponseBase:
+    """Give the fields of a form the class of ours: those of django-allauth have none."""
+    if isinstance(response, SimpleTemplateResponse) and response.context_data:
+        form = response.context_data.get("form")
+        for field in form.fields.values() if isinstance(form, BaseForm) else ():
+            if not isinstance(field.widget, CheckboxInput):
+                field.widget.attrs.setdefault("class", "form-control")
+    return response
+
+
+@account_page
+def security(request: HttpRequest) -> HttpResponseBase:
+    """Second factors and sessions of the user; POST ends one other session, or all others."""
+    user = request.user
+    assert isinstance(user, User)
+    sessions = sorted(
+        UserSession.objects.purge_and_list(user), key=lambda one: one.last_seen_at, reverse=True
+    )
+    if request.method == "POST":
+        return _end_sessions(request, user, sessions)
+    factors: dict[str, list[Authenticator]] = {}
+    for factor in Authenticator.objects.filter(user_id=user.pk).order_by("created_at"):
+        factors.setdefault(factor.type, []).append(factor)
+    codes = factors.get("recovery_codes")
+    context = {
+        "app": next(iter(factors.get("totp", ())), None),
+        "passkeys": factors.get("webauthn", []),
+        "codes_left": len(codes[0].wrap().get_unused_codes()) if codes else None,
+        "has_factor": bool(factors),
+        "has_shown_factor": has_second_factor(request.session),
+        "confirm_url": get_adapter().get_reauthentication_methods(user)[0]["url"],
+        "sessions": [
+            (one, in_words(one.user_agent), one.session_key == request.session.session_key)
+            for one in sessions
+        ],
+    }
+    return TemplateResponse(request, "mfa/index.html", context)
+
+
+def _end_sessions(request: HttpRequest, user: User, sessions: list[UserSession]) -> HttpResponse:
+    others = [one for one in sessions if one.session_key != request.session.session_key]
+    wanted = request.POST.get("session", "")
+    ending = [one for one in others if wanted in {"others", str(one.pk)}]
+    for one in ending:
+        one.end()
+    if ending:
+        record_account(request, user, "session.revoke", count=len(ending))
+        messages.success(request, f"{len(ending)} session{'s' * (len(ending) != 1)} ended.")
+    else:
+        messages.info(request, "That session has already ended.")
+    return redirect("mfa_index")

@@ -1,0 +1,54 @@
+"""What a tenant asks of a session: a second factor, and an end. Rules without database or clock."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from tenants.models import Membership
+
+SIGNED_IN_AT = "signed_in_at"
+"""The session's key for the instant of the sign-in, in Unix seconds."""
+SEEN_AT = "seen_at"
+"""The session's key for the instant of its last page, exact to a minute, in Unix seconds."""
+_METHODS = "account_authentication_methods"  # django-allauth's record of what somebody proved
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a session does not get into a tenant."""
+
+    is_over: bool
+    """Whether the session has ended; otherwise a second factor is missing."""
+    reason: str
+
+
+def why_refused(
+    session: Mapping[str, Any], membership: Membership, now: datetime
+) -> Refusal | None:
+    """Return why this session may not open the tenant's pages now; None if it may.
+
+    A session from before the tenant set a limit has no instants, so it is over.
+    """
+    tenant = membership.tenant
+    hours, minutes = tenant.session_max_hours, tenant.session_idle_minutes
+    if hours is not None and _age(session, SIGNED_IN_AT, now) > timedelta(hours=hours):
+        return Refusal(True, f"{tenant.name} ends sessions {hours} hours after sign-in.")
+    # The instant of the last page is exact to a minute, so that not every page writes it.
+    if minutes is not None and _age(session, SEEN_AT, now) > timedelta(minutes=minutes + 1):
+        return Refusal(True, f"{tenant.name} ends sessions that are idle for {minutes} minutes.")
+    if membership.role in tenant.second_factor_roles and not has_second_factor(session):
+        return Refusal(False, f"{tenant.name} requires a second factor for your role.")
+    return None
+
+
+def has_second_factor(session: Mapping[str, Any]) -> bool:
+    """Whether the person of this session has shown a second factor or a passkey."""
+    return any(each.get("method") == "mfa" for each in session.get(_METHODS, ()))
+
+
+def _age(session: Mapping[str, Any], name: str, now: datetime) -> timedelta:
+    at = session.get(name)
+    if at is None:
+        return timedelta.max
+    return timedelta(seconds=now.timestamp() - at)

@@ -1,0 +1,47 @@
+"""What people do with their second factors, as actions of the tenant where their session opens."""
+
+from typing import Any
+
+from allauth.mfa import signals
+from allauth.mfa.models import Authenticator
+from django.http import HttpRequest
+
+from tenants.access import SESSION_TENANT
+from tenants.actions import record_action
+from tenants.models import Membership, User
+from tenants.scope import tenant_scope
+from tenants.sessions import choose, memberships_of, record_session
+
+
+def connect() -> None:
+    """Record from now on what django-allauth's signals say."""
+    signals.authenticator_added.connect(_added)
+    signals.authenticator_removed.connect(_removed)
+    signals.authenticator_reset.connect(_reset)
+    signals.authentication_failed.connect(_failed)
+
+
+def record_account(request: HttpRequest, user: User, verb: str, **details: Any) -> None:
+    """Record what a user did to the own account, in the session's tenant. No scope may be open."""
+    chosen = request.session.get(SESSION_TENANT)
+    membership: Membership | None = choose(memberships_of(user.pk), chosen, user.last_tenant_id)
+    if membership is not None:
+        with tenant_scope(membership.tenant_id):
+            record_action(membership.tenant, user, verb, user.get_username(), **details)
+
+
+def _added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    record_account(request, user, "factor.add", factor=str(authenticator.type))
+
+
+def _removed(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    record_account(request, user, "factor.remove", factor=str(authenticator.type))
+
+
+def _reset(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    record_account(request, user, "factor.renew", factor=str(authenticator.type))
+
+
+def _failed(user: User, reauthentication: bool, **_: Any) -> None:
+    reason = "wrong code for a confirmation" if reauthentication else "wrong code"
+    record_session(user, "session.refuse", reason=reason)
