@@ -1,0 +1,1 @@
+DROP TABLE call_units, unit_path, price_list;

@@ -1,0 +1,1 @@
+"""Costs: what the calls of a range cost, by tool, agent, model and conversation."""

@@ -1,0 +1,128 @@
+"""What calls cost, over the API."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query
+
+from audit.pages.show.figure_schemas import Bounds
+from audit.pages.show.ranges import RangeParams, bounds
+from audit.pages.show.router import router
+from audit.queries.costs import Cost, NamedCost, costs_by_dimension, costs_over_time
+from audit.queries.price_lists import percent_counted, plain
+from tenants.api_reads import Answer, reads
+
+
+class CostSum(Answer):
+    """What completed calls cost."""
+
+    calls: int
+    """Completed calls."""
+    without_price: int
+    """Those of them that have no price: they are in no amount."""
+    amount: str
+    """An exact decimal number, in the currency of the price lists."""
+
+
+class VersionCosts(CostSum):
+    """What the calls of a version of a tool cost."""
+
+    tool_version: str | None
+
+
+class ToolCosts(CostSum):
+    """What the calls of a tool cost."""
+
+    tool_name: str
+    versions: list[VersionCosts]
+
+
+class NamedCosts(CostSum):
+    """What the calls of an agent and its version, of a model, a conversation or a trace cost."""
+
+    name: str | None
+    """null: none was reported."""
+    version: str | None
+    """Of an agent."""
+
+
+class NewestCosts(Answer):
+    """What the newest 100,000 completed calls of the range cost: the dearest of each kind."""
+
+    is_complete: bool
+    """Whether these are all calls of the range."""
+    agents: list[NamedCosts]
+    models: list[NamedCosts]
+    conversations: list[NamedCosts]
+    traces: list[NamedCosts]
+
+
+class Costs(Bounds):
+    """What the calls that started in a range cost."""
+
+    currency: str | None
+    """Three letters of ISO 4217; null, as are the sums, if the tenant uses no price list."""
+    percent_counted: int | None
+    """How much of the log was read for new prices by units; null if nothing is to be read. Until it
+    is read, amounts are by the prices of before."""
+    total: CostSum | None
+    tools: list[ToolCosts]
+    newest: NewestCosts | None
+
+
+@reads(router, "/costs", Costs, tag="figures", problems=("range",))
+def read_costs(request: HttpRequest, params: Query[RangeParams]) -> dict[str, Any]:
+    """Get what the calls of a range cost, by the tenant's price lists.
+
+    Sums are exact. Tools and the others are in order of their amounts, the dearest first.
+    """
+    of = params.read_range()
+    costs, newest = costs_over_time(of), costs_by_dimension(of)
+    members: dict[str, Any] = {
+        **bounds(of),
+        "currency": None,
+        "percent_counted": percent_counted(),
+        "total": None,
+        "tools": [],
+        "newest": None,
+    }
+    if costs is None or newest is None:
+        return members
+    return members | {
+        "currency": costs.currency,
+        "total": _sum(costs.total),
+        "tools": [
+            {
+                "tool_name": one.tool,
+                **_sum(one.cost),
+                "versions": [
+                    {"tool_version": each.version or None, **_sum(each.cost)}
+                    for each in one.versions
+                ],
+            }
+            for one in costs.tools
+        ],
+        "newest": {
+            "is_complete": not newest.is_cut,
+            "agents": _named(newest.agents),
+            "models": _named(newest.models),
+            "conversations": _named(newest.conversations),
+            "traces": _named(newest.traces),
+        },
+    }
+
+
+def _named(costs: Sequence[NamedCost]) -> list[dict[str, Any]]:
+    return [
+        {"name": one.name or None, "version": one.version or None, **_sum(one.cost)}
+        for one in costs
+    ]
+
+
+def _sum(cost: Cost) -> dict[str, Any]:
+    return {
+        "calls": cost.calls,
+        "without_price": cost.unpriced,
+        "amount": plain(cost.amount),
+    }

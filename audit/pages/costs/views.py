@@ -1,0 +1,40 @@
+"""The page of costs."""
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
+from audit.queries.costs import CALLS_MAX, LISTED, costs_by_dimension, costs_over_time
+from audit.queries.over_time import has_figures_before
+from audit.queries.price_lists import percent_counted
+from audit.show.charts import range_query
+from audit.show.costs import cost_tile
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+
+
+@require_safe
+@tenant_page()
+def cost_page(request: TenantRequest) -> HttpResponse:
+    """Show what the calls of the URL's range cost."""
+    requested = requested_range(request, timezone.now())
+    page = "costs/costs.html"
+    if requested.problem:
+        return invalid_range(request, requested, page, "Costs")
+    of = requested.range
+    costs = costs_over_time(of)
+    within = range_query(of.start, of.end)
+    context: dict[str, object] = {
+        **range_bar(request, requested),
+        "costs": costs,
+        "calls_max": CALLS_MAX,
+        "listed": LISTED,
+        "within": within,
+        "percent_counted": percent_counted(),
+    }
+    if costs is not None:
+        is_comparable = has_figures_before(of.previous.start)
+        context["tile"] = cost_tile(costs, is_comparable=is_comparable)
+        context["by"] = costs_by_dimension(of)
+    return render_page(request, page, "costs", context)
