@@ -1,8 +1,8 @@
-"""Compares the calls of two versions: windows, figures, verdicts. Pure.
+"""Compares two sets of calls, such as those of two versions: windows, figures, verdicts. Pure.
 
-One window ends when the version was published, the other begins then. Both have the same length:
-the requested one, or the version's age if that is shorter. A figure counts as different only if a
-test at `ALPHA` is significant.
+Of versions, one window ends when the version was published, the other begins then. Both have the
+same length: the requested one, or the version's age if that is shorter. A figure counts as
+different only if a test at `ALPHA` is significant.
 """
 
 from collections.abc import Callable, Sequence
@@ -166,8 +166,13 @@ class Effect:
 def effect_of(counted: Counted, which: Which) -> Effect:
     """Compare the calls before and after."""
     sides = (("before",), ("after",)) if which == "named" else ((), ())
-    before = counted.total(*sides[0], is_after=False)
-    after = counted.total(*sides[1], is_after=True)
+    return compare(
+        counted.total(*sides[0], is_after=False), counted.total(*sides[1], is_after=True)
+    )
+
+
+def compare(before: Calls, after: Calls) -> Effect:
+    """Compare any two sets of calls in all measures."""
     return Effect(
         before,
         after,

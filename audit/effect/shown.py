@@ -1,13 +1,13 @@
-"""Prepares the page of a version's effect: a row for each measure, and charts. Pure.
+"""Prepares comparisons for pages: a row for each measure, and charts. Pure.
 
-A measure is called improved or worse only if a test is significant.
+A measure is called improved or worse, lower or higher, only if a test is significant.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from audit.effect.comparison import ALPHA, Calls, Compared, Counted, Effect, Verdict, Which
+from audit.effect.comparison import ALPHA, Calls, Compared, Counted, Verdict, Which
 from audit.show import figures
 from audit.show.charts import (
     Chart,
@@ -34,6 +34,21 @@ _MINUS: Final = "\N{MINUS SIGN}"
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """How a page says that a measure differs."""
+
+    lower: str
+    higher: str
+    sides: str
+    tones: tuple[Tone, Tone] = ("", "")
+    """Of a lower and of a higher measure."""
+
+
+OF_VERSIONS: Final = Words("Improved", "Worse", "before or after", ("good", "bad"))
+OF_QUERIES: Final = Words("Lower in B", "Higher in B", "in A or B")
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One measure as texts: before, after, difference, verdict and the test behind it."""
 
@@ -46,9 +61,9 @@ class Row:
     by: str
 
 
-def effect_rows(effect: Effect) -> list[Row]:
+def measure_rows(measures: Iterable[Compared], words: Words = OF_VERSIONS) -> list[Row]:
     """A row for each measure."""
-    return [_row(one) for one in effect.measures]
+    return [_row(one, words) for one in measures]
 
 
 def charts(counted: Counted, which: Which, names: tuple[str, str]) -> list[Chart]:
@@ -103,10 +118,10 @@ def _rate(hits: int, calls: Calls) -> float | None:
     return hits / calls.calls if calls.calls else None
 
 
-def _row(one: Compared) -> Row:
+def _row(one: Compared, words: Words) -> Row:
     unit: Unit = "duration" if one.name == "p95_ms" else "share"
     before, after = value_text(one.before, unit), value_text(one.after, unit)
-    verdict, tone = _verdict(one)
+    verdict, tone = _verdict(one, words)
     return Row(
         name=_NAMES[one.name],
         before=before,
@@ -118,16 +133,16 @@ def _row(one: Compared) -> Row:
     )
 
 
-def _verdict(one: Compared) -> tuple[str, Tone]:
+def _verdict(one: Compared, words: Words) -> tuple[str, Tone]:
     match one.verdict:
         case Verdict.NOT_ENOUGH:
-            return f"Not enough data: fewer than {one.needs} calls before or after", ""
+            return f"Not enough data: fewer than {one.needs} calls {words.sides}", ""
         case Verdict.SAME:
             return "No significant difference", ""
         case Verdict.LOWER:
-            return "Improved", "good"
+            return words.lower, words.tones[0]
         case Verdict.HIGHER:
-            return "Worse", "bad"
+            return words.higher, words.tones[1]
 
 
 def _difference(one: Compared) -> str:

@@ -8,9 +8,12 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from audit.effect.comparison import DEFAULT, LENGTHS, Which, effect_of, windows
-from audit.effect.queries import count_calls, version_before
-from audit.effect.shown import charts, effect_rows
+from audit.effect.comparison import DEFAULT, LENGTHS, Which, Windows, effect_of, windows
+from audit.effect.queries import count_calls, names_of, version_before
+from audit.effect.shown import charts, measure_rows
+from audit.pages.show.choice import choice
+from audit.queries.call_query import quoted
+from audit.show.charts import range_query
 from tenants.access import TenantRequest, tenant_page
 from tools_registry.models import Tool, ToolVersion
 
@@ -27,13 +30,12 @@ def effect_page(request: TenantRequest, pk: UUID) -> HttpResponse:
         .order_by("-number")
         .values_list("number", flat=True)
     )
-    text = request.GET.get("version", "")
-    wanted = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    wanted = choice(request, "version", [str(number) for number in numbers])
     context: dict[str, Any] = {"tool": tool, "numbers": numbers, "lengths": LENGTHS}
     if numbers:
         versions = ToolVersion.objects.filter(tenant=request.tenant, tool__tenant=request.tenant)
         version = get_object_or_404(
-            versions.select_related("tool"), tool=tool, number=wanted or tool.current_number
+            versions.select_related("tool"), tool=tool, number=int(wanted or tool.current_number)
         )
         context |= _compared(request, version)
     return render(request, "tools/effect.html", context)
@@ -41,10 +43,9 @@ def effect_page(request: TenantRequest, pk: UUID) -> HttpResponse:
 
 def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
     before = version_before(version)
-    length = request.GET.get("range", "")
-    length = length if length in LENGTHS else DEFAULT
+    length = choice(request, "range", LENGTHS) or DEFAULT
     usual: Which = "named" if before else "all"
-    which = _SELECTIONS.get(request.GET.get("calls", ""), usual)
+    which = _SELECTIONS.get(choice(request, "calls", _SELECTIONS), usual)
     context: dict[str, Any] = {
         "version": version,
         "before": before,
@@ -63,9 +64,25 @@ def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
         names = ("before", "after")
     return context | {
         "windows": of,
+        "compared_queries": _queries(of, before, version, which),
         "effect": effect,
-        "rows": effect_rows(effect),
+        "rows": measure_rows(effect.measures),
         "charts": charts(counted, which, names) if effect.before.calls + effect.after.calls else [],
         "others": sum(counted.total("other", is_after=after).calls for after in (False, True)),
         "unnamed": sum(counted.total("unnamed", is_after=after).calls for after in (False, True)),
     }
+
+
+def _queries(
+    of: Windows, before: ToolVersion | None, version: ToolVersion, which: Which
+) -> list[str]:
+    """The queries of the calls before and after; empty if there is no version before."""
+    if which == "named" and before is None:
+        return []
+    queries = []
+    for window, one in ((of.before, before), (of.after, version)):
+        names = (f"version:{quoted(name)}" for name in names_of(one))
+        named = [f"({' OR '.join(names)})"] if which == "named" else []
+        tool = f"tool:{quoted(version.tool.name)}"
+        queries.append(" ".join([range_query(window.start, window.end), tool, *named]))
+    return queries

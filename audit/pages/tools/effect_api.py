@@ -39,7 +39,7 @@ class SideOfEffect(Answer):
     p95_ms: float | None
 
 
-class Measure(Answer):
+class EffectMeasure(Answer):
     """One measure before and after, and whether they differ (α = 0.01)."""
 
     measure: Literal["error_rate", "violation_rate", "p95_ms"]
@@ -66,7 +66,7 @@ class VersionEffect(Answer):
     to: datetime
     before: SideOfEffect
     after: SideOfEffect
-    measures: list[Measure]
+    measures: list[EffectMeasure]
 
 
 @reads(
