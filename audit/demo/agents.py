@@ -32,6 +32,22 @@ CITIES = ("London", "Berlin", "Lagos", "Lima", "Osaka", "Tromso")
 JOBS = ("reindex", "export", "backup")
 FILES = ("README.md", "docs/running.md", "docs/glossary.md", "manage.py")
 Agent = Callable[[int], Any]  # takes a seed as argument, so that calls differ
+WHO = {
+    "answer_question": ("librarian", "2.3.0", "claude-sonnet-4-5", "anthropic"),
+    "plan_trip": ("travel_planner", "1.8.1", "gpt-5-mini", "openai"),
+    "nightly_report": ("reporter", "0.9.4", "gemini-2.5-flash", "gcp.gemini"),
+    "triage_ticket": ("support_desk", "4.0.2", "claude-haiku-4-5", "anthropic"),
+    "watch_job": ("operator", "1.0.0", "gpt-5-mini", "openai"),
+}
+"""Name, version, model and provider of the agent of each function."""
+WEIGHTS = {
+    "answer_question": 38,
+    "plan_trip": 26,
+    "nightly_report": 16,
+    "triage_ticket": 14,
+    "watch_job": 6,
+}
+"""How many of a hundred traces each function gets."""
 
 
 class Agents:
@@ -42,18 +58,22 @@ class Agents:
         self.tools = tools
         # In turn, not by chance, so that every flaw occurs.
         self._flaws = {tool: cycle(FLAWS) for tool in (tools.get_weather, tools.get_forecast)}
-        self._weighted: list[tuple[Agent, int]] = [
-            (trail.tool(version="1", name="answer_question")(self._answer_question), 38),
-            (trail.tool(version="1", name="plan_trip")(self._plan_trip), 26),
-            (trail.tool(version="1", name="nightly_report")(self._nightly_report), 16),
-            (trail.tool(version="1", name="triage_ticket")(self._triage_ticket), 14),
-            (trail.tool(version="1", name="watch_job")(self._watch_job), 6),
-        ]
+        functions: dict[str, Agent] = {
+            "answer_question": self._answer_question,
+            "plan_trip": self._plan_trip,
+            "nightly_report": self._nightly_report,
+            "triage_ticket": self._triage_ticket,
+            "watch_job": self._watch_job,
+        }
+        self._functions = {
+            name: trail.tool(version="1", name=name)(function)
+            for name, function in functions.items()
+        }
 
     def run(self, number: int, rng: random.Random) -> None:
         """Run trace `number`. Suppresses what the tools raise, since it is recorded already."""
-        agents, weights = zip(*self._weighted, strict=True)
-        agent = rng.choices(agents, weights)[0]
+        name = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        agent, version, model, provider = WHO[name]
         with (
             suppress(Exception),
             self.trail.trace(
@@ -63,9 +83,15 @@ class Agents:
                 workflow_id="support_desk",
                 case_id=f"crm-{rng.randrange(7000, 7080)}",
                 locale=rng.choice(("en-GB", "de-DE", "pt-BR")),
+                agent=agent,
+                agent_version=version,
+                model=model,
+                provider=provider,
+                principal=f"customer-{number % 40}@example.com",
+                environment="demo",
             ),
         ):
-            agent(rng.getrandbits(32))
+            self._functions[name](rng.getrandbits(32))
 
     def watch_weather(self, number: int) -> None:
         """Call only the weather tool, in trace `number`; every fifth answer has a flaw."""
@@ -149,7 +175,7 @@ class Agents:
         return tools.summarise_text("\n".join(texts) or "nothing to report", 2)
 
     def _triage_ticket(self, seed: int) -> Any:
-        """Read up on a ticket; a tangled one makes the agent repeat itself."""
+        """Investigate a ticket; a complicated one makes the agent repeat itself."""
         rng, tools = random.Random(seed), self.tools
         repeats = 5 if rng.random() < 0.25 else 1
         for _ in range(repeats):
@@ -160,7 +186,7 @@ class Agents:
         return {"priority": rng.choice(("low", "high")), "refund": amount["value"]}
 
     def _watch_job(self, seed: int) -> Any:
-        """Poll a job that does not move."""
+        """Poll a job that makes no progress."""
         rng, tools = random.Random(seed), self.tools
         job = rng.choice(JOBS)
         states = [tools.poll_job(job)["state"] for _ in range(rng.randrange(3, 8))]

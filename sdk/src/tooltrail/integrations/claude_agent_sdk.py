@@ -23,9 +23,9 @@ def record_tools(options: ClaudeAgentOptions, trail: Trail) -> ClaudeAgentOption
     """Options with which the tools of an agent and of its sub-agents are recorded.
 
     Works for built-in tools, those of MCP servers, and in-process ones. The trace is one prompt,
-    unless there is a trace already; the session is the conversation. What `can_use_tool` is asked
-    and answers are decisions. A call that does not run, because a rule or another hook denies it,
-    is a cancelled call: Claude Code tells hooks of it before, and not afterwards.
+    unless there is a trace already; the session is the conversation. Requests to `can_use_tool`
+    and its answers are decisions. A call that does not run, because a rule or another hook denies
+    it, is a cancelled call: Claude Code runs hooks before it, and none afterwards.
     """
     hooks = _Hooks(trail, options.model)
     listened = {
@@ -46,14 +46,14 @@ def record_tools(options: ClaudeAgentOptions, trail: Trail) -> ClaudeAgentOption
 
 
 class _Hooks:
-    """Hears of one agent's tools. Claude Code asks each hook in a task of its own."""
+    """The hooks of one agent. Claude Code runs each hook in a task of its own."""
 
     def __init__(self, trail: Trail, model: str | None) -> None:
         self._running = Running(trail)
         self._model = model
         self._open: dict[str, tuple[str | None, dict[str, Any]]] = {}
         """Of each open call, the sub-agent that makes it, and where it belongs."""
-        self._free: dict[str, str] = {}  # call without a sub-agent yet: the type it asks for
+        self._free: dict[str, str] = {}  # call without a sub-agent yet: the type it requests
         self._parents: dict[str, str] = {}  # sub-agent: the call that started it
 
     async def before(self, event: Any, tool_use_id: Any, context: Any) -> Any:
@@ -91,7 +91,7 @@ class _Hooks:
         return {}
 
     async def subagent_starts(self, event: Any, tool_use_id: Any, context: Any) -> Any:
-        """Note which call started a sub-agent, if only one can have: Claude Code does not tell."""
+        """Note which call started a sub-agent, if only one can have: Claude Code does not say."""
         asking = [key for key, kind in self._free.items() if kind == event.get("agent_type")]
         if len(asking) == 1:
             self._parents[event["agent_id"]] = asking[0]

@@ -22,7 +22,7 @@ def record_tools(agent: MultiStepAgent, trail: Trail) -> None:
 
     Replaces the tools by copies that record their calls; a tool that is added later is not
     recorded. The trace is the agent's run, unless there is one already. Arguments that smolagents
-    refuses are a decision. smolagents tells neither conversation nor, of calls, tool call ids.
+    rejects are a decision. smolagents has neither a conversation nor tool call ids.
     """
     recorder = _Recorder(agent, trail)
     for name, tool in agent.tools.items():
@@ -69,17 +69,17 @@ class _Recorder:
         if not isinstance(step.error, AgentToolCallError) or step.model_output_message is None:
             return
         with self._running.harmless():
-            for asked in step.model_output_message.tool_calls or ():
-                name, args = asked.function.name, asked.function.arguments
+            for requested in step.model_output_message.tool_calls or ():
+                name, args = requested.function.name, requested.function.arguments
                 tool = self._agent.tools.get(name) or self._agent.managed_agents.get(name)
                 if tool is not None and _refusal(tool, args) == step.error.message:
                     self._running.decide(
-                        asked.id,
+                        requested.id,
                         name,
                         "rejectedArguments",
                         args=args,
                         reason=step.error.message,
-                        tool_call_id=asked.id,
+                        tool_call_id=requested.id,
                         **self._placed(),
                     )
 

@@ -174,39 +174,39 @@ class Scripted(Transport):
         await self.hook("PostToolUse", tool_response={"content": "value of k"}, **about)
 
 
-def told(value: Any) -> dict[str, Any]:
+def hook_output(value: Any) -> dict[str, Any]:
     text = value if isinstance(value, str) else json.dumps(value)
     return {"content": [{"type": "text", "text": text}]}
 
 
 @tool("get_weather", "The weather of a city.", {"city": str})
 async def get_weather(args: Any) -> Any:
-    return told(stage.get_weather(**args))
+    return hook_output(stage.get_weather(**args))
 
 
 @tool("lookup", "Look it up.", {"key": str})
 async def lookup(args: Any) -> Any:
-    return told(stage.lookup(**args))
+    return hook_output(stage.lookup(**args))
 
 
 @tool("report", "Write a report.", {"title": str, "rows": list})
 async def report(args: Any) -> Any:
-    return told(stage.report(**args))
+    return hook_output(stage.report(**args))
 
 
 @tool("boom", "Fail.", {"n": int})
 async def boom(args: Any) -> Any:
-    return told(stage.boom(**args))
+    return hook_output(stage.boom(**args))
 
 
 @tool("slow", "Take long.", {})
 async def slow(args: Any) -> Any:
-    return told(await stage.slow())
+    return hook_output(await stage.slow())
 
 
 @tool("pay", "Send money.", {"amount": int})
 async def pay(args: Any) -> Any:
-    return told("sent")
+    return hook_output("sent")
 
 
 async def permit(name: str, args: Any, context: Any) -> Any:

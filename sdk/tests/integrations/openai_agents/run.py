@@ -16,10 +16,13 @@ from agents import (
     ModelResponse,
     RunConfig,
     Runner,
+    ToolGuardrailFunctionOutput,
     Usage,
     function_tool,
     set_trace_processors,
+    tool_input_guardrail,
 )
+from agents.exceptions import ToolInputGuardrailTripwireTriggered
 from openai.types.responses import (
     ResponseFunctionToolCall,
     ResponseOutputMessage,
@@ -27,6 +30,8 @@ from openai.types.responses import (
 )
 from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
 from tooltrail.integrations.openai_agents import TooltrailHooks
+
+USAGE = Usage(input_tokens=stage.PROMPT_TOKENS, output_tokens=stage.COMPLETION_TOKENS)
 
 
 class Scripted(Model):
@@ -44,7 +49,7 @@ class Scripted(Model):
             content=[ResponseOutputText(text="value of k", type="output_text", annotations=[])],
         )
         output = self._turns.pop(0) if self._turns else [done]
-        return ModelResponse(output=output, usage=Usage(), response_id=None)
+        return ModelResponse(output=output, usage=USAGE, response_id=None)
 
     def stream_response(self, *args: Any, **rest: Any) -> Any:
         raise NotImplementedError
@@ -61,6 +66,21 @@ report = function_tool(stage.report, strict_mode=False)
 boom = function_tool(stage.boom, failure_error_function=None)
 excused = function_tool(stage.boom, name_override="excused")
 slow = function_tool(stage.slow, failure_error_function=None)
+pay = function_tool(stage.lookup, name_override="pay", needs_approval=True)
+
+
+@tool_input_guardrail
+def no_keys(data: Any) -> ToolGuardrailFunctionOutput:
+    return ToolGuardrailFunctionOutput.reject_content("no keys")
+
+
+@tool_input_guardrail
+def tripwire(data: Any) -> ToolGuardrailFunctionOutput:
+    return ToolGuardrailFunctionOutput.raise_exception()
+
+
+guarded = function_tool(stage.lookup, name_override="guarded", tool_input_guardrails=[no_keys])
+tripped = function_tool(stage.lookup, name_override="tripped", tool_input_guardrails=[tripwire])
 
 
 set_trace_processors([])
@@ -79,6 +99,22 @@ async def ask(*turns: list[Any], hooks: TooltrailHooks = hooks) -> None:
     await Runner.run(agent, "go", hooks=hooks, run_config=RunConfig(group_id="conv-1"))
 
 
+async def decide() -> None:
+    model = Scripted(
+        [call("guarded", 11, key="k"), call("pay", 12, key="k"), call("pay", 13, key="m")],
+        [call("tripped", 14, key="k")],
+    )
+    agent = Agent(name="concierge", model=model, tools=[pay, guarded, tripped])
+    about = RunConfig(group_id="conv-1")
+    pending = await Runner.run(agent, "go", hooks=hooks, run_config=about)
+    state = pending.to_state()
+    approved, refused = pending.interruptions
+    state.approve(approved)
+    state.reject(refused, rejection_message="too much")
+    with suppress(ToolInputGuardrailTripwireTriggered):
+        await Runner.run(agent, state, hooks=hooks, run_config=about)
+
+
 async def main() -> None:
     with suppress(Exception):
         await ask(
@@ -88,6 +124,7 @@ async def main() -> None:
             [call("excused", 8, n=7)],
             [call("boom", 5, n=7)],
         )
+    await decide()
     await stage.cancel(ask([call("slow", 6)]))
     await asyncio.sleep(0.1)
 

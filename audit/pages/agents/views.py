@@ -1,0 +1,65 @@
+"""Agents: what each did in a range, and the graph of who made which calls."""
+
+from collections.abc import Sequence
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.pages.show.graph_view import shown_graph
+from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
+from audit.queries.agents import CALLS_MAX, AgentFigures, agents_in
+from audit.queries.call_graph import graph_of_range
+from audit.queries.call_query import quoted
+from audit.show.charts import range_query
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+
+_SHOWN = 200
+_TOOLS_SHOWN = 6
+
+
+@require_safe
+@tenant_page()
+def agent_list(request: TenantRequest) -> HttpResponse:
+    """Show the agents of the URL's range, or one of them with its versions and tools."""
+    requested = requested_range(request, timezone.now())
+    if requested.problem:
+        return invalid_range(request, requested, "agents/agent_list.html", "Agents")
+    chosen = request.GET.get("agent", "").replace("\0", "")
+    counted = agents_in(requested.range, chosen or None)
+    one = next(iter(counted.agents), None) if chosen else None
+    within = range_query(requested.range.start, requested.range.end)
+    of_agent = f"{within} agent:{quoted(chosen)}"
+    context = {
+        **range_bar(request, requested),
+        "chosen": chosen,
+        "tools": _with_queries(one.tools, of_agent, "tool") if one else [],
+        "versions": _with_queries(one.versions, of_agent, "agent-version") if one else [],
+        "of_agent": of_agent,
+        "of_others": f"{within} agent:* NOT agent:{quoted(chosen)}",
+        "agents": counted.agents[:_SHOWN],
+        "more_agents": len(counted.agents) - _SHOWN,
+        "tools_shown": f":{_TOOLS_SHOWN}",
+        "counted": counted,
+        "calls_max": CALLS_MAX,
+        "graph": shown_graph(graph_of_range(requested.range, chosen or None)),
+    }
+    return render_page(request, "agents/agent_list.html", "agents", context)
+
+
+def _with_queries(
+    figures: Sequence[AgentFigures], of_agent: str, name: str
+) -> list[tuple[AgentFigures, str, str]]:
+    """Figures, the query for their calls, and the query for the agent's others, if it has any.
+
+    `name` is a filter name: what the figures are of.
+    """
+    return [
+        (
+            each,
+            f"{of_agent} {name}:{quoted(each.name)}",
+            f"{of_agent} NOT {name}:{quoted(each.name)}" if len(figures) > 1 else "",
+        )
+        for each in figures
+    ]

@@ -1,0 +1,50 @@
+"""Conversations: their traces in order, on one axis of time."""
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.pages.show.graph_view import shown_graph
+from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
+from audit.queries.call_graph import graph_of_conversation
+from audit.queries.conversations import (
+    CALLS_MAX,
+    LISTED,
+    conversation,
+    conversations_in,
+)
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+
+
+@require_safe
+@tenant_page()
+def conversation_list(request: TenantRequest) -> HttpResponse:
+    """Show the conversations of the URL's range, the latest first."""
+    requested = requested_range(request, timezone.now())
+    page = "conversations/conversation_list.html"
+    if requested.problem:
+        return invalid_range(request, requested, page, "Conversations")
+    listed = conversations_in(requested.range)
+    context = {
+        **range_bar(request, requested),
+        "conversations": listed[:LISTED],
+        "has_more": len(listed) > LISTED,
+    }
+    return render_page(request, page, "conversations", context)
+
+
+@require_safe
+@tenant_page()
+def conversation_detail(request: TenantRequest, run_id: str) -> HttpResponse:
+    """Show a conversation's traces and its graph; 404 if no call names it."""
+    detail = conversation(run_id)
+    if detail is None:
+        raise Http404("no such conversation")
+    context = {
+        "detail": detail,
+        "calls_max": CALLS_MAX,
+        "graph": shown_graph(graph_of_conversation(run_id)),
+    }
+    return render(request, "conversations/conversation_detail.html", context)

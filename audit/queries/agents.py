@@ -1,0 +1,123 @@
+"""Agents: their calls in a range, by tool and by version."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from audit.index.histogram import BUCKET_COUNT, percentile
+from audit.queries.over_time import FORMULA
+from audit.queries.time_range import TimeRange
+from audit.sql.run import rows
+
+CALLS_MAX: Final = 10_000
+"""How many calls of a range are counted, the newest ones."""
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class AgentFigures:
+    """Calls of an agent, of one of its versions, or of it and one tool."""
+
+    name: str
+    """The agent, version or tool; '' if it is not reported."""
+    calls: int = 0
+    failed: int = 0
+    violating: int = 0
+    tokens: int = 0
+    last_at: datetime = _NEVER
+    latency: Counter[int] = field(default_factory=Counter)
+    """Completed calls by bucket of their duration."""
+
+    @property
+    def p50_us(self) -> int | None:
+        """The median duration, off by at most 5 %; None without a completed call."""
+        return self._duration_us(0.5)
+
+    @property
+    def p95_us(self) -> int | None:
+        """The same for the 95th percentile."""
+        return self._duration_us(0.95)
+
+    def _duration_us(self, share: float) -> int | None:
+        counts = [self.latency[bucket] for bucket in range(BUCKET_COUNT)]
+        duration_us = percentile(counts, share)
+        return None if duration_us is None else round(duration_us)
+
+    def add(self, other: "AgentFigures") -> None:
+        """Add the calls of another one."""
+        self.calls += other.calls
+        self.failed += other.failed
+        self.violating += other.violating
+        self.tokens += other.tokens
+        self.last_at = max(self.last_at, other.last_at)
+        self.latency.update(other.latency)
+
+
+@dataclass(slots=True)
+class Agent:
+    """An agent with its tools and versions, most calls first."""
+
+    total: AgentFigures
+    tools: list[AgentFigures] = field(default_factory=list)
+    versions: list[AgentFigures] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """The agents of a range, most calls first."""
+
+    agents: Sequence[Agent]
+
+    @property
+    def calls(self) -> int:
+        """The calls that were counted."""
+        return sum(each.total.calls for each in self.agents)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the range may have older calls that were not counted."""
+        return self.calls >= CALLS_MAX
+
+
+def agents_in(of: TimeRange, agent: str | None = None) -> Agents:
+    """All agents in a range, or one. The calls of no agent are those of ''. One statement."""
+    totals, tools, versions = _Groups(), _Groups(), _Groups()
+    parameters = bounds(of) | FORMULA | {"agent": agent, "call_limit": CALLS_MAX}
+    for name, version, tool, *counts, last_at, buckets, in_buckets in rows(
+        "agents_counted", parameters
+    ):
+        latency = Counter(dict(zip(buckets or (), in_buckets or (), strict=True)))
+        calls, failed, violating, tokens = counts
+        one = AgentFigures(name, calls, failed, violating, tokens, last_at, latency)
+        totals.add("", name, one)
+        tools.add(name, tool, one)
+        versions.add(name, version, one)
+    return Agents(
+        [Agent(each, tools.of(each.name), versions.of(each.name)) for each in totals.of("")]
+    )
+
+
+class _Groups:
+    """Figures by what they belong to and by name."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[str, AgentFigures]] = {}
+
+    def add(self, of: str, name: str, one: AgentFigures) -> None:
+        self._groups.setdefault(of, {}).setdefault(name, AgentFigures(name)).add(one)
+
+    def of(self, of: str) -> list[AgentFigures]:
+        figures = self._groups.get(of, {}).values()
+        return sorted(figures, key=lambda each: (-each.calls, each.name))
+
+
+def bounds(of: TimeRange) -> dict[str, Any]:
+    """A range as the parameters of statements."""
+    return {
+        "start": of.start,
+        "end": of.end,
+        "first_day": of.start.astimezone(UTC).date(),
+        "last_day": of.end.astimezone(UTC).date(),
+    }

@@ -1,0 +1,1 @@
+ALTER TABLE tenant_setting ADD COLUMN clear_principals boolean DEFAULT false NOT NULL;

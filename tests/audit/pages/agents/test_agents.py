@@ -1,0 +1,176 @@
+"""Agents, conversations and graphs: figures equal a recount, edges lead to their calls."""
+
+import re
+from collections import Counter
+from datetime import UTC
+from html import unescape
+from math import ceil
+from random import Random
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from audit.models import Invocation
+from audit.queries.agents import agents_in
+from audit.queries.call_graph import NODES_MAX, graph_of_range, graph_of_trace
+from audit.queries.time_range import read
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast, make_call, send_events
+
+
+def call(number: int, tool: str, agent: str = "", **members: Any) -> list[dict[str, Any]]:
+    if agent:
+        members["context"] = {"agent": agent, "agent_version": members.pop("version", "1")}
+    return make_call(invocation_id=str(UUID(int=number)), tool_name=tool, **members)
+
+
+@pytest.fixture
+def team(acme: Cast) -> Cast:
+    """An agent that calls two tools; inside one of them runs another agent."""
+    shared: dict[str, Any] = {"trace_id": "t-1", "run_id": "c-1"}
+    inside = shared | {"parent_invocation_id": str(UUID(int=2))}
+    send_events(
+        acme.tenant,
+        [
+            *call(1, "search", "lead", **shared),
+            *call(2, "delegate", "lead", version="2", **shared),
+            *call(3, "search", "helper", is_error=True, **inside),
+            *call(4, "fetch <b>", "helper", **inside),
+            *call(5, "nested", "helper", trace_id="t-1", parent_invocation_id=str(UUID(int=4))),
+            *call(6, "lonesome", trace_id="t-2", run_id="c-1"),
+        ],
+    )
+    return acme
+
+
+def signed_in(cast: Cast) -> Client:
+    client = Client()
+    client.force_login(cast.viewer)
+    return client
+
+
+def test_agents_are_listed_with_their_figures(team: Cast) -> None:
+    page = signed_in(team).get("/agents/", {"range": "24h"})
+    figures = {
+        each.total.name: (each.total.calls, each.total.failed, [tool.name for tool in each.tools])
+        for each in page.context["agents"]
+    }
+    assert figures == {
+        "helper": (3, 1, ["fetch <b>", "nested", "search"]),
+        "lead": (2, 0, ["delegate", "search"]),
+        "": (1, 0, ["lonesome"]),
+    }
+    assert "fetch &lt;b&gt;" in page.content.decode()
+
+
+def test_figures_of_agents_equal_a_recount(acme: Cast) -> None:
+    rng, events = Random(4), []
+    for number in range(300):
+        agent = rng.choice(["", "lead", "helper"])
+        events += call(
+            number,
+            rng.choice(["search", "fetch"]),
+            agent,
+            is_error=rng.random() < 0.2,
+            duration_ms=rng.randrange(2, 900),
+            is_open=rng.random() < 0.1,
+            **({"version": rng.choice("12")} if agent else {}),
+        )
+    for at in range(0, len(events), 200):
+        send_events(acme.tenant, events[at : at + 200])
+    with tenant_scope(acme.tenant.id):
+        calls = list(Invocation.objects.all())
+        found = agents_in(read({"range": "24h"}, now=timezone.now(), zone=UTC).range)
+    assert [each.total.name for each in found.agents] == [
+        name for name, _ in Counter(each.agent or "" for each in calls).most_common()
+    ]
+    for each in found.agents:
+        own = [one for one in calls if (one.agent or "") == each.total.name]
+        for figures, of in [
+            (each.total, own),
+            *((tool, [one for one in own if one.tool_name == tool.name]) for tool in each.tools),
+            *(
+                (version, [one for one in own if (one.agent_version or "") == version.name])
+                for version in each.versions
+            ),
+        ]:
+            took = sorted(one.duration_us for one in of if one.duration_us is not None)
+            assert figures.calls == len(of)
+            assert figures.failed == sum(one.state == "failed" for one in of)
+            assert figures.last_at == max(one.started_at for one in of)
+            assert figures.p95_us == pytest.approx(took[ceil(0.95 * len(took)) - 1], rel=0.06)
+
+
+def test_one_agent_has_its_versions_and_tools(team: Cast) -> None:
+    client = signed_in(team)
+    page = client.get("/agents/", {"range": "24h", "agent": "lead"})
+    versions = {each.name: query for each, query, _ in page.context["versions"]}
+    assert versions.keys() == {"1", "2"}
+    listed = client.get("/calls/", {"q": versions["2"]}).content.decode()
+    assert "delegate" in listed
+    assert "lonesome" not in listed
+
+
+def test_graph_leads_from_agents_over_tools_to_agents(team: Cast) -> None:
+    with tenant_scope(team.tenant.id):
+        graph = graph_of_trace("t-1")
+    edges = {(edge.source, edge.target): (edge.calls, edge.failed) for edge in graph.edges}
+    assert edges == {
+        (("agent", "lead"), ("tool", "search")): (1, 0),
+        (("agent", "lead"), ("tool", "delegate")): (1, 0),
+        (("tool", "delegate"), ("agent", "helper")): (2, 1),
+        (("agent", "helper"), ("tool", "search")): (1, 1),
+        (("agent", "helper"), ("tool", "fetch <b>")): (1, 0),
+        (("tool", "fetch <b>"), ("tool", "nested")): (1, 0),
+    }
+
+
+@pytest.mark.parametrize(
+    "address", ["/traces/t-1/graph", "/conversations/c-1", "/agents/?range=24h"]
+)
+def test_every_edge_leads_to_calls(team: Cast, address: str) -> None:
+    client = signed_in(team)
+    page = client.get(address)
+    shown = page.context["graph"]
+    assert len(shown.edges) >= 5
+    links = re.findall(r'href="(/calls/\?q=[^"]+)"\s+class="graph-edge', page.content.decode())
+    assert len(links) == len(shown.edges)
+    for each in shown.edges:
+        answer = client.get("/calls/count", {"q": each.query})
+        assert answer.status_code == 200
+        assert re.search(r"[1-9]", answer.content.decode()), each.query
+    queries = {parse_qs(urlsplit(unescape(link)).query)["q"][0] for link in links}
+    assert queries == {each.query for each in shown.edges}
+
+
+def test_graph_of_many_nodes_folds_those_with_few_calls(acme: Cast) -> None:
+    rng = Random(7)
+    events = []
+    for number in range(1, 400):
+        tool = f"tool-{min(int(rng.expovariate(1 / 90)), 299)}"
+        events += call(number, tool, f"agent-{number % 30}")
+    for at in range(0, len(events), 200):
+        send_events(acme.tenant, events[at : at + 200])
+    with tenant_scope(acme.tenant.id):
+        graph = graph_of_range(read({"range": "24h"}, now=timezone.now(), zone=UTC).range)
+        calls = Counter(Invocation.objects.values_list("agent", "tool_name"))
+    nodes = {node for edge in graph.edges for node in (edge.source, edge.target)}
+    assert len(nodes) <= NODES_MAX
+    assert graph.calls == calls.total()
+    page = signed_in(acme).get("/agents/", {"range": "24h"})
+    assert page.content.decode().count('class="graph-node') == len(nodes)
+
+
+def test_conversation_has_its_traces_in_order_on_one_axis(team: Cast) -> None:
+    client = signed_in(team)
+    (listed,) = client.get("/conversations/", {"range": "24h"}).context["conversations"]
+    assert (listed.run_id, listed.traces, listed.failed) == ("c-1", 2, 1)
+    page = client.get("/conversations/c-1")
+    placed = page.context["detail"].placed
+    assert {each.turn.trace_id for each in placed} == {"t-1", "t-2"}
+    assert all(0 <= each.left <= 100 and 0 < each.width <= 100 for each in placed)
+    assert client.get("/conversations/none").status_code == 404
