@@ -1,0 +1,240 @@
+"""What a file of configuration may contain. Pure.
+
+The models are also the published JSON Schema (`docs/schemas/config.json`).
+"""
+
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+from audit.alerts.rules import Rule
+from audit.queries.saved_views import NAME_LENGTH
+from tenants.actions import storable_text
+from tenants.models import Role, Scope
+
+
+def _storable(value: object) -> object:
+    return storable_text(value) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_storable), StringConstraints(strip_whitespace=True)]
+_Name = Annotated[Text, Field(min_length=1, max_length=100)]
+_User = Annotated[Text, Field(min_length=1, max_length=150)]
+
+
+def _with_zone(value: object) -> object:
+    """A time without an offset is in UTC, and a day is its beginning."""
+    if not isinstance(value, str):
+        return value
+    at = datetime.fromisoformat(value)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+Instant = Annotated[datetime, BeforeValidator(_with_zone)]
+
+
+class Part(BaseModel):
+    """A part of the file. Unknown members are refused."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True
+    )
+
+    def is_given(self, member: str) -> bool:
+        """Whether the file has this member: one that it lacks stays as it is."""
+        return member in self.model_fields_set
+
+
+class Secret(Part):
+    """Where a secret is: in an environment variable or in a file. Name one of them."""
+
+    env: str = ""
+    """Name of the variable."""
+    file: str = ""
+    """Path of the file, relative to the file of configuration."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.env) == bool(self.file):
+            raise ValueError("name either env or file")
+        return self
+
+
+class Retention(Part):
+    """For how many days data is kept; null: forever."""
+
+    payload_days: int | None = None
+    index_days: int | None = None
+
+
+class RedactionRules(Part):
+    """What is removed from events before they are stored."""
+
+    names: list[str] = []
+    """Names of members whose values are removed."""
+    patterns: list[str] = []
+    """Regular expressions: a text with a match is removed."""
+    otlp: bool = True
+    """Whether the SDK's default rules apply to OpenTelemetry data."""
+    clear_principals: bool = False
+    """Whether principals are stored in clear text, and not as pseudonyms."""
+
+
+class SignIn(Part):
+    """What the tenant asks of a sign-in. What is absent stays as it is."""
+
+    second_factor_roles: list[Annotated[Role, Field(strict=False)]] = []
+    """Roles whose members need a second factor."""
+    step_up: bool = False
+    """Whether a reveal, an erasure and the release of a hold need a fresh confirmation."""
+    session_idle_minutes: int | None = None
+    """A session ends after so many minutes without a page; null: it does not."""
+    session_max_hours: int | None = None
+    """A session ends so many hours after the sign-in; null: after two weeks."""
+
+
+class Member(Part):
+    """A person with a role. A new account is made; an existing one is only invited."""
+
+    user: _User
+    role: Annotated[Role, Field(strict=False)] = Role.VIEWER
+    password: Secret | None = None
+    """Of a new account. Without it, the person cannot sign in until `changepassword` sets one."""
+
+
+class ServiceAccount(Part):
+    """A member that is a program: keys that it owns outlive people."""
+
+    name: str
+    """Lower-case letters, digits and `. _ -`. As the owner of a key: `service:NAME@SLUG`."""
+    is_disabled: bool = False
+    """Whether its keys are refused."""
+
+
+class Key(Part):
+    """An API key. A stored key does not change: another secret makes another key of this name."""
+
+    name: _Name
+    scopes: Annotated[list[Annotated[Scope, Field(strict=False)]], Field(min_length=1)]
+    secret: Secret | None = None
+    """The whole key. If it names a file that does not exist, the key is made and written there."""
+    purpose: Annotated[Text, Field(max_length=300)] = ""
+    owner: _User | None = None
+    """The member who answers for it."""
+    expires_at: Instant | None = None
+    allowed_addresses: list[str] = []
+    """Networks from which it is accepted; none: from everywhere."""
+
+
+class _Channel(Part):
+    name: _Name
+
+
+class EmailChannel(_Channel):
+    """Alerts by e-mail."""
+
+    kind: Literal["email"]
+    recipients: list[str]
+    sender: str
+    host: str
+    """The mail server."""
+    port: int = 587
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    username: str = ""
+    password: Secret | None = None
+
+
+class WebhookChannel(_Channel):
+    """Alerts as signed requests."""
+
+    kind: Literal["webhook"]
+    url: str
+    secret: Secret | None = None
+    """Of the signatures: `whsec_` and the base64 of 24 to 64 bytes."""
+
+
+class UrlChannel(_Channel):
+    """Alerts to Slack or another service. The URL is a secret."""
+
+    kind: Literal["slack", "service"]
+    url: Secret | None = None
+
+
+Channel = Annotated[EmailChannel | WebhookChannel | UrlChannel, Discriminator("kind")]
+
+
+class View(Part):
+    """A query of calls that a member has saved."""
+
+    owner: _User
+    name: Annotated[Text, Field(min_length=1, max_length=NAME_LENGTH)]
+    q: str = Field(examples=["tool:search state:error"])
+
+
+class Reports(Part):
+    """Which reports the worker makes, and how long all reports are kept."""
+
+    kinds: list[Literal["day", "week", "month"]] = []
+    time_zone: str = "UTC"
+    keep_days: int = 400
+
+
+class Price(Part):
+    """What a tool's calls cost."""
+
+    tool: str
+    amount: Annotated[str, Field(examples=["0.004"])]
+    """A decimal number as a text: of each completed call, or of each unit."""
+    path: str = Field("", examples=["output.meta.pages"])
+    """Where the result has its units; absent: each call costs alike."""
+
+
+class PriceList(Part):
+    """The prices that hold from a day, in UTC, until the next list."""
+
+    holds_from: Annotated[date, Field(strict=False)]
+    currency: str = Field(examples=["EUR"])
+    prices: list[Price] = []
+
+
+class DeclaredTenant(Part):
+    """A tenant. A section that is absent stays as it is, even with `--prune`."""
+
+    slug: str
+    """Names the tenant, and cannot be changed."""
+    id: Annotated[UUID, Field(strict=False)] | None = None
+    """Of a new tenant. API keys contain it, so keys of an earlier installation need it."""
+    name: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    time_zone: str | None = None
+    """IANA name; empty: UTC."""
+    retention: Retention | None = None
+    redaction: RedactionRules | None = None
+    sign_in: SignIn | None = None
+    members: list[Member] | None = None
+    service_accounts: list[ServiceAccount] | None = None
+    keys: list[Key] | None = None
+    channels: list[Channel] | None = None
+    alert_rules: list[Rule] | None = None
+    saved_views: list[View] | None = None
+    reports: Reports | None = None
+    price_lists: list[PriceList] | None = None
+    tools: list[dict[str, Any]] | None = None
+    """Tools as in an export of the registry, or definitions of OpenAI, Anthropic or MCP. An entry
+    with only `file` stands for the tools of that file."""
+
+
+class Document(Part):
+    """A file of configuration."""
+
+    version: Literal[1]
+    tenants: list[DeclaredTenant]

@@ -1,0 +1,171 @@
+"""Writes what is stored as files of configuration. They never contain a secret.
+
+Where a secret belongs, the file names a path for it: `secrets/<slug>/<kind>-<name>`.
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.representer import RoundTripRepresenter
+
+from audit.alerts.stored import all_rules, channel_names, rule_of
+from audit.deliveries.channels import all_channels
+from audit.models import AlertChannel, PriceList, SavedView
+from audit.pages.settings.acts import setting_of
+from audit.queries.price_lists import all_lists, from_document, plain
+from audit.reports.schedule import schedule
+from config.instants import iso_exact
+from tenants.accounts import settings as sign_in
+from tenants.actions import record_action
+from tenants.keys import working_keys
+from tenants.models import ApiKey, Membership, Tenant
+from tenants.scope import tenant_scope
+from tenants.service_accounts import name_in, service_accounts
+from tools_registry.exchange.export import export_registry
+
+_DERIVED = {"digest", "published_at", "published_by"}
+"""Members of a version in an export of the registry that no file needs to say."""
+
+
+class _Representer(RoundTripRepresenter):
+    """Writes texts that would not be read back as they are (U+0085) in double quotes."""
+
+    def represent_text(self, text: str) -> ScalarNode:
+        """A text as YAML."""
+        style = None if text.isprintable() else '"'
+        node: ScalarNode = self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+        return node
+
+
+_Representer.add_representer(str, _Representer.represent_text)
+
+
+def export_tenant(tenant: Tenant, actor: str, now: datetime) -> dict[str, Any]:
+    """A tenant as `apply` reads it. Recorded as an action."""
+    with tenant_scope(tenant.pk):
+        record_action(tenant, actor, "config.export", tenant.name)
+        setting, decided = setting_of(tenant), schedule()
+        names = channel_names()
+        document: dict[str, Any] = {
+            "slug": tenant.slug,
+            "id": str(tenant.pk),
+            "name": tenant.name,
+            "time_zone": tenant.time_zone,
+            "retention": {
+                "payload_days": setting.payload_days,
+                "index_days": setting.index_days,
+            },
+            "redaction": {
+                "names": setting.redact_names,
+                "patterns": setting.redact_patterns,
+                "otlp": setting.redact_otlp,
+                "clear_principals": setting.clear_principals,
+            },
+            "sign_in": sign_in.current(tenant),
+            "members": list(_members(tenant)),
+            "service_accounts": [
+                {"name": name_in(one), "is_disabled": one.disabled_at is not None}
+                for one in service_accounts(tenant).order_by("user__username")
+            ],
+            "keys": list(_keys(tenant, now)),
+            "channels": [_channel(tenant, one) for one in all_channels()],
+            "alert_rules": [rule_of(one, names).model_dump(mode="json") for one in all_rules()],
+            "saved_views": list(_views(tenant)),
+            "reports": {
+                "kinds": list(decided.kinds),
+                "time_zone": decided.time_zone,
+                "keep_days": decided.keep_days,
+            },
+            "price_lists": [_price_list(one) for one in all_lists()],
+        }
+    return document | {"tools": list(_tools(tenant))}
+
+
+def as_text(document: dict[str, Any], form: str) -> str:
+    """A document as `yaml` or `json`."""
+    if form == "json":
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    yaml = YAML()
+    yaml.Representer = _Representer
+    yaml.default_flow_style = False
+    yaml.width = 100
+    text = io.StringIO()
+    yaml.dump(document, text)
+    return text.getvalue()
+
+
+def _members(tenant: Tenant) -> Iterator[dict[str, Any]]:
+    members = Membership.objects.filter(tenant=tenant, is_service=False).select_related("user")
+    for one in members.order_by("user__username"):
+        yield {"user": one.user.get_username(), "role": one.role}
+
+
+def _price_list(one: PriceList) -> dict[str, Any]:
+    prices = [
+        {"tool": price.tool, "amount": plain(price.amount)}
+        | ({"path": price.path} if price.path else {})
+        for price in from_document(one.prices)
+    ]
+    return {"holds_from": str(one.holds_from), "currency": one.currency, "prices": prices}
+
+
+def _keys(tenant: Tenant, now: datetime) -> Iterator[dict[str, Any]]:
+    """Keys that work. Of several with a name, the newest: the name would not tell them apart."""
+    newest: dict[str, ApiKey] = {key.name: key for key in working_keys(tenant, now)}
+    for name, key in sorted(newest.items()):
+        members: dict[str, Any] = {
+            "purpose": key.purpose,
+            "owner": key.owner and key.owner.get_username(),
+            "expires_at": key.expires_at and iso_exact(key.expires_at),
+            "allowed_addresses": key.allowed_addresses,
+        }
+        yield {
+            "name": name,
+            "scopes": key.scopes,
+            "secret": _secret(tenant, "key", name),
+            **{member: value for member, value in members.items() if value},
+        }
+
+
+def _channel(tenant: Tenant, one: AlertChannel) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": one.name, "kind": str(one.kind)}
+    reference = _secret(tenant, "channel", one.name)
+    match one.kind:
+        case "email":
+            secret = {"password": reference} if one.secret_box is not None else {}
+            return {**document, **one.settings, **secret}
+        case "webhook":
+            return {**document, **one.settings, "secret": reference}
+        case _:
+            return {**document, "url": reference}
+
+
+def _views(tenant: Tenant) -> Iterator[dict[str, Any]]:
+    members = Membership.objects.filter(tenant=tenant).select_related("user")
+    names = {one.user_id: one.user.get_username() for one in members}
+    for view in SavedView.objects.for_tenant(tenant.pk).order_by("user_id", "name"):
+        if view.user_id in names:
+            yield {"owner": names[view.user_id], "name": view.name, "q": view.query}
+
+
+def _tools(tenant: Tenant) -> Iterator[dict[str, Any]]:
+    for tool in json.loads(b"".join(export_registry(tenant.pk)))["tools"]:
+        versions = [
+            {name: value for name, value in one.items() if name not in _DERIVED}
+            for one in tool["versions"]
+        ]
+        yield {**tool, "versions": versions}
+
+
+def _secret(tenant: Tenant, kind: str, name: str) -> dict[str, str]:
+    plain = re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.")
+    if plain != name:  # another name may be as plain
+        plain = f"{plain}-{sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
+    return {"file": f"secrets/{tenant.slug}/{kind}-{plain}"}

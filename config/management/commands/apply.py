@@ -1,0 +1,91 @@
+"""`manage.py apply FILE…`: makes an installation what files say."""
+
+import json
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+from tooltrail.cli.tables import tame
+
+from audit.declared.applying import apply_all
+from audit.declared.files import Source, UnreadableFileError, check_twins, read_file
+from audit.declared.work import Options, Outcome
+from config.progress import Progress
+from tenants.actions import operator
+
+
+class Command(BaseCommand):
+    """For operators and automation. Applying files twice changes nothing the second time."""
+
+    help = "Make tenants, members, keys, settings, alerts and tools what files say."
+    requires_system_checks = []  # they import all pages: half a second
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """`FILE… [--dry-run] [--prune] [--erase-older] [--json]`."""
+        parser.add_argument(
+            "files", nargs="+", metavar="FILE", help="YAML or JSON; -: standard input"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="only show what would change")
+        parser.add_argument(
+            "--prune",
+            action="store_true",
+            help="remove what the sections of the files do not name; never tenants, tool versions,"
+            " legal holds, last admins and you",
+        )
+        parser.add_argument(
+            "--erase-older",
+            action="store_true",
+            help="confirm a shorter retention: older data is erased within an hour",
+        )
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Raises CommandError for a file that cannot be used, and if a tenant was not applied."""
+        how = Options(options["dry_run"], options["prune"], options["erase_older"])
+        try:
+            sources = [one for name in options["files"] for one in self._read(name)]
+            check_twins(sources)
+        except UnreadableFileError as error:
+            raise CommandError("\n".join(map(tame, error.problems))) from error
+        outcomes = []
+        for outcome in apply_all(sources, how, operator(), timezone.now(), self._progress):
+            outcomes.append(outcome)
+            if not options["json"]:
+                self._show(outcome)
+        count = sum(len(one.changes) for one in outcomes)
+        if options["json"]:
+            self.stdout.write(
+                json.dumps(
+                    {"is_dry_run": how.is_dry, "tenants": [one.document for one in outcomes]}
+                )
+            )
+        else:
+            changes = f"{count:,} change" + ("" if count == 1 else "s")
+            self.stdout.write(f"{changes} {'to make' if how.is_dry else 'made'}")
+        if failed := [one for one in outcomes if one.problems]:
+            problems = "\n".join(tame(problem) for one in failed for problem in one.problems)
+            names = ", ".join(one.slug for one in failed)
+            raise CommandError(f"{problems}\nnothing was changed in {names}")
+
+    def _read(self, name: str) -> list[Source]:
+        try:
+            if name == "-":
+                return read_file("standard input", sys.stdin.buffer.read(), Path.cwd())
+            path = Path(name)
+            return read_file(name, path.read_bytes(), path.parent)
+        except OSError as error:
+            raise UnreadableFileError(f"{name}: {error.strerror}") from error
+
+    def _progress(self, slug: str) -> Progress:
+        return Progress(self.stderr, slug, "tools")
+
+    def _show(self, outcome: Outcome) -> None:
+        for change in outcome.changes:
+            self.stdout.write(tame(f"{outcome.slug}  {change}"))
+        for person, link in outcome.links.items():
+            self.stdout.write(tame(f"{outcome.slug}  invitation of {person}: {link}"))
+        for note in outcome.notes:
+            self.stderr.write(tame(f"{outcome.slug}: {note}"), str)
