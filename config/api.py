@@ -10,38 +10,78 @@ from ninja.errors import ValidationError
 
 from audit.intake.api import router as audit_router
 from audit.pages.actions import api as actions
+from audit.pages.alerts import api as alerts
+from audit.pages.alerts import maintenance_api
+from audit.pages.apart import api as apart
+from audit.pages.apart import arguments_api, compare_api
 from audit.pages.approvals import api as approvals
 from audit.pages.calls import api as calls
+from audit.pages.calls import personal_api
+from audit.pages.channels import api as channels
+from audit.pages.costs import api as costs
 from audit.pages.definitions import api as definitions
 from audit.pages.evidence.api import router as evidence_router
+from audit.pages.inbox import act_api as inbox_acts
 from audit.pages.inbox import api as losses
 from audit.pages.ledger import api as ledger
+from audit.pages.ledger import check_api
+from audit.pages.prices import api as prices
+from audit.pages.repeats import api as repeats
+from audit.pages.reports import schedule_api
 from audit.pages.reports.api import router as reports_router
+from audit.pages.settings import api as settings_api
+from audit.pages.settings import retention_api
 from audit.pages.show import figures_api
 from audit.pages.show.router import router as read_router
+from audit.pages.tools import draft_api as tool_acts
 from audit.pages.tools import drift_api, effect_api
 from audit.pages.traces import api as traces
+from audit.pages.traces import compare_api as trace_compare_api
 from config.http.errors import RETRY_AFTER_SECONDS
 from config.http.problems import KINDS, ProblemError, problem
 from config.postgresql.schema import why_unavailable
+from tenants import service_api
+from tenants.accounts.settings import router as sign_in_router
+from tenants.admin_api import router as admin_router
 from tenants.api_auth import answer_refusal
 from tenants.keys import KeyRefused
+from tools_registry import act_api, draft_api
 from tools_registry import read_api as tools
 from tools_registry.api import router as registry_router
 from tools_registry.exchange import api as exchange
 
 OPERATIONS = (
     actions,
+    alerts,
+    maintenance_api,
+    apart,
+    arguments_api,
+    compare_api,
     approvals,
     calls,
+    personal_api,
+    channels,
+    costs,
     definitions,
     drift_api,
     effect_api,
     figures_api,
     ledger,
+    check_api,
     losses,
+    prices,
+    inbox_acts,
+    repeats,
+    schedule_api,
+    settings_api,
+    retention_api,
+    service_api,
+    tool_acts,
     traces,
+    trace_compare_api,
     tools,
+    act_api,
+    draft_api,
     exchange,
 )
 """The modules whose operations are added to a router by being imported."""
@@ -54,6 +94,8 @@ api.add_router("", read_router)
 api.add_router("", reports_router)
 api.add_router("", evidence_router)
 api.add_router("", registry_router)
+api.add_router("", admin_router)
+api.add_router("", sign_in_router)
 api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]  # instances only
 
 

@@ -1,14 +1,17 @@
-"""API key authentication of requests: `Authorization: Bearer tt_…`.
+"""API key authentication of requests: `Authorization: Bearer tt_…` or `x-api-key: tt_…`.
 
 Reads the key from the request and writes the error response. `tenants.keys` checks the key.
 """
+
+from typing import cast
 
 from django.http import HttpRequest, HttpResponse
 from ninja.security import HttpBearer
 
 from config.http.problems import problem
+from config.http.proxies import client_address
 from tenants.keys import ApiKeyIdentity, KeyRefused, authenticate
-from tenants.models import Scope
+from tenants.models import Scope, Tenant
 
 
 class ApiRequest(HttpRequest):
@@ -31,12 +34,19 @@ class ApiKeyAuth(HttpBearer):
         """The identity of the request's key. Raises KeyRefused."""
         kind, _, token = request.headers.get(self.header, "").partition(" ")
         if kind.lower() != self.openapi_scheme:
-            raise KeyRefused(401, "missing_key", "Send an API key: Authorization: Bearer tt_…")
+            token = request.headers.get("x-api-key", "")
+            if not token.strip():
+                raise KeyRefused(401, "missing_key", "Send an API key: Authorization: Bearer tt_…")
         return self.authenticate(request, token.strip())
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiKeyIdentity:
         """The identity of the key `token`. Raises KeyRefused."""
-        return authenticate(token, self.scope)
+        return authenticate(token, self.scope, client_address(request))
+
+
+def tenant_of(request: HttpRequest) -> Tenant:
+    """The tenant of the request's key. Needs its scope."""
+    return Tenant.objects.get(pk=cast(ApiRequest, request).auth.tenant_id)
 
 
 def answer_refusal(request: HttpRequest, refusal: KeyRefused) -> HttpResponse:

@@ -2,17 +2,23 @@
 
 An operation is a function of the request's parameters. It runs in the scope of the key's tenant
 and returns the members of the JSON response. Lists use keyset pagination: `next` in the response
-and a `Link` header (RFC 8288) continue after the last row, even if rows were added before it.
+and a `Link` header (RFC 8288) continue after the last row, even if rows were added before it. Each
+answer has an `ETag`: who polls with `If-None-Match` gets 304 while nothing has changed.
 """
 
 import base64
-from collections.abc import Callable, Sequence
+import hashlib
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from functools import wraps
-from typing import Any, cast, get_type_hints
+from typing import Any, ClassVar, cast, get_type_hints
 
 import msgspec
 from django.http import HttpRequest, HttpResponse
+from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.http import urlencode
 from ninja import Router, Schema
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,6 +32,9 @@ from tenants.scope import tenant_scope
 
 MAX_CURSOR = 2_000
 _ADDRESS_MAX = 500
+OLD_NAMES_DEPRECATED = datetime(2026, 11, 26, tzinfo=UTC)
+OLD_NAMES_SUNSET = datetime(2027, 5, 31, tzinfo=UTC)
+"""From when on answers may lack the old names of `items` (`Page.OLD_NAME`)."""
 _SHARED = ("missing_key", "unknown_key", "missing_scope", "method_not_allowed", "unavailable")
 
 
@@ -52,17 +61,85 @@ class Answer(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Page(Answer):
-    """A page of a list."""
+def _describe_old_name(schema: dict[str, Any], page: type) -> None:
+    """Describe the older name of `items`, which answers have beside it."""
+    if old := getattr(page, "OLD_NAME", ""):
+        members = schema["properties"]
+        described = {"description": "Older name of `items`, until the next version."}
+        members[old] = members["items"] | described | {"deprecated": True}
 
+
+class Page[Row](Answer):
+    """A page of a list. All lists have this form."""
+
+    model_config = ConfigDict(json_schema_extra=_describe_old_name)
+
+    items: list[Row]
+    """The rows."""
     next: str | None
     """The `cursor` of the next page; null on the last page."""
 
+    OLD_NAME: ClassVar[str] = ""
+    """What `items` was called before all lists had one form: it is in answers until the next
+    version, unless the request has `Prefer: items`."""
+
+
+def paged[Row](
+    of: str,
+    rows: Iterable[Row],
+    params: ListParams,
+    key: Callable[[Row], str],
+    *,
+    is_descending: bool = False,
+) -> tuple[list[Row], str | None]:
+    """A page of a short list that was read as a whole, in the order of the keys, and its `next`.
+
+    `of` names the list. Raises ProblemError for an invalid cursor.
+    """
+    after = unseal(of, params.cursor, "\n".join)
+    ordered = sorted(rows, key=key, reverse=is_descending)
+    if after is not None:
+        beyond: Callable[[str, str], bool] = operator.lt if is_descending else operator.gt
+        ordered = [row for row in ordered if beyond(key(row), after)]
+    shown = ordered[: params.limit]
+    return shown, seal(of, key(shown[-1])) if len(ordered) > params.limit else None
+
+
+def answer_members(
+    request: HttpRequest, answer: type[Answer], members: Mapping[str, Any], *, status: int = 200
+) -> HttpResponse:
+    """The members as JSON. A list has its rows under their old name, too, and says so."""
+    old = getattr(answer, "OLD_NAME", "")
+    prefers_items = "items" in re.split(r"[\s,]+", request.headers.get("Prefer", ""))
+    is_doubled = bool(old) and not prefers_items
+    if is_doubled:
+        rows = msgspec.Raw(msgspec.json.encode(members["items"]))
+        members = {**members, "items": rows, old: rows}
+    response = HttpResponse(
+        msgspec.json.encode(members), content_type="application/json", status=status
+    )
+    if old:
+        patch_vary_headers(response, ["Prefer"])
+    if is_doubled:
+        response["Deprecation"] = f"@{int(OLD_NAMES_DEPRECATED.timestamp())}"
+        response["Sunset"] = format_datetime(OLD_NAMES_SUNSET, usegmt=True)
+        page = request.build_absolute_uri("/api/v1/docs#lists")
+        response["Link"] = f'<{page}>; rel="deprecation"; type="text/html"'
+    elif old:
+        response["Preference-Applied"] = "items"
+    return response
+
 
 def reads(
-    router: Router, path: str, answer: type[Answer], *, tag: str, problems: Sequence[str] = ()
+    router: Router,
+    path: str,
+    answer: type[Answer],
+    *,
+    tag: str,
+    scope: Scope = Scope.READ,
+    problems: Sequence[str] = (),
 ) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., HttpResponse]]:
-    """Register a function as the operation GET `path` for keys with the scope `read`.
+    """Register a function as the operation GET `path` for keys with a scope, mostly `read`.
 
     Its parameters are those of the path and `params: Query[…]`, a `Params`. It returns the members
     of `answer`; instants, UUIDs and `msgspec.Raw` need no conversion. If `withheld` is False in
@@ -91,16 +168,22 @@ def reads(
                 members = view(request, **parameters)
                 if members.get("withheld") is False:
                     record_read(request, view.__name__)
-            response = HttpResponse(msgspec.json.encode(members), content_type="application/json")
+            response = answer_members(request, answer, members)
             if behind := members.get("next"):
                 query = urlencode({**request.GET.dict(), "cursor": behind})
-                response["Link"] = f'<{request.path}?{query}>; rel="next"'
-            return response
+                address = request.build_absolute_uri(f"{request.path}?{query}")
+                others = [response["Link"]] if response.has_header("Link") else []
+                response["Link"] = ", ".join([f'<{address}>; rel="next"', *others])
+            if members.get("withheld", True):  # an answer with payloads is stored nowhere
+                response["Cache-Control"] = "private, no-cache"
+            patch_vary_headers(response, ["Authorization", "X-API-Key"])
+            etag = response["ETag"] = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'
+            return get_conditional_response(request, etag=etag, response=response) or response
 
         codes = [*_SHARED, *(["parameter"] if known else []), *problems]
         router.get(
             path,
-            auth=ApiKeyAuth(Scope.READ),
+            auth=ApiKeyAuth(scope),
             response=answer,
             by_alias=True,
             operation_id=view.__name__,

@@ -161,6 +161,9 @@ def receive_events(request: HttpRequest) -> HttpResponse:
     try:
         answer = _receive(cast(ApiRequest, request), counted)
         status = answer.status_code
+        key = cast(ApiRequest, request).auth
+        for name, value in quota().headers((key.tenant_id, key.key_id)).items():
+            answer[name] = value
         return answer
     finally:
         counted.done(status)
@@ -183,7 +186,7 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
         )
     key = request.auth
     try:
-        quota().check(key.key_id)
+        quota().check((key.tenant_id, key.key_id))
         with (
             ADMISSION.share(key.tenant_id, announced(length)),
             ExitStack() as slot,
@@ -197,7 +200,7 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
             body = inflate(sent, encoding)
             counted.lap("inflate")
             lines = split_lines(body)
-            quota().take(key.key_id, len(lines))
+            quota().take((key.tenant_id, key.key_id), len(lines))
             read = read_request(key.tenant_id, body, lines, batch_id, now)
             if is_small(len(lines), len(body)):
                 slot.close()  # it waits in another line, where a group may take it along

@@ -1,1 +1,1 @@
-"""Every question to the index; a module here and a file of audit/sql share a name."""
+"""All queries of the index; a module here and a file of audit/sql share a name."""

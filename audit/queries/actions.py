@@ -24,7 +24,9 @@ VERBS = {
     "ledger.": "Ledger",
     "key.": "API keys",
     "member.": "Members",
+    "service.": "Service accounts",
     "tenant.": "Settings",
+    "principal.": "Principals: looked up",
     "retention.": "Retention",
     "erasure.": "Erasures",
     "hold.": "Legal holds",
@@ -33,6 +35,8 @@ VERBS = {
     "registry.": "Registry",
     "repeat.": "Repeats: arguments viewed, exported",
     "polling.": "Polling tools",
+    "alert.": "Alerts",
+    "alert_rule.": "Alert rules",
 }
 """The label of each group of verbs, by the prefix of its verbs."""
 

@@ -235,8 +235,8 @@ def approvals(
 def awaiting_now(now: datetime, wanted: ApprovalFilter, *, limit: int) -> list[Approval]:
     """The newest requests that have no answer and whose calls did not run, of any age."""
     of = TimeRange(now - timedelta(days=DAYS_BACK), now + AHEAD, UTC)
-    asked = ApprovalFilter(wanted.tool, wanted.policy, requested_by=wanted.requested_by)
-    return approvals(of, asked, limit=limit, only_waiting=True)
+    requested = ApprovalFilter(wanted.tool, wanted.policy, requested_by=wanted.requested_by)
+    return approvals(of, requested, limit=limit, only_waiting=True)
 
 
 def figures(of: Iterable[Approval]) -> ApprovalFigures:

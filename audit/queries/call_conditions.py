@@ -1,13 +1,13 @@
 """The conditions of a call query as SQL, each with its own parameters.
 
-What a tool's definition says is looked up in the registry when the conditions are made.
+What the definitions of tools say is looked up when the conditions are made.
 
 Values are parameters, never text. A condition on a value that a call does not have is FALSE, not
 NULL, so that NOT matches all other calls. `{{call_walk}}` also has the conditions that an index
 serves.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from audit import sql
@@ -23,8 +23,10 @@ from audit.queries.call_filter import (
     Not,
     Text,
 )
-from tenants.scope import current_tenant_id
-from tools_registry.annotations import HINTS, tools_with_hint
+from audit.queries.dimensions import DIMENSIONS
+from audit.queries.filter_names import FILTER_NAMES
+from audit.queries.hints import hinting
+from tools_registry.annotations import HINTS
 
 _TEXTS = {
     "tool": "tool_name",
@@ -40,15 +42,10 @@ _TEXTS = {
     "document": "document_id",
     "collection": "collection_id",
     "producer": "producer_id",
-    "server": "mcp_server",
-    "client": "mcp_client",
-    "protocol": "mcp_protocol",
-    "agent": "agent",
-    "model": "model",
-    "provider": "provider",
-    "user": "end_user",
+    **{FILTER_NAMES[name].field: column for name, column in DIMENSIONS.items()},
+    "caller": sql.PARTS["caller_of_call"],
 }
-"""The column of each text filter."""
+"""The column of each text filter, or what computes its value."""
 _TOKENS = "prompt_tokens::numeric + completion_tokens"
 """A numeric: executors may send any numbers, and a sum of bigints would overflow."""
 _NUMBERS = {"duration": "duration_us", "tokens": _TOKENS, "upstream": "upstream_status"}
@@ -66,7 +63,6 @@ _STATES = {
 }
 _WALKED = {"since", "until", "tool", "trace", "run", "call"}
 """Members of a filter that `{{call_walk}}` already checks."""
-_NO_TERMS = {"others", "payload", "sees_messages"}
 _SEARCHED = ("tool_name", "error_type", "error_code")
 """Columns that free text is searched in; the message too, if the reader may see it."""
 
@@ -80,11 +76,7 @@ class Conditions:
     parameters: dict[str, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        terms = [
-            Has(name, value)
-            for name in CallFilter.__dataclass_fields__
-            if name not in _WALKED | _NO_TERMS and (value := getattr(self.wanted, name)) is not None
-        ]
+        terms = [each for each in self.wanted.terms if each.member not in _WALKED]
         self.text = self._all((*terms, *self.wanted.others))
 
     def _sql(self, condition: Condition) -> str:
@@ -124,13 +116,16 @@ class Conditions:
 
     def _has(self, member: str, value: Any) -> str:
         match member:
+            case "since":  # these two only in a negation, as instants: see `audit.queries.apart`
+                return f"started_at >= {self._parameter(value)}"
+            case "until":
+                return f"started_at < {self._parameter(value)}"
             case "state" if value == "open":
                 return f"state = ANY({self._parameter(list(OPEN))}::text[])"
             case "state":
                 return f"state = {self._parameter(value)}"
             case "condition" if value in HINTS:
-                names = tools_with_hint(current_tenant_id(), value)
-                return f"tool_name = ANY({self._parameter(names)}::text[])"
+                return self._hint(value)
             case "condition":
                 return _STATES[value]
             case "cache":
@@ -181,6 +176,12 @@ class Conditions:
             prefix = value.value if value and value.is_prefix else None
             text = text.replace(f"%({name})s", self._parameter(whole))
             text = text.replace(f"%({name}_prefix)s", self._parameter(prefix))
+        return text
+
+    def _hint(self, hint: str) -> str:
+        text = sql.PARTS["call_has_hint"]
+        for name, value in asdict(hinting(hint)).items():
+            text = text.replace(f"%({name})s", self._parameter(value))
         return text
 
     def _decision(self, decision: str | None, by: Text | None) -> str:

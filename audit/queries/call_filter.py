@@ -13,6 +13,7 @@ UNRUN = ("refused", "awaiting", "approved")
 """States of calls that have decisions and did not run."""
 OPEN = ("open", "waiting", "working")
 """States of calls without an end. A query for the first finds all of them."""
+_NO_TERMS = ("others", "payload", "sees_messages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +149,13 @@ class CallFilter:
     client: Text | None = None
     protocol: Text | None = None
     agent: Text | None = None
+    agent_version: Text | None = None
+    caller: Text | None = None
     model: Text | None = None
     provider: Text | None = None
-    user: Text | None = None
+    principal: Text | None = None
+    environment: Text | None = None
+    service: Text | None = None
     decision: str | None = None
     by: Text | None = None
     others: tuple[Condition, ...] = ()
@@ -159,6 +164,15 @@ class CallFilter:
     """Conditions on arguments and outputs, which are only in the log."""
     sees_messages: bool = False
     """Whether free text is also searched in error messages, which quote payloads."""
+
+    @property
+    def terms(self) -> tuple[Has, ...]:
+        """The members that are set, as conditions; without `others` and `payload`."""
+        return tuple(
+            Has(name, value)
+            for name in self.__dataclass_fields__
+            if name not in _NO_TERMS and (value := getattr(self, name)) is not None
+        )
 
     @property
     def is_about_unrun(self) -> bool:
@@ -185,6 +199,18 @@ class CallFilter:
     def to_instant(self, now: datetime) -> datetime | None:
         """`until` as an instant."""
         return _instant(self.until, now)
+
+    @property
+    def is_without_time(self) -> bool:
+        """Whether `until` is not later than `since`, whenever the query runs."""
+        match self.since, self.until:
+            case Ago(since), Ago(until):
+                return until >= since
+            case Midnight(since), Midnight(until):
+                return until >= since
+            case datetime() as since, datetime() as until:
+                return until <= since
+        return False
 
 
 def _instant(moment: Moment | None, now: datetime) -> datetime | None:

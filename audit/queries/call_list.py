@@ -50,6 +50,8 @@ def call_page(
 
     One statement if an index serves the filter, otherwise one for each section of the walk.
     """
+    if wanted.is_without_time:
+        return NO_CALLS
     walk = Walk(wanted, now, budget or Budget())
     if after is not None:
         calls, stopped = walk.take("after", after, size + 1)

@@ -18,6 +18,9 @@ MAX_LENGTH = 2_000
 _MAX_PINNED = MAX_LENGTH + 100
 """Characters of a pinned query, which may be longer: `since:1h` becomes an instant."""
 _BOUND = "{0}: applies to the whole query. Write it outside of NOT, OR and parentheses."
+_NO_TIME = (
+    "until must be later than since. It is exclusive: since:2026-11-20 until:2026-11-21 is one day."
+)
 _MIXED = (
     "args. and output. terms cannot be in one OR or NOT with other terms. Write them outside of it."
 )
@@ -131,6 +134,9 @@ class InvalidQueryError(ValueError):
     """A part of a query is invalid, so nothing may be searched, exported or erased by it."""
 
 
+COMBINED = frozenset({"is"})
+"""Filters that may be used several times, as a call can meet several of their values."""
+
 ANYBODY = Reader(UTC, sees_payloads=True)
 """For taking a query apart and putting it together again, never for searching."""
 
@@ -142,7 +148,16 @@ def parse_pinned(text: str, reader: Reader) -> Query:
 
 def parse(text: str, reader: Reader = Reader()) -> Query:
     """Read a query. Raises nothing; see `Query.problems`."""
-    return _parse(text, reader, MAX_LENGTH)
+    query = _parse(text, reader, MAX_LENGTH)
+    late = next((term for term in query.terms if term.name == "until"), None)
+    if late is None or not query.readable.is_without_time:
+        return query
+    return replace(
+        query,
+        terms=tuple(term for term in query.terms if term is not late),
+        readable=replace(query.readable, until=None),
+        problems=(*query.problems, Problem(_NO_TIME, late.start, late.end)),
+    )
 
 
 def _parse(text: str, reader: Reader, max_length: int) -> Query:
@@ -156,14 +171,16 @@ def _parse(text: str, reader: Reader, max_length: int) -> Query:
     for part in parts:
         if any(part.start <= each.start < max(part.end, 1) for each in parser.problems):
             continue
-        message = _why_not_here(part, terms, reader)
+        is_repeated = part.name != "" and any(part.name == each.name for each in terms)
+        is_further = is_repeated and part.name in COMBINED
+        message = _why_not_here(part, is_repeated and not is_further, reader)
         if message:
             parser.problems.append(Problem(message, part.start, part.end))
             continue
         is_payload = any(isinstance(leaf, PayloadHas) for leaf in leaves(part.condition))
         terms.append(
             Term(
-                part.name,
+                "" if is_further else part.name,  # forms show and change the first one
                 text[part.start : part.end],
                 part.start,
                 part.end,
@@ -172,8 +189,8 @@ def _parse(text: str, reader: Reader, max_length: int) -> Query:
             )
         )
         match part.condition:
-            case Has(member, value):
-                wanted = replace(wanted, **{member: value})
+            case Has(member, value) if not is_further:
+                wanted = wanted.also(member, value)  # two names may have one member
             case _ if is_payload:
                 wanted = replace(wanted, payload=(*wanted.payload, part.condition))
             case _:
@@ -189,9 +206,9 @@ def quoted(value: str, *, is_prefix: bool = False) -> str:
     return f"{value}*" if is_prefix else value
 
 
-def _why_not_here(part: Part, terms: list[Term], reader: Reader) -> str:
+def _why_not_here(part: Part, is_repeated: bool, reader: Reader) -> str:
     """Why a part is not allowed in its place; '' if it is allowed."""
-    if any(part.name == term.name for term in terms) and isinstance(part.condition, Has):
+    if is_repeated and isinstance(part.condition, Has):
         return f"{part.name} is used twice. All terms must match; use OR between alternatives."
     conditions = list(leaves(part.condition))
     if not part.name:

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from difflib import get_close_matches
-from typing import Any, Literal, cast
+from typing import Any
 
+from audit.events.payload_paths import read_path
 from audit.queries.call_filter import Ago, Bounds, Midnight, Moment, PayloadHas, Text
 from audit.queries.filter_names import FilterName, Kind
 
@@ -41,8 +42,6 @@ _INSTANT = re.compile(
 )
 _COMPARISON = re.compile(r"(>=|<=|>|<)(.*)", re.DOTALL)
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9}|\*)\]", re.ASCII)
-_PLACE = re.compile(rf"(args|output)((?:{_STEP.pattern})+)", re.ASCII)
 PAYLOADS = ("args", "output")
 
 
@@ -75,8 +74,8 @@ def read_value(name: FilterName, value: str, zone: tzinfo, *, is_prefix: bool) -
 
 def read_payload_term(name: str, value: str, *, is_prefix: bool, is_quoted: bool) -> PayloadHas:
     """The condition of `args.city:London` or `output.rows[*].id:7`. Raises UnreadableError."""
-    place = _PLACE.fullmatch(name)
-    if place is None:
+    path = read_path(name)
+    if path is None:
         raise UnreadableError(
             "Write the path of the value: args.city:London, args.items[0].name:… or"
             " output.rows[*].id:…"
@@ -88,12 +87,7 @@ def read_payload_term(name: str, value: str, *, is_prefix: bool, is_quoted: bool
         raise UnreadableError(
             "> and < are not supported here. Put a text that begins with them in quotes."
         )
-    steps = tuple(
-        member if member else None if index == "*" else int(index)
-        for member, index in _STEP.findall(place[2])
-    )
-    payload = cast(Literal["args", "output"], place[1])
-    return PayloadHas(payload, steps, _text(value, is_prefix))
+    return PayloadHas(path.payload, path.steps, _text(value, is_prefix))
 
 
 def read_words(text: str) -> str:

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from audit.queries.dimensions import DIMENSIONS
 from audit.sql.run import rows
 
 KNOWN_DAYS = 7
@@ -21,13 +23,17 @@ _STATEMENTS = {
 
 def known_values(name: str, *, now: datetime) -> Mapping[str, list[str]]:
     """The known values of a filter; none if they are not counted. At most one statement."""
-    if name not in _STATEMENTS:
+    if name not in _STATEMENTS and name not in DIMENSIONS:
         return {}
-    statement, column = _STATEMENTS[name]
     today = now.astimezone(UTC).date()
-    parameters = {
+    parameters: dict[str, Any] = {
         "first_day": today - timedelta(days=KNOWN_DAYS - 1),
         "last_day": today + timedelta(days=1),
     }
+    if name in DIMENSIONS:
+        column, statement = 0, "known_dimension"
+        parameters["dimension"] = DIMENSIONS[name]
+    else:
+        statement, column = _STATEMENTS[name]
     values = (row[column] for row in rows(statement, parameters))
     return {name: list(dict.fromkeys(filter(None, values)))}

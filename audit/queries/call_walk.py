@@ -74,7 +74,7 @@ class Walk:
         conditions = Conditions(wanted)
         self._with_unrun = with_unrun or wanted.is_about_unrun
         self.conditions = conditions.text
-        self._parameters = _parameters(wanted, now) | conditions.parameters
+        self._parameters = walk_parameters(wanted, now) | conditions.parameters
         self._payload = wanted.payload
         self._first = self._rows = min(budget.first, budget.rows)
         self._rows_left = self._rows_allowed = budget.rows
@@ -213,7 +213,8 @@ def _days(parameters: dict[str, Any], direction: str, cursor: Cursor[UUID]) -> d
     return {"first_day": since.astimezone(UTC).date(), "last_day": until.astimezone(UTC).date()}
 
 
-def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
+def walk_parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
+    """The parameters of the part `call_walk`, without the days and the cursor."""
     since = max(wanted.from_instant(now) or BEGINNING, BEGINNING)
     until = min(wanted.to_instant(now) or now + AHEAD, now + AHEAD)
     parameters: dict[str, Any] = {

@@ -96,9 +96,12 @@ class CallDetail(Call):
     mcp_client: str | None
     mcp_protocol: str | None
     agent: str | None
+    agent_version: str | None
     model: str | None
     provider: str | None
-    end_user: str | None
+    principal: str | None
+    environment: str | None
+    service: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +207,29 @@ def _unrun_calls(trace_id: str, *, limit: int) -> list[Call]:
 def call_detail(started_on: date, invocation_id: UUID) -> CallDetail | None:
     """One call by its day and id, or None. A call that did not run has its latest decision's day.
 
-    One statement if the call ran.
+    At most three statements if the call ran.
     """
+    return next(iter(_under_calls_above(_details(started_on, invocation_id))), None)
+
+
+def detail_of(call: Call) -> CallDetail | None:
+    """All about a call that was read with its trace, which knows the call above it.
+
+    None if it was erased since. One statement if the call ran.
+    """
+    matches = _details(call.started_on, call.invocation_id)
+    above = call.parent_invocation_id
+    return replace(matches[0], parent_invocation_id=above) if matches else None
+
+
+def _details(started_on: date, invocation_id: UUID) -> list[CallDetail]:
+    """The call, with the parent that was reported; an empty list if there is no such call."""
     parameters = {"started_on": started_on, "invocation_id": invocation_id}
     matches = [CallDetail(*row) for row in rows("call", parameters)]
     if not matches:
         days = {"first_day": started_on, "last_day": started_on}
         matches = [CallDetail(*row) for row in rows("unrun_call_detail", parameters | days)]
-    return next(iter(_under_calls_above(matches)), None)
+    return matches
 
 
 def call_of_span(started_on: date, span_uuid: UUID) -> tuple[date, UUID] | None:
@@ -225,15 +243,19 @@ def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
     """The calls, with a parent call wherever OpenTelemetry spans lead to one.
 
     This is looked up in two cases: the parent that OTLP named is a span that is not a call or only
-    a part of one; or an executor named no parent, and its call ran in a span. One statement if
-    there are such calls, otherwise none.
+    a part of one; or an executor named no parent, and its call ran in a span. At most two
+    statements, none if there are no such calls.
     """
-    known = {call.invocation_id for call in calls}
-    unknown = {call.parent_invocation_id for call in calls} - known - {None}
+    unknown = {call.parent_invocation_id for call in calls} - {None}
+    if unknown:  # Python hashes UUIDs in Python code, which is slow for a long trace
+        unknown -= {call.invocation_id for call in calls}
     outermost = [call for call in calls if call.parent_invocation_id is None]
     if not unknown and not outermost:
         return calls
-    days = {call.started_on + timedelta(days=away) for call in calls for away in (-1, 0, 1)}
+    own_days = {call.started_on for call in calls}
+    days = {day + timedelta(days=away) for day in own_days for away in (-1, 0, 1)}
+    if not unknown and not rows("any_span", {"days": sorted(days)})[0][0]:
+        return calls
     parameters: dict[str, Any] = {
         "span_uuids": list(unknown),
         "call_ids": [call.invocation_id for call in outermost],

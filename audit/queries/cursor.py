@@ -6,10 +6,11 @@ from uuid import UUID
 
 from django.utils.dateparse import parse_datetime
 
+from audit.events.instants import EPOCH
+
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
 END = datetime(9999, 1, 1, tzinfo=UTC)
 """No list has a row before `BEGINNING` or after `END`."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def parse_cursor[Id: (UUID, str)](text: str, id_type: type[Id]) -> Cursor[Id]:
     """Read a cursor that `str` wrote. Raises ValueError."""
     at, _, row_id = text.partition(",")
     instant = parse_datetime(at)
-    if instant is None or instant.tzinfo is None or not _EPOCH <= instant <= END:
+    if instant is None or instant.tzinfo is None or not EPOCH <= instant <= END:
         raise ValueError("the cursor has no instant of a list")
     if "\x00" in row_id:
         raise ValueError("the cursor has an id that no column can hold")

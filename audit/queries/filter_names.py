@@ -133,7 +133,7 @@ FILTER_NAMES: dict[str, FilterName] = {
             " conflict (start and end disagree), retry (not the first attempt),"
             " over-time (longer than its timeout), over-budget (more tokens than its budget),"
             " unapproved (under a definition that changed and was not approved);"
-            " of a tool whose MCP definition says so: read-only, destructive, idempotent,"
+            " of a tool whose MCP definition said so: read-only, destructive, idempotent,"
             " open-world",
             example="is:overdue",
             choices=_CONDITIONS,
@@ -226,6 +226,23 @@ FILTER_NAMES: dict[str, FilterName] = {
             "agent", Kind.TEXT, "Agent", "agent that made the call", "agent:plan*", takes_any=True
         ),
         FilterName(
+            name="agent-version",
+            kind=Kind.TEXT,
+            label="Agent version",
+            meaning="version of the agent; if it names none, that of its service",
+            example="agent-version:2.1*",
+            takes_any=True,
+            attribute="agent_version",
+        ),
+        FilterName(
+            "caller",
+            Kind.TEXT,
+            "Caller",
+            "tool whose call made the call; if no call did, the agent",
+            "caller:plan_trip",
+            takes_any=True,
+        ),
+        FilterName(
             "model", Kind.TEXT, "Model", "model of the agent", "model:gpt-5*", takes_any=True
         ),
         FilterName(
@@ -237,7 +254,37 @@ FILTER_NAMES: dict[str, FilterName] = {
             takes_any=True,
         ),
         FilterName(
-            "user", Kind.TEXT, "User", "person for whom it was made", "user:u-7", takes_any=True
+            "service",
+            Kind.TEXT,
+            "Service",
+            "service in which the agent runs",
+            "service:shop*",
+            takes_any=True,
+        ),
+        FilterName(
+            "environment",
+            Kind.TEXT,
+            "Environment",
+            "where it is deployed",
+            "environment:production",
+            takes_any=True,
+        ),
+        FilterName(
+            "principal",
+            Kind.TEXT,
+            "Principal",
+            "on whose behalf the call was made: as stored, which is a pseudonym by default",
+            "principal:~3fa9c1.*",
+            takes_any=True,
+        ),
+        FilterName(
+            name="conversation",
+            kind=Kind.TEXT,
+            label="Conversation",
+            meaning="id of the conversation, which is the id of the run",
+            example="conversation:c-7",
+            takes_any=True,
+            attribute="run",
         ),
         FilterName(
             "decision",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from audit.models import RejectedEvent
-from audit.queries.cursor import BEGINNING
+from audit.queries.cursor import BEGINNING, END
 from audit.sql.run import rows
 from tenants.models import Tenant
 from tenants.scope import current_tenant_id, tenant_scope
@@ -23,11 +23,12 @@ _CLOCKS_DIFFER = timedelta(minutes=1)  # between receiving a line and giving it 
 
 @dataclass(frozen=True, slots=True)
 class InboxFilter:
-    """Which lines to list. `since` is an instant or None."""
+    """Which lines to list: those received between two instants."""
 
     state: InboxState = ""
     code: str = ""
     since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ def inbox_page(
         "after": after,
         "first_id": first_id_of(wanted.since),
         "since": wanted.since or BEGINNING,
+        "until": wanted.until or END,
         "code": wanted.code,
         "state": wanted.state,
         "with_raw": with_raw,

@@ -58,9 +58,12 @@ class ListedCall:
     mcp_client: str | None
     mcp_protocol: str | None
     agent: str | None
+    agent_version: str | None
     model: str | None
     provider: str | None
-    end_user: str | None
+    principal: str | None
+    environment: str | None
+    service: str | None
 
     @property
     def tone(self) -> Tone:

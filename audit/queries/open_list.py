@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from audit.queries.call_walk import AHEAD, SILENCE
-from audit.sql.run import rows
+from audit.sql.run import rows, rows_prepared
 
 COUNT_LIMIT = 10_000
 """Open calls that are counted; this number means that many or more."""
@@ -30,8 +30,8 @@ def open_tally(now: datetime) -> OpenTally:
         "last_day": (now + AHEAD).astimezone(UTC).date(),
         "count_limit": COUNT_LIMIT,
     }
-    ((is_open, overdue, crashed, running),) = rows("open_tally", parameters)
-    ((orphans,),) = rows("orphan_tally", parameters)
+    ((is_open, overdue, crashed, running),) = rows_prepared("open_tally", parameters)
+    ((orphans,),) = rows_prepared("orphan_tally", parameters)
     return OpenTally(is_open, overdue, crashed, running, orphans)
 
 

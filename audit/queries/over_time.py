@@ -13,7 +13,7 @@ from typing import Any
 from audit.index import histogram
 from audit.queries.hour_cells import cells
 from audit.queries.time_range import TimeRange
-from audit.sql.run import rows
+from audit.sql.run import rows, rows_prepared
 
 FORMULA = {
     "lowest_us": histogram.LOWEST_US,
@@ -114,9 +114,11 @@ class OverTime:
 
 
 def over_time(of: TimeRange) -> OverTime:
-    """The figures of a range. One statement."""
+    """The figures of a range. Two statements."""
     series = OverTime(of, Figures(), Figures(), [Figures() for _ in of.parts], {})
     parameters = slot_parameters((of.previous.start, *of.bounds))
+    if not _has_cancelled(of.previous.start):
+        parameters["cancelled_from"] = date.max
     for (
         slot,
         taken_from,
@@ -169,6 +171,7 @@ def slot_parameters(bounds: Sequence[datetime]) -> dict[str, Any]:
         "end": bounds[-1],
         "bounds": bounds,
         "first_day": day_of(bounds[0]),
+        "cancelled_from": day_of(bounds[0]),
         "last_day": day_of(bounds[-1]),
         "cut_hours": list(time_cells.cut_hours),
         "quarters": [quarter.at for quarter in time_cells.quarters],
@@ -179,6 +182,11 @@ def slot_parameters(bounds: Sequence[datetime]) -> dict[str, Any]:
         "piece_taken_from": [piece.taken_from for piece in time_cells.pieces],
         "piece_days": sorted({day_of(piece.start) for piece in time_cells.pieces}),
     }
+
+
+def _has_cancelled(since: datetime) -> bool:
+    """Whether a call that started since an instant was cancelled. One statement, planned once."""
+    return any(at >= since for (at,) in rows_prepared("newest_cancelled", {}))
 
 
 def _add(

@@ -4,12 +4,13 @@ Payloads are only in the log. The payloads of calls that the index found are rea
 hundred at once. A call whose payload was erased or cannot be read never matches.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
 from audit.events.json_values import Number, parse
+from audit.events.payload_paths import values_at
 from audit.log.payload import LogPayloadError, StoredEvent, read_events
 from audit.queries.call_filter import (
     AllOf,
@@ -51,7 +52,7 @@ def payload_holds(condition: Condition, payloads: dict[str, Any]) -> bool:
         case PayloadHas(payload, steps, value):
             if payload not in payloads:
                 return False
-            return any(_is(stored, value) for stored in _at(payloads[payload], steps))
+            return any(_is(stored, value) for stored in values_at(payloads[payload], steps))
         case Not(of):
             return not payload_holds(of, payloads)
         case AllOf(of):
@@ -90,22 +91,6 @@ def _holds_all(
         if isinstance(document, dict) and payload in document:
             payloads[payload] = document[payload]
     return all(payload_holds(each, payloads) for each in wanted)
-
-
-def _at(value: Any, steps: tuple[str | int | None, ...]) -> Iterator[Any]:
-    """The values at a place; several if a step means every index."""
-    if not steps:
-        yield value
-        return
-    step, rest = steps[0], steps[1:]
-    match value, step:
-        case dict(), str() if step in value:
-            yield from _at(value[step], rest)
-        case list(), None:
-            for each in value:
-                yield from _at(each, rest)
-        case list(), int() if step < len(value):
-            yield from _at(value[step], rest)
 
 
 def _is(stored: Any, wanted: Text) -> bool:

@@ -1,6 +1,6 @@
 """The list of traces: filters, paging by key, merged days, and the reason each needs attention."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
@@ -95,11 +95,12 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class TraceFilter:
-    """Which traces to list. `prefix` is of the trace id; `since` is an instant or None."""
+    """Which traces to list. `prefix` is of the trace id; it began between two instants."""
 
     state: TraceState = ""
     prefix: str = ""
     since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class TracePage:
     reasons: dict[str, Reason]
     newer: Cursor[str] | None
     older: Cursor[str] | None
-    scanned_until: datetime | None
+    searched_until: datetime | None
     """Set if the scan stopped here before the page was full. `older` continues from there."""
 
 
@@ -132,12 +133,13 @@ def trace_page(
     newest row that matches, with the sums of all its days. So a page may be shorter than `size`.
     Three statements; a fourth if a filter leaves the page unfilled.
     """
-    since = wanted.since or BEGINNING
-    cursor = after or before or Cursor(END, "")
+    since, until = wanted.since or BEGINNING, wanted.until or END
+    cursor = after or before or Cursor(until, "")
     parameters: dict[str, Any] = {
         "first_day": since.astimezone(UTC).date() if after is None else _day(cursor.at),
         "last_day": date.max if after is not None else _day(cursor.at),
         "since": since,
+        "until": until,
         "at": cursor.at,
         "id": cursor.id,
         "prefix": wanted.prefix,
@@ -165,7 +167,7 @@ def trace_page(
             older = Cursor(last.first_started_at, last.trace_id)
     if scan_end is not None:
         older = scan_end
-    return TracePage(traces, _reasons(traces), newer, older, scan_end.at if scan_end else None)
+    return TracePage(traces, reasons_of(traces), newer, older, scan_end.at if scan_end else None)
 
 
 def _merge(trace_days: Sequence[TraceDay], wanted: TraceFilter) -> list[TraceDay]:
@@ -182,7 +184,11 @@ def _merge(trace_days: Sequence[TraceDay], wanted: TraceFilter) -> list[TraceDay
     for row in trace_days:
         days_of_trace = parts.get(row.trace_id, [row])
         newest = max(
-            (d.first_started_at for d in days_of_trace if d.matches(wanted.state)),
+            (
+                day.first_started_at
+                for day in days_of_trace
+                if day.matches(wanted.state) and day.first_started_at < (wanted.until or END)
+            ),
             default=row.first_started_at,
         )
         if row.first_started_at >= newest:
@@ -210,7 +216,23 @@ def merge_days(days: Sequence[TraceDay]) -> TraceDay:
     )
 
 
-def _reasons(traces: Sequence[TraceDay]) -> dict[str, Reason]:
+def whole_traces(places: Mapping[str, datetime]) -> list[TraceDay]:
+    """These traces in this order, each with the sums of all its days. At most one statement.
+
+    `places` has an instant of each.
+    """
+    if not places:
+        return []
+    parts: dict[str, list[TraceDay]] = {}
+    parameters = {"days": _days_around(places.values()), "trace_ids": list(places)}
+    for values in rows("trace_days_of", parameters):
+        day = TraceDay(*values)
+        parts.setdefault(day.trace_id, []).append(day)
+    return [merge_days(parts[trace_id]) for trace_id in places if trace_id in parts]
+
+
+def reasons_of(traces: Sequence[TraceDay]) -> dict[str, Reason]:
+    """Why each of these traces needs attention, if one does. At most one statement."""
     kinds: dict[str, str] = {}
     for trace in traces:
         for kind in _KINDS:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from audit.queries.decisions import newest_decision
 from audit.sql.run import rows
 
 
@@ -63,7 +64,7 @@ class UnrunCalls:
 def unrun_calls(
     start: datetime, end: datetime, started: Mapping[str, int], *, tool: str | None = None
 ) -> UnrunCalls:
-    """The calls of a range that did not run, of all tools or of one. One statement.
+    """The calls of a range that did not run, of all tools or of one. At most two statements.
 
     `started` are the calls that started in the range, by tool.
     """
@@ -76,7 +77,9 @@ def unrun_calls(
     }
     total = Unrun(sum(started.values()))
     tools: dict[str, Unrun] = {}
-    for name, decision, calls in rows("unrun_counted", parameters):
+    newest = newest_decision()
+    may_have_any = newest is not None and newest >= start
+    for name, decision, calls in rows("unrun_counted", parameters) if may_have_any else ():
         one = tools.setdefault(name, Unrun(started.get(name, 0)))
         one.by_decision[decision] = calls
         total.by_decision[decision] = total.by_decision.get(decision, 0) + calls

@@ -6,15 +6,17 @@ UTC days come from `violation_day`, the rest from the violations themselves; rej
 counted from their decisions. So figures are exact for any range.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal, get_args
 from uuid import UUID
 
+from audit.queries.cursor import END
+from audit.queries.decisions import newest_decision
 from audit.queries.over_time import slot_parameters
 from audit.queries.time_range import TimeRange
-from audit.sql.run import rows
+from audit.sql.run import rows, rows_prepared
 from tenants.actions import storable_text
 
 _DAY = timedelta(days=1)
@@ -179,8 +181,8 @@ class Sample:
 
 
 def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
-    """The violations of a range. Four statements."""
-    parameters = _parameters(of, wanted)
+    """The violations of a range. At most five statements."""
+    parameters = _without_decisions(_parameters(of, wanted))
     kinds: dict[Key, ViolationKind] = {}
     result = Violations(of, [])
     treatments: dict[tuple[Side, str, str], int] = {}
@@ -239,17 +241,25 @@ def calls_of_tool(tool: str, start: datetime, end: datetime) -> int:
 
 
 def new_violations(of: TimeRange, *, limit: int) -> list[NewViolation]:
-    """The violations first seen within the range, the newest first. One statement."""
-    parameters = {"start": of.start, "end": of.end, "last_day": _day(of.end), "limit": limit}
-    return [NewViolation(*row) for row in rows("new_violations", parameters)]
+    """The violations first seen within the range, the newest first. Two statements."""
+    parameters = {
+        "start": of.start,
+        "end": of.end,
+        "last_day": _day(of.end),
+        "arguments_from": date.min,
+        "limit": limit,
+    }
+    parameters = _without_decisions(parameters)
+    return [NewViolation(*row) for row in rows_prepared("new_violations", parameters)]
 
 
 def samples(
     of: TimeRange, wanted: ViolationFilter, *, limit: int, before: SamplePlace | None = None
 ) -> list[Sample]:
-    """The newest violations of a range, or those older than `before`. One statement."""
+    """The newest violations of a range, or those older than `before`. At most two
+    statements."""
     at, invocation_id, ordinal = before or (of.end, UUID(int=0), 0)
-    parameters = _parameters(of, wanted) | {
+    parameters = _without_decisions(_parameters(of, wanted)) | {
         "limit": limit,
         "at": at,
         "id": invocation_id,
@@ -257,6 +267,30 @@ def samples(
         "last_day": _day(min(at, of.end)),
     }
     return [Sample(*row) for row in rows("violation_samples", parameters)]
+
+
+def samples_of(
+    calls: Sequence[tuple[date, UUID]],
+    wanted: ViolationFilter,
+    *,
+    limit: int,
+    before: SamplePlace | None = None,
+) -> list[Sample]:
+    """The newest violations of these calls' results, or those older than `before`. One statement.
+
+    A call is given by its UTC day and its id.
+    """
+    at, invocation_id, ordinal = before or (END, UUID(int=0), 0)
+    names = ("tool", "version", "code", "path", "outcome")
+    parameters = {name: getattr(wanted, name) for name in names} | {
+        "days": sorted({day for day, _ in calls}),
+        "invocation_ids": [pk for _, pk in calls],
+        "limit": limit,
+        "at": at,
+        "id": invocation_id,
+        "ordinal": ordinal,
+    }
+    return [Sample(*row) for row in rows("violation_samples_of", parameters)]
 
 
 def new_since(versions: Mapping[str, datetime], having: set[str]) -> str | None:
@@ -284,7 +318,9 @@ def _add_history(
     anything = {**parameters, "version": None, "outcome": None}
     versions = _Versions()
     having: dict[tuple[Side, str, str, str], set[str]] = {}
-    for side, tool, version, path, code, first_at, _ in rows("violation_history", anything):
+    for side, tool, version, path, code, first_at, _ in rows_prepared(
+        "violation_history", anything
+    ):
         having.setdefault((side, tool, path, code), set()).add(version)
         versions.see(side, tool, version, first_at)
         if (kind := kinds.get((side, tool, version, path, code))) is not None:
@@ -296,7 +332,7 @@ def _add_history(
         versions.calls[name, version] = calls
         for side in SIDES:
             versions.see(side, name, version, first_at)
-    if parameters["with_arguments"]:
+    if any(side == "arguments" for side, *_ in kinds):
         for name, version, calls, rejected, first_at in rows("version_decided", parameters):
             versions.decided[name, version] = calls
             versions.rejected[name, version] = rejected
@@ -352,7 +388,7 @@ def _parameters(of: TimeRange, wanted: ViolationFilter) -> dict[str, Any]:
         "code": wanted.code,
         "path": wanted.path,
         "outcome": wanted.outcome,
-        "with_arguments": wanted.side != "results",
+        "arguments_from": date.max if wanted.side == "results" else date.min,
         "with_results": wanted.side != "arguments",
         "start": start,
         "end": end,
@@ -364,6 +400,13 @@ def _parameters(of: TimeRange, wanted: ViolationFilter) -> dict[str, Any]:
         "end_whole_day": end_whole,
         "bounds": bounds,
     }
+
+
+def _without_decisions(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters, without the side of arguments if the tenant has no decisions at all."""
+    if parameters["arguments_from"] == date.max or newest_decision() is not None:
+        return parameters
+    return parameters | {"arguments_from": date.max}
 
 
 def _midnight(day: date) -> datetime:

@@ -13,6 +13,8 @@ from audit.queries.definitions import ToolFilter, served_tools
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
+from tests.support.alerts import alert_of_stored_calls
+from tests.support.api_client import Program
 from tests.support.contracts import make_contract
 from tests.support.event_requests import post
 from tests.support.factories import Cast, make_call, make_definition, make_definitions, send_events
@@ -42,7 +44,7 @@ class Record:
     reader: str
     """Scope `read`."""
     auditor: str
-    """Scopes `read` and `payloads`."""
+    """All scopes but `ingest`; its owner is the auditor."""
     failed: UUID
     open: UUID
     refused: UUID
@@ -50,6 +52,12 @@ class Record:
     report: UUID
     imported: UUID
     definition: UUID
+    replay: UUID
+    check: UUID
+    search: UUID
+    comparison: UUID
+    erasure: UUID
+    alert: UUID
     at: datetime
 
     def get(self, path: str, key: str = "", **query: str | int) -> Any:
@@ -60,6 +68,9 @@ class Record:
     def ids(self) -> dict[str, dict[str, str | int]]:
         """The ids in the address of each operation that names something."""
         return {
+            "read_apart": {"q": "state:error"},
+            "compare_calls": {"a": "state:ok", "b": "state:error"},
+            "compare_traces": {"a": "a/trace", "b": "a/trace"},
             "read_call": {"invocation_id": str(self.failed)},
             "read_trace": {"trace_id": "a/trace"},
             "read_inbox_line": {"line_id": str(self.refused)},
@@ -71,6 +82,16 @@ class Record:
             "define_tools": {"provider": "openai"},
             "read_import": {"import_id": str(self.imported)},
             "read_report": {"report_id": str(self.report)},
+            "read_draft": {"tool_id": str(self.tool)},
+            "read_replay": {"tool_id": str(self.tool), "replay_id": str(self.replay)},
+            "read_ledger_check": {"check_id": str(self.check)},
+            "read_comparison": {"comparison_id": str(self.comparison)},
+            "read_search": {"search_id": str(self.search)},
+            "read_erasure": {"erasure_id": str(self.erasure)},
+            "read_channel": {"name": "chat"},
+            "read_price_list": {"holds_from": "2026-01-01"},
+            "list_deliveries": {"name": "chat"},
+            "read_alert": {"alert_id": str(self.alert)},
             "read_tile": {"name": "0/000.p/24"},
             "prove_inclusion": {"index": 3},
             "prove_consistency": {"old": 24},
@@ -147,7 +168,18 @@ def make_record(cast: Cast) -> Record:
         f"/tools/{tool.pk}/drift/analyze", {"limit": "1000", "range": "24h"}
     )
     assert answer.status_code == 302
-    auditor = create_key(cast.tenant, "auditor", [Scope.READ, Scope.PAYLOADS, Scope.REGISTRY])[1]
+    scopes = [scope for scope in Scope if scope is not Scope.INGEST]
+    auditor = create_key(cast.tenant, "auditor", scopes, owner=cast.auditor)[1]
+    api = Program(cast.tenant, auditor)
+    api.do(f"tools/{tool.id}/draft/begin")
+    api.do("holds", {"name": "Case 7", "reason": "court order", "trace_id": "a/trace"})
+    api.do("views", {"name": "Failed", "q": "state:error"})
+    api.do("invitations", {"label": "Eve"})
+    api.do("polling-tools", {"tool": "tool-0"})
+    api.do("channels/chat", {"kind": "slack", "url": "https://hooks.example/T0/token"}, "PUT")
+    api.do("channels/chat/test")
+    prices = [{"tool": "tool-0", "amount": "0.004"}]
+    api.do("price-lists/2026-01-01", {"currency": "EUR", "prices": prices}, "PUT")
     reported = Client().post(
         "/api/v1/reports",
         {"range": "1h"},
@@ -166,5 +198,11 @@ def make_record(cast: Cast) -> Record:
         report=UUID(reported.json()["id"]),
         imported=imported.pk,
         definition=served.id,
+        replay=UUID(api.do(f"tools/{tool.id}/replays", {"range": "1h"})["id"]),
+        check=UUID(api.do("ledger/checks")["id"]),
+        search=UUID(api.do("searches", {"text": PAYLOAD})["id"]),
+        comparison=UUID(api.do("apart/arguments", {"q": "tool:search state:error"})["id"]),
+        erasure=UUID(api.do("erasures", {"q": "tool:tool-1"})["id"]),
+        alert=alert_of_stored_calls(cast),
         at=at,
     )

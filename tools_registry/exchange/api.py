@@ -7,12 +7,12 @@ from typing import Any, Literal, cast
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
-from django.http.response import StreamingHttpResponse
 from django.utils import timezone
 from ninja import Query
 from pydantic import Field
 
 from config.http.problems import ProblemError, problem, problem_responses
+from config.http.streams import stream
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.api_reads import Answer, Params
 from tenants.keys import actor_of
@@ -128,7 +128,7 @@ class Definitions(Answer):
     summary="Export the registry",
     tags=["tools"],
     openapi_extra={
-        "responses": problem_responses(_PROBLEMS)["responses"]
+        "responses": problem_responses((*_PROBLEMS, "overloaded"))["responses"]
         | {
             200: {
                 "description": "OK",
@@ -140,9 +140,7 @@ class Definitions(Answer):
 def export_the_registry(request: HttpRequest) -> HttpResponseBase:
     """Export all tools with versions, states, tags and notes as a stream that can be imported."""
     identity = cast(ApiRequest, request).auth
-    return StreamingHttpResponse(
-        export_registry(identity.tenant_id), content_type="application/json"
-    )
+    return stream(identity.tenant_id, export_registry(identity.tenant_id), "application/json")
 
 
 @router.post(

@@ -4,21 +4,20 @@ from typing import Any, cast
 from uuid import UUID
 
 from django.http import HttpRequest
-from django.utils import timezone
 from ninja import Query
 from pydantic import Field
 
 from audit.exports.actions import document
 from audit.pages.show.figure_schemas import ActionList
-from audit.pages.show.ranges import since
+from audit.pages.show.ranges import ListRangeParams
 from audit.pages.show.router import router
 from audit.queries.actions import ActionFilter, action_page
 from audit.queries.cursor import parse_cursor
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import ListParams, reads, seal, unseal
+from tenants.api_reads import reads, seal, unseal
 
 
-class ActionListParams(ListParams):
+class ActionListParams(ListRangeParams):
     """Which actions."""
 
     actor: str = ""
@@ -27,8 +26,6 @@ class ActionListParams(ListParams):
     """Only this verb. With a dot at the end: all verbs with this prefix."""
     subject: str = ""
     """Only actions whose subject contains this text."""
-    range: str = Field("", examples=["24h", "30d"])
-    """How far back from now. Default: any time."""
 
 
 @reads(
@@ -44,9 +41,7 @@ def list_actions(request: HttpRequest, params: Query[ActionListParams]) -> dict[
     Details and the texts of payload searches may quote payloads, so they also need the scope
     `payloads`.
     """
-    wanted = ActionFilter(
-        params.actor, params.verb, params.subject, since(params.range, timezone.now())
-    )
+    wanted = ActionFilter(params.actor, params.verb, params.subject, *params.read_span())
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
     before = unseal("actions", params.cursor, lambda place: parse_cursor("\n".join(place), UUID))
     page = action_page(wanted, before=before, size=params.limit)
@@ -57,7 +52,7 @@ def list_actions(request: HttpRequest, params: Query[ActionListParams]) -> dict[
             if one["verb"].startswith("payload."):
                 one["subject"] = None
     return {
-        "actions": documents,
+        "items": documents,
         "next": page.older and seal("actions", page.older),
         "withheld": not with_payloads,
     }

@@ -24,7 +24,7 @@ from tenants.api_reads import ListParams, reads, seal, unseal
 
 
 class ApprovalParams(RangeParams):
-    """Which approvals: by when they were requested, or approved without a request."""
+    """Selects approvals by the time of the request, or of the approval if it has none."""
 
     tool: str | None = None
     """Only approvals of calls of this tool, by its exact name."""
@@ -38,14 +38,14 @@ class ApprovalParams(RangeParams):
     """Only what people approved for themselves."""
 
     def read_approvals(self) -> ApprovalFilter:
-        """Which approvals are asked for."""
+        """The filter of approvals."""
         names = ("tool", "policy", "by", "requested_by")
         texts = given(**{name: getattr(self, name) for name in names})
         return ApprovalFilter.read(texts | {"self": "1" if self.only_self else ""})
 
 
 class ApprovalListParams(ApprovalParams, ListParams):
-    """Which approvals, and how many."""
+    """Selects approvals, and how many."""
 
     state: Literal["", "awaiting"] = ""
     """`awaiting`: only requests that have no answer and whose calls did not run."""
@@ -76,7 +76,7 @@ def list_approvals(request: HttpRequest, params: Query[ApprovalListParams]) -> d
     shown = listed[: params.limit]
     return {
         **bounds(of),
-        "approvals": [document(one) for one in shown],
+        "items": [document(one) for one in shown],
         "next": seal("approvals", shown[-1].cursor) if len(listed) > params.limit else None,
     }
 

@@ -14,11 +14,13 @@ from pydantic import Field
 from audit.exports.call_document import document
 from audit.log.payload import LogPayloadError, StoredEvent
 from audit.pages.show import schemas
+from audit.pages.show.api_query import parsed_query, within
+from audit.pages.show.ranges import ListRangeParams
+from audit.pages.show.reveal import RevealBody, record_reveal
 from audit.pages.show.router import router
 from audit.queries.call_events import read_call_events
 from audit.queries.call_filter import OPEN, CallFilter
 from audit.queries.call_list import CallPage, call_day, call_page, violations_of
-from audit.queries.call_query import Reader, parse
 from audit.queries.calls import (
     CallDetail,
     FirstViolation,
@@ -33,18 +35,21 @@ from audit.queries.open_calls import condition_of, overdue_ms
 from audit.queries.open_list import open_tally, producers_heard
 from audit.queries.withheld import without_message, without_messages
 from config.http.problems import ProblemError
+from tenants.api_acts import Act, acts
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import ListParams, Params, reads, seal, unseal
+from tenants.api_reads import Params, reads, seal, unseal
+from tenants.models import Scope
 
 _MILLISECOND = timedelta(milliseconds=1)
 _OF_DECISION = (
     *("decision", "by_kind", "by_id", "by_name", "requested_by", "definition_digest"),
     *("violation_count", "paths", "codes"),
 )
+_PROBLEMS = ("query", "range", "cursor", "limit")
 _MORE = ("idempotency_key", "budget_tokens", "locale", "safety_mode")
 
 
-class CallListParams(ListParams):
+class CallListParams(ListRangeParams):
     """Which calls."""
 
     q: str = Field("", examples=["tool:search state:error duration:>2s since:24h"])
@@ -65,29 +70,36 @@ class CallParams(Params):
     """The UTC day the call started, if its id was used on several. Default: the newest call."""
 
 
-@reads(router, "/calls", schemas.CallPage, tag="calls", problems=("query", "cursor", "limit"))
+class CallRevealBody(RevealBody):
+    """Why the payload of a call is revealed."""
+
+    day: date | None = None
+    """The UTC day the call started, if its id was used on several. Default: the newest call."""
+
+
+@reads(router, "/calls", schemas.CallPage, tag="calls", problems=_PROBLEMS)
 def list_calls(request: HttpRequest, params: Query[CallListParams]) -> dict[str, Any]:
     """List calls, newest first. `q` is a query such as `tool:search state:error duration:>2s`.
 
     A filter without an index searches a bounded time range per request. `searched_until` is then
     its end. Such a page can have fewer than `limit` calls, or none, and not be the last.
     """
-    page, calls = _page(request, read_query(request, params.q), params)
+    page, calls = _page(request, parsed_query(request, params.q).wanted, params)
     violations = violations_of(calls)
     return {
-        "calls": [document(call, violations.get(call.invocation_id)) for call in calls],
+        "items": [document(call, violations.get(call.invocation_id)) for call in calls],
         **_behind(request, page),
     }
 
 
-@reads(router, "/open", schemas.OpenPage, tag="calls", problems=("query", "cursor", "limit"))
+@reads(router, "/open", schemas.OpenPage, tag="calls", problems=_PROBLEMS)
 def list_open(request: HttpRequest, params: Query[OpenCallParams]) -> dict[str, Any]:
     """List open calls, newest first: running, overdue, or presumed crashed.
 
     A call is presumed crashed if its producer has been silent for 15 minutes and its timeout, if
     it has one, has passed. `q` filters as in the list of calls.
     """
-    wanted = read_query(request, params.q)
+    wanted = parsed_query(request, params.q).wanted
     is_all = params.kind == "open"
     wanted = wanted.also(*(("state", "open") if is_all else ("condition", params.kind)))
     now = timezone.now()
@@ -96,7 +108,7 @@ def list_open(request: HttpRequest, params: Query[OpenCallParams]) -> dict[str, 
     violations = violations_of(calls)
     return {
         "tally": open_tally(now),
-        "calls": [
+        "items": [
             {
                 **document(call, violations.get(call.invocation_id)),
                 **_open_state(call, heard.get(call.producer_id or ""), now),
@@ -123,13 +135,51 @@ def read_call(
     events are returned. With `day`, the id of a span that was merged into another call returns
     that call.
     """
-    with_payloads = cast(ApiRequest, request).auth.sees_payloads
-    day = params.day or call_day(invocation_id, now=timezone.now()) or decided_day(invocation_id)
+    call = _call_of(invocation_id, params.day)
+    return _document(call, with_payloads=cast(ApiRequest, request).auth.sees_payloads)
+
+
+@acts(
+    router,
+    "POST",
+    "/calls/{uuid:invocation_id}/reveal",
+    schemas.CallDetail,
+    scope=Scope.REVEAL,
+    tag="calls",
+    body=CallRevealBody,
+    problems=("not_found", "needs_person"),
+)
+def reveal_call(act: Act, invocation_id: Path[UUID]) -> dict[str, Any]:
+    """Get a call with its payload, as an auditor does on its page. The ledger keeps the reason."""
+    call = _call_of(invocation_id, None)
+    act.refuse_program()
+    body = act.read(CallRevealBody)
+    if body.day is not None:
+        call = _call_of(invocation_id, body.day)
+    record_reveal(
+        act.tenant,
+        act.actor,
+        "call.reveal",
+        str(call.invocation_id),
+        body.reason,
+        tool=call.tool_name,
+        day=f"{call.started_on}",
+    )
+    return _document(call, with_payloads=True)
+
+
+def _call_of(invocation_id: UUID, day: date | None) -> CallDetail:
+    """The call with this id, of a day or the newest. Raises ProblemError."""
+    day = day or call_day(invocation_id, now=timezone.now()) or decided_day(invocation_id)
     call = call_detail(day, invocation_id) if day else None
     if call is None and day is not None and (place := call_of_span(day, invocation_id)):
         call = call_detail(*place)
     if call is None:
         raise ProblemError("not_found", "Call not found.")
+    return call
+
+
+def _document(call: CallDetail, *, with_payloads: bool) -> dict[str, Any]:
     violations = call_violations(call) if call.violation_count else []
     first = FirstViolation(violations[0].path, violations[0].code) if violations else None
     stored: Mapping[Any, StoredEvent] = {}
@@ -176,16 +226,6 @@ def _decision(step: DecisionStep, with_payloads: bool) -> dict[str, Any]:
     }
 
 
-def read_query(request: HttpRequest, text: str) -> CallFilter:
-    """The filter of a query. Raises ProblemError for one that cannot be read as a whole."""
-    query = parse(text, Reader(sees_payloads=cast(ApiRequest, request).auth.sees_payloads))
-    if query.problems:
-        first = query.problems[0]
-        length = first.end - first.start
-        raise ProblemError("query", first.message, position=first.start, length=length)
-    return query.wanted
-
-
 def recorded(event: StoredEvent, *, with_payloads: bool) -> dict[str, Any]:
     """An event of the log; what was sent is handed on byte by byte, as far as it is UTF-8."""
     raw = event.raw
@@ -200,11 +240,12 @@ def recorded(event: StoredEvent, *, with_payloads: bool) -> dict[str, Any]:
 
 
 def _page(
-    request: HttpRequest, wanted: CallFilter, params: ListParams
+    request: HttpRequest, wanted: CallFilter, params: ListRangeParams
 ) -> tuple[CallPage, list[ListedCall]]:
     """A page, and its calls as far as the key sees them."""
-    before = unseal("calls", params.cursor, _read_cursor)
-    page = call_page(wanted, now=timezone.now(), before=before, size=params.limit)
+    before, now = unseal("calls", params.cursor, _read_cursor), timezone.now()
+    wanted = within(wanted, params.read_span(), now)
+    page = call_page(wanted, now=now, before=before, size=params.limit)
     if cast(ApiRequest, request).auth.sees_payloads:
         return page, page.calls
     return page, without_messages(page.calls)

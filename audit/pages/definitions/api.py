@@ -80,10 +80,11 @@ class UnapprovedCalls(Answer):
     last_at: datetime | None
 
 
-class DefinitionPage(Page):
+class DefinitionPage(Page[ListedDefinition]):
     """Tools by server and name."""
 
-    definitions: list[ListedDefinition]
+    OLD_NAME = "definitions"
+
     unapproved_24h: UnapprovedCalls
     """Calls of the last 24 hours, of any tool, under definitions that were pending or unknown."""
 
@@ -182,7 +183,7 @@ def list_definitions(request: HttpRequest, params: Query[DefinitionListParams]) 
     now = timezone.now()
     use = unapproved_use_in(TimeRange(now - timedelta(hours=24), now, UTC))
     return {
-        "definitions": [_listed(one) for one in page.tools],
+        "items": [_listed(one) for one in page.tools],
         "unapproved_24h": {
             "calls": use.calls,
             "first_at": use.first_at and utc(use.first_at),
@@ -226,12 +227,12 @@ def approve_definitions(request: HttpRequest) -> HttpResponse:
     identity = cast(ApiRequest, request).auth
     with tenant_scope(identity.tenant_id):
         wanted = _body(request, Approvals)
-        found = definitions_of_server(storable_text(wanted.server), wanted.definitions)
-        if unknown := set(wanted.definitions) - {one.id for one in found}:
+        definitions = definitions_of_server(storable_text(wanted.server), wanted.definitions)
+        if unknown := set(wanted.definitions) - {one.id for one in definitions}:
             raise ProblemError("not_found", f"Definition {min(unknown)} not found on this server.")
         tenant, now = Tenant.objects.get(pk=identity.tenant_id), timezone.now()
         answer: dict[str, list[UUID]] = {"approved": [], "unchanged": []}
-        for one in found:
+        for one in definitions:
             is_new = approve(tenant, actor_of(identity), one, wanted.reason, now)
             answer["approved" if is_new else "unchanged"].append(one.id)
     return HttpResponse(msgspec.json.encode(answer), content_type="application/json")

@@ -3,7 +3,7 @@
 from datetime import UTC
 from typing import cast
 
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
@@ -14,6 +14,7 @@ from audit.evidence.parameters import read_previous, report_named
 from audit.pages.show.ranges import RangeParams
 from audit.queries.time_range import TimeRange
 from config.http.problems import ProblemError, problem_responses
+from config.http.streams import stream
 from tenants.actions import record_view
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.keys import actor_of
@@ -34,6 +35,7 @@ _PROBLEMS = (
     "unknown_key",
     "missing_scope",
     "method_not_allowed",
+    "overloaded",
     "unavailable",
     "parameter",
     "range",
@@ -107,8 +109,5 @@ def download_evidence(request: HttpRequest, params: Query[EvidenceParams]) -> Ht
             apart=request.GET.urlencode(),
             **wanted.on_record(),
         )
-    return StreamingHttpResponse(
-        bundle(wanted),
-        content_type="application/zip",
-        headers={"Content-Disposition": f'attachment; filename="{file_name(tenant, of)}"'},
-    )
+        name = file_name(tenant, of)
+        return stream(tenant.pk, bundle(wanted), "application/zip", file_name=name)

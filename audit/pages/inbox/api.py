@@ -10,8 +10,9 @@ from django.utils import timezone
 from ninja import Path, Query
 from pydantic import Field
 
+from audit.models import RejectedEvent
 from audit.pages.show import figure_schemas
-from audit.pages.show.ranges import RangeParams, bounds, since
+from audit.pages.show.ranges import ListRangeParams, RangeParams, bounds
 from audit.pages.show.router import router
 from audit.queries.cursor import BEGINNING, END
 from audit.queries.inbox import InboxFilter, inbox_line, inbox_open_count, inbox_page
@@ -25,15 +26,13 @@ class ProducerListParams(RangeParams, ListParams):
     """Which producers: those heard since the range began."""
 
 
-class InboxParams(ListParams):
+class InboxParams(ListRangeParams):
     """Which rejected events."""
 
     state: Literal["waiting", "sent", "discarded", "all"] = "waiting"
     """Only those that are waiting, were sent again, or were discarded."""
     code: str = Field("", max_length=64, examples=["conflict"])
     """Only those rejected for this reason."""
-    range: str = Field("", examples=["24h"])
-    """How far back they arrived: minutes, hours or days. Default: any time."""
 
 
 @reads(
@@ -64,7 +63,7 @@ def list_producers(request: HttpRequest, params: Query[ProducerListParams]) -> d
             for gap in gaps_between(of)
         ],
         "inbox": inbox_open_count(),
-        "producers": [
+        "items": [
             {
                 "producer_id": one.producer_id,
                 "last_heard_at": one.last_heard_at.astimezone(UTC),
@@ -90,13 +89,13 @@ def list_inbox(request: HttpRequest, params: Query[InboxParams]) -> dict[str, An
     wanted = InboxFilter(
         state="" if params.state == "waiting" else params.state,
         code=params.code.replace("\x00", "\ufffd"),
-        since=since(params.range, timezone.now()),
+        **params.read_span()._asdict(),
     )
     before = unseal("inbox", params.cursor, lambda place: UUID("".join(place)))
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
     page = inbox_page(wanted, before=before, size=params.limit, with_raw=with_payloads)
     return {
-        "lines": [
+        "items": [
             {
                 "id": row.id,
                 "received_at": row.received_at.astimezone(UTC),
@@ -128,7 +127,11 @@ def read_inbox_line(request: HttpRequest, line_id: Path[UUID]) -> dict[str, Any]
     line = inbox_line(line_id)
     if line is None:
         raise ProblemError("not_found", "Rejected event not found.")
-    with_payloads = cast(ApiRequest, request).auth.sees_payloads
+    return entry_document(line, with_payloads=cast(ApiRequest, request).auth.sees_payloads)
+
+
+def entry_document(line: RejectedEvent, *, with_payloads: bool) -> dict[str, Any]:
+    """The members of `InboxEntry`."""
     raw = bytes(line.raw) if with_payloads else None
     text, encoded = None, None
     if raw is not None:

@@ -33,7 +33,7 @@ from audit.queries.call_list import call_day
 from audit.queries.calls import call_detail
 from config.http.problems import ProblemError, problem_responses
 from tenants.api_auth import ApiKeyAuth, ApiRequest
-from tenants.api_reads import ListParams, Params, reads, record_read, seal, unseal, utc
+from tenants.api_reads import ListParams, Params, paged, reads, record_read, seal, unseal, utc
 from tenants.models import Scope
 from tenants.scope import current_tenant_id, tenant_scope
 
@@ -89,26 +89,32 @@ def list_checkpoints(request: HttpRequest, params: Query[ListParams]) -> dict[st
     before = unseal("checkpoints", params.cursor, _read_place)
     page = proofs.checkpoint_page(before, params.limit)
     return {
-        "checkpoints": [_checkpoint(one) for one in page.checkpoints],
+        "items": [_checkpoint(one) for one in page.checkpoints],
         "next": page.older and seal("checkpoints", *page.older),
     }
 
 
-@reads(router, "/ledger/keys", schemas.Keys, tag="ledger")
-def list_ledger_keys(request: HttpRequest) -> dict[str, Any]:
+@reads(router, "/ledger/keys", schemas.Keys, tag="ledger", problems=("cursor", "limit"))
+def list_ledger_keys(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
     """List the public keys of this ledger, per log name (one per epoch), newest first."""
     names = proofs.origins() or [origin_of(current_tenant_id(), 0)]
     now = timezone.now()
+    keys = {
+        f"{epoch:09} {utc(key.created_at).isoformat()} {key.vkey}": key
+        for epoch, name in enumerate(reversed(names))
+        for key in proofs.public_keys(name, now)
+    }
+    shown, after = paged("ledger-keys", keys, params, str, is_descending=True)
     return {
-        "keys": [
+        "items": [
             {
-                "vkey": key.vkey,
-                "created_at": utc(key.created_at),
-                "signs_until": key.signs_until and utc(key.signs_until),
+                "vkey": keys[place].vkey,
+                "created_at": utc(keys[place].created_at),
+                "signs_until": (until := keys[place].signs_until) and utc(until),
             }
-            for name in names
-            for key in proofs.public_keys(name, now)
-        ]
+            for place in shown
+        ],
+        "next": after,
     }
 
 

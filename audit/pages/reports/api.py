@@ -51,10 +51,10 @@ class Report(Answer):
     """Figures by section; in lists only the headline figures. `format` is the document version."""
 
 
-class ReportPage(Page):
+class ReportPage(Page[Report]):
     """A page of reports, newest first."""
 
-    reports: list[Report]
+    OLD_NAME = "reports"
 
 
 class Wanted(Params):
@@ -83,7 +83,7 @@ def list_reports(request: HttpRequest, params: Query[ListParams]) -> dict[str, A
     before = unseal("reports", params.cursor, lambda place: UUID(place[0]))
     page = report_page(before=before, size=params.limit)
     return {
-        "reports": [document(report) for report in page.reports],
+        "items": [document(report) for report in page.reports],
         "next": page.older and seal("reports", page.older),
     }
 

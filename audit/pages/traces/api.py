@@ -2,6 +2,7 @@
 
 from datetime import UTC
 from typing import Any, Literal, cast
+from uuid import UUID
 
 from django.http import HttpRequest
 from django.utils import timezone
@@ -11,21 +12,24 @@ from tooltrail.events import ID_MAX_LENGTH
 
 from audit.exports.call_document import document
 from audit.pages.show import schemas
-from audit.pages.show.ranges import since
+from audit.pages.show.api_query import indexed_filter, within
+from audit.pages.show.ranges import ListRangeParams, Span
 from audit.pages.show.router import router
+from audit.queries.call_filter import Text
+from audit.queries.call_rows import MatchedTraces, matched_traces
 from audit.queries.calls import TIMELINE_LIMIT
 from audit.queries.calls import trace_detail as find_trace
 from audit.queries.cursor import Cursor, parse_cursor
-from audit.queries.traces import Reason, TraceDay, TraceFilter, trace_page
+from audit.queries.traces import Reason, TraceDay, TraceFilter, TracePage, trace_page
 from audit.queries.withheld import without_message, without_messages
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import ListParams, Params, reads, seal, unseal
+from tenants.api_reads import Params, reads, seal, unseal
 
 _CALL_COLUMNS = tuple(schemas.CallInTrace.model_fields)
 
 
-class TraceListParams(ListParams):
+class TraceListParams(ListRangeParams):
     """Which traces."""
 
     limit: int = Field(50, ge=1, le=200)
@@ -35,8 +39,8 @@ class TraceListParams(ListParams):
     `decided`: those with decisions about calls."""
     trace: str = Field("", max_length=ID_MAX_LENGTH)
     """Prefix of the trace id."""
-    range: str = Field("", examples=["24h"])
-    """How far back they began: minutes, hours or days. Default: any time."""
+    q: str = Field("", examples=["tool:search state:error"])
+    """Only traces with a call that matches this query, as in the list of calls."""
 
 
 class TraceParams(Params):
@@ -46,31 +50,46 @@ class TraceParams(Params):
     """Maximum number of calls."""
 
 
-@reads(router, "/traces", schemas.TracePage, tag="traces", problems=("range", "cursor", "limit"))
+@reads(
+    router,
+    "/traces",
+    schemas.TracePage,
+    tag="traces",
+    problems=("query", "range", "cursor", "limit"),
+)
 def list_traces(request: HttpRequest, params: Query[TraceListParams]) -> dict[str, Any]:
     """List traces, newest first, each with its first failed, violating or open call if any.
 
     A trace whose calls started on several days is listed once, so a page can have fewer than
-    `limit` rows and not be the last.
+    `limit` rows and not be the last. With `q`, the range is of the calls that match, and the trace
+    with the newest of them is first.
     """
     wanted = TraceFilter(
-        state="" if params.state == "all" else params.state,
-        prefix=params.trace.replace("\x00", "\ufffd"),
-        since=since(params.range, timezone.now()),
+        "" if params.state == "all" else params.state,
+        params.trace.replace("\x00", "\ufffd"),
+        *params.read_span(),
     )
-    before = unseal("traces", params.cursor, _read_cursor)
-    page = trace_page(wanted, before=before, size=params.limit)
+    page: TracePage | MatchedTraces
+    older: str | None
+    if params.q.strip():
+        page = _matched(request, params, wanted)
+        older = seal("traces q", page.older) if page.older else None
+    else:
+        page = trace_page(
+            wanted, before=unseal("traces", params.cursor, _read_cursor), size=params.limit
+        )
+        older = seal("traces", page.older) if page.older else None
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
     return {
-        "traces": [
+        "items": [
             {
                 **_document(trace),
                 "reason": _reason(page.reasons.get(trace.trace_id), with_payloads=with_payloads),
             }
             for trace in page.traces
         ],
-        "next": seal("traces", page.older) if page.older else None,
-        "searched_until": page.scanned_until and page.scanned_until.astimezone(UTC),
+        "next": older,
+        "searched_until": page.searched_until and page.searched_until.astimezone(UTC),
         "withheld": not with_payloads,
     }
 
@@ -103,6 +122,16 @@ def read_trace(
         "is_cut": detail.is_cut,
         "withheld": not with_payloads,
     }
+
+
+def _matched(request: HttpRequest, params: TraceListParams, wanted: TraceFilter) -> MatchedTraces:
+    """A page of traces with a call of the query. Raises ProblemError."""
+    now = timezone.now()
+    calls = within(indexed_filter(request, params.q), Span(wanted.since, wanted.until), now)
+    if wanted.prefix:
+        calls = calls.also("trace", Text(wanted.prefix, is_prefix=True))
+    before = unseal("traces q", params.cursor, lambda at: parse_cursor("\n".join(at), UUID))
+    return matched_traces(calls, now=now, state=wanted.state, before=before, size=params.limit)
 
 
 def _document(trace: TraceDay) -> dict[str, Any]:

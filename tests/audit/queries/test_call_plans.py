@@ -12,6 +12,7 @@ from uuid import UUID
 
 import pytest
 from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
 
 from audit import sql
 from audit.queries.call_query import parse
@@ -222,3 +223,46 @@ def test_statements_without_days_use_a_generic_plan(
     read = index_conditions(plan).splitlines()
     assert len(read) >= 50
     assert all("tenant_id = $1" in line and served in line for line in read), plan
+
+
+@pytest.mark.one_node
+def test_plans_are_set_to_be_generic_once_in_each_transaction(recorded: Cast) -> None:
+    def set_by(count: int) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            for _ in range(count):
+                rows_prepared("newest_decision", {})
+        return sum("SET LOCAL plan_cache_mode" in each["sql"] for each in captured)
+
+    def mode() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW plan_cache_mode")
+            return str(cursor.fetchone()[0])
+
+    for _ in range(2):
+        with tenant_scope(recorded.tenant.id):
+            assert mode() == "auto"
+            before = connection.savepoint()
+            assert before is not None
+            assert set_by(2) == 1
+            connection.savepoint_rollback(before)
+            assert mode() == "auto"
+            assert set_by(2) == 1
+            assert mode() == "force_generic_plan"
+
+
+@pytest.mark.one_node
+@pytest.mark.parametrize("name", ["decisions_of_own_call", "decisions_of_call"])
+def test_decisions_of_a_call_are_read_from_indexes(recorded: Cast, name: str) -> None:
+    parameters: dict[str, Any] = {
+        "tenant_id": recorded.tenant.id,
+        "invocation_id": UUID(int=7),
+        "trace_id": "t7",
+        "tool_call_id": "p7",
+        "limit": 200,
+    }
+    with tenant_scope(recorded.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", parameters)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Seq Scan" not in plan, plan
+    assert ("trace_id" in index_conditions(plan)) == (name == "decisions_of_call")

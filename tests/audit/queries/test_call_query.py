@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audit.pages.calls.call_list import with_fields
 from audit.pages.calls.completion import complete, last_name
 from audit.queries.call_filter import (
     Ago,
@@ -157,9 +158,9 @@ def test_dates_use_the_time_zone_of_the_reader() -> None:
     relative = parse("since:yesterday until:today", berlin).wanted
     assert relative.from_instant(now) == datetime(2026, 11, 22, 23, tzinfo=UTC)
     assert relative.to_instant(now) == datetime(2026, 11, 23, 23, tzinfo=UTC)
-    with_offset = parse("since:2026-11-22T10:15Z until:2026-11-22T10:15", berlin).wanted
-    assert with_offset.from_instant(now) == datetime(2026, 11, 22, 10, 15, tzinfo=UTC)
-    assert with_offset.to_instant(now) == datetime(2026, 11, 22, 9, 15, tzinfo=UTC)
+    with_offset = parse("since:2026-11-22T10:15 until:2026-11-22T10:15Z", berlin).wanted
+    assert with_offset.from_instant(now) == datetime(2026, 11, 22, 9, 15, tzinfo=UTC)
+    assert with_offset.to_instant(now) == datetime(2026, 11, 22, 10, 15, tzinfo=UTC)
     (problem,) = parse("since:soon", berlin).problems
     assert "Times are in Europe/Berlin" in problem.message
 
@@ -258,6 +259,9 @@ def test_depth_and_number_of_terms_are_limited() -> None:
         ("until:2026-11-20T25:00", "2026-11-20T25:00", "does not exist"),
         ("since:0001-01-01T00:00+14:00", "0001-01-01T00:00+14:00", "does not exist"),
         ("since:1999-01-01", "1999-01-01", "between 2000 and 9989"),
+        ("until:yesterday since:today", "until:yesterday", "later than since"),
+        ("since:1h until:2h", "until:2h", "later than since"),
+        ("since:2026-11-20 until:2026-11-20", "until:2026-11-20", "It is exclusive"),
         ('tool:"a b', '"a b', "is not closed"),
         ('tool:"a"b', "b", "Add a space"),
         ("tool:a\x00b", "a\x00b", "character that no call can"),
@@ -269,6 +273,21 @@ def test_problem_has_a_message_and_a_position(text: str, where: str, expected: s
     assert text[problem.start : problem.end] == where
     assert not more or "OR OR" in text or "NOT OR" in text
     assert expected in problem.message
+
+
+def test_conditions_can_be_combined() -> None:
+    query = parse("is:destructive tool:a is:unapproved is:retry")
+    assert query.problems == ()
+    assert query.wanted == CallFilter(
+        condition="destructive",
+        tool=Text("a"),
+        others=(Has("condition", "unapproved"), Has("condition", "retry")),
+    )
+    assert str(query) == query.text
+    assert query.value("is") == "destructive"
+    assert query.having("is", "orphan") == "is:orphan tool:a is:unapproved is:retry"
+    assert query.having("is", "") == "tool:a is:unapproved is:retry"
+    assert with_fields(query, {"is": "orphan"}) == "tool:a is:unapproved is:retry is:orphan"
 
 
 def test_valid_terms_fill_the_form_and_an_invalid_query_is_not_run() -> None:
@@ -382,6 +401,7 @@ KNOWN = {"tool": ["search", "send mail", "fetch"]}
         ('tool:"send mail', ['tool:"send mail"']),
         ("state:f", ["state:failed"]),
         ("is:or", ["is:orphan"]),
+        ("is:retry i", ["is:retry is:", "is:retry ingestion:"]),
         ("violation:", ["violation:*"]),
         ("since:2", ["since:24h"]),
         ("nothing:", []),

@@ -1,5 +1,6 @@
 """Requests for approvals and rejected arguments are found by their own indexes, as the app role."""
 
+from contextlib import ExitStack
 from datetime import UTC, datetime, time, timedelta
 from itertools import batched
 from typing import Any
@@ -73,16 +74,20 @@ def plan_of(cast: Cast, name: str, parameters: dict[str, Any]) -> str:
         return "\n".join(row[0] for row in cursor.fetchall())
 
 
-def asked_with(module: Any, ask: Any) -> dict[str, dict[str, Any]]:
+def recorded(module: Any, ask: Any) -> dict[str, dict[str, Any]]:
     """The parameters of each statement that a query of a module runs."""
     seen: dict[str, dict[str, Any]] = {}
-    real = module.rows
 
-    def noting(name: str, parameters: dict[str, Any], **options: Any) -> Any:
-        seen[name] = dict(parameters)
-        return real(name, parameters, **options)
+    def noting(real: Any) -> Any:
+        def noted(name: str, parameters: dict[str, Any], **options: Any) -> Any:
+            seen[name] = dict(parameters)
+            return real(name, parameters, **options)
 
-    with patch.object(module, "rows", noting):
+        return noted
+
+    with ExitStack() as patches:
+        for runner in {"rows", "rows_prepared"} & vars(module).keys():
+            patches.enter_context(patch.object(module, runner, noting(getattr(module, runner))))
         ask()
     return seen
 
@@ -90,13 +95,13 @@ def asked_with(module: Any, ask: Any) -> dict[str, dict[str, Any]]:
 def test_requests_without_an_answer_are_found_among_all_decisions(decided: Cast) -> None:
     now = NOON + timedelta(hours=1)
     with tenant_scope(decided.tenant.id):
-        asked = asked_with(
+        statements = recorded(
             approvals,
             lambda: approvals.awaiting_now(now, approvals.ApprovalFilter(), limit=51),
         )
-        found = approvals.awaiting_now(now, approvals.ApprovalFilter(), limit=51)
-    assert [one.decided_at for one in found] == [NOON]
-    plan = plan_of(decided, "approvals", asked["approvals"])
+        waiting = approvals.awaiting_now(now, approvals.ApprovalFilter(), limit=51)
+    assert [one.decided_at for one in waiting] == [NOON]
+    plan = plan_of(decided, "approvals", statements["approvals"])
     assert index_of("awaiting") in plan, plan
     # Whether a call ran is looked up once, and decisions are read twice: not once for each request.
     assert plan.count(f" on invocation_{DAY:%Y%m%d}") == 2, plan
@@ -107,9 +112,9 @@ def test_approvals_of_a_range_read_its_calls_only(decided: Cast) -> None:
     of = TimeRange(NOON - timedelta(hours=1), NOON + timedelta(hours=1), UTC)
     wanted = approvals.ApprovalFilter()
     with tenant_scope(decided.tenant.id):
-        asked = asked_with(approvals, lambda: approvals.approvals(of, wanted, limit=100))
+        statements = recorded(approvals, lambda: approvals.approvals(of, wanted, limit=100))
         assert len(approvals.approvals(of, wanted, limit=100)) == 37
-    plan = plan_of(decided, "approvals", asked["approvals"])
+    plan = plan_of(decided, "approvals", statements["approvals"])
     allowed = {DAY + timedelta(days=n) for n in range(-7, 8)}
     assert DAY in days_read(plan) and days_read(plan) <= allowed
 
@@ -118,7 +123,7 @@ def test_kinds_of_rejected_arguments_are_found_among_all_decisions(decided: Cast
     of = TimeRange(NOON - timedelta(hours=10), NOON + timedelta(hours=1), UTC)
     wanted = violations.ViolationFilter(side="arguments")
     with tenant_scope(decided.tenant.id):
-        asked = asked_with(
+        statements = recorded(
             violations,
             lambda: (
                 violations.violations(of, wanted),
@@ -129,17 +134,17 @@ def test_kinds_of_rejected_arguments_are_found_among_all_decisions(decided: Cast
         (kind,) = violations.violations(of, wanted).kinds
     assert (kind.violations, kind.calls) == (40, 40)
     for name in ("violation_kinds", "violation_history", "new_violations", "violation_samples"):
-        plan = plan_of(decided, name, asked[name])
+        plan = plan_of(decided, name, statements[name])
         assert index_of("rejectedArguments") in plan, plan
 
 
-@pytest.mark.parametrize(("state", "found"), [("awaiting", 1), ("approved", 39), ("refused", 51)])
+@pytest.mark.parametrize(("state", "count"), [("awaiting", 1), ("approved", 39), ("refused", 51)])
 def test_list_of_calls_that_did_not_run_does_not_walk_over_calls(
-    decided: Cast, state: str, found: int
+    decided: Cast, state: str, count: int
 ) -> None:
     wanted = parse(f"state:{state}", Reader(sees_payloads=True)).wanted
     walk = Walk(wanted, NOON + timedelta(hours=1), Budget(rows=100, first=100))
     with tenant_scope(decided.tenant.id):
         calls, stopped = walk.take("before", NEWEST, 51)
-    assert [call.state for call in calls] == [state] * found
+    assert [call.state for call in calls] == [state] * count
     assert stopped is None, "the 200 newer calls would have taken the budget"

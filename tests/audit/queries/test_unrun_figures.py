@@ -106,12 +106,12 @@ def test_violations_of_arguments_equal_a_recount_of_the_log(log: Log, hours: flo
         return of.start <= _instant(event) < of.end
 
     expected: dict[tuple[str, ...], list[tuple[datetime, str]]] = {}
-    asked: dict[tuple[str, str], set[str]] = {}
+    requested: dict[tuple[str, str], set[str]] = {}
     rejected: dict[tuple[str, str], set[str]] = {}
     everything = [*log.starts.values(), *(one for each in log.decisions.values() for one in each)]
     for event in filter(is_within, everything):
         version = (event["tool_name"], event["tool_version"])
-        asked.setdefault(version, set()).add(event["invocation_id"])
+        requested.setdefault(version, set()).add(event["invocation_id"])
         for one in event.get("violations", ()):
             rejected.setdefault(version, set()).add(event["invocation_id"])
             pattern = "$.items[*].n" if "items" in one["path"] else one["path"]
@@ -129,14 +129,14 @@ def test_violations_of_arguments_equal_a_recount_of_the_log(log: Log, hours: flo
         for one in report.kinds
     } == {
         key: (
-            *(len(seen), len({call for _, call in seen}), len(asked[key[0], key[1]])),
+            *(len(seen), len({call for _, call in seen}), len(requested[key[0], key[1]])),
             *(min(seen)[0], max(seen)[0], len(seen)),
         )
         for key, seen in expected.items()
     }
     assert {
         (one.tool_name, one.tool_version): (one.calls, one.of_calls) for one in report.rejected
-    } == {key: (len(calls), len(asked[key])) for key, calls in rejected.items()}
+    } == {key: (len(calls), len(requested[key])) for key, calls in rejected.items()}
     assert both.kinds == report.kinds, "the results have none"
     total = sum(map(len, expected.values()))
     assert report.by_side == ({"arguments": total} if total else {})

@@ -19,6 +19,7 @@ from config.openapi import description
 from tenants.keys import create_key
 from tenants.models import Scope, new_id
 from tests.support.api_record import PAYLOAD, Record, make_record
+from tests.support.api_story import STORY, make_story
 from tests.support.factories import Cast, make_call
 from tests.support.installation import clean_environment
 from tests.support.server import LiveServer
@@ -36,11 +37,11 @@ from tooltrail_client.models import ImportRegistryBodyType0, ImportRegistryAs
 from tooltrail_client.types import File
 client = AuthenticatedClient(base_url=sys.argv[2], token=os.environ["TOOLTRAIL_API_KEY"])
 events = File(payload=io.BytesIO(sys.stdin.buffer.read()))
-told = receive_events.sync(client=client, body=events, idempotency_key=sys.argv[3])
+answer = receive_events.sync(client=client, body=events, idempotency_key=sys.argv[3])
 tools = [{"name": "f", "description": "F.", "inputSchema": {"type": "object"}}]
 taken = import_registry.sync(client=client, body=tools, as_=ImportRegistryAs.DRAFTS, reason="ours")
 spans = receive_traces.sync_detailed(client=client, body=File(payload=io.BytesIO(b"")))
-print(json.dumps([told.to_dict(), taken.to_dict(), spans.status_code]))
+print(json.dumps([answer.to_dict(), taken.to_dict(), spans.status_code]))
 """
 
 pytestmark = [
@@ -143,7 +144,7 @@ def test_every_operation_answers_as_documented(
         "key",
     )
     assert bodies["read_report"]["figures"]["volume"]["calls"] == 11
-    assert (bodies["read_ledger"]["entries"], bodies["read_ledger"]["signed"]) == (26, 24)
+    assert (bodies["read_ledger"]["entries"], bodies["read_ledger"]["signed"]) == (27, 24)
     (tool,) = bodies["list_definitions"]["definitions"]
     assert (tool["tool"], tool["state"]) == ("get_weather", "pending")
     assert bodies["read_definition"]["classes"] == ["wording"]
@@ -185,3 +186,17 @@ def test_sending_operations_can_be_generated(
     assert (answers["accepted"], answers["batch_id"], answers["rejected"]) == (2, batch_id, [])
     assert [one["name"] for one in taken["tools"]] == ["f"]
     assert spans == 200
+
+
+@pytest.mark.sampled("generated client", 1)
+def test_every_act_is_done(client: Path, live_server: LiveServer, acme: Cast) -> None:
+    key, steps = make_story(acme)
+    script = str(Path(__file__).parents[3] / "support" / "generated_acts.py")
+    told = json.dumps([vars(step) for step in steps], default=lambda got: {"$got": got.place})
+    printed = _run(
+        *("python", script, str(client), live_server.url), stdin=told, TOOLTRAIL_API_KEY=key
+    )
+    answers = json.loads(printed)
+    failed = {name: one for name, one in answers.items() if one["status"] not in {200, 201}}
+    assert failed == {}
+    assert answers.keys() == {step.operation for step in STORY}

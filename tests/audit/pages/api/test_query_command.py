@@ -1,6 +1,7 @@
 """`tooltrail query` as a separate process against a running server."""
 
 import json
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -33,9 +34,15 @@ SHOWN = {
     "producers": "executor-1",
     "inbox": "invalid_event",
     "tools": "get_weather",
+    "registry": "get_weather",
+    "ledger": "entries  ",
+    "checkpoints": "SIGNED (UTC)",
+    "reports": "KIND",
+    "channels": "hooks.example",
+    "keys": "auditor",
 }
 """By view, what is to be found there."""
-ROWS = {"traces": 10, "calls": 12}
+ROWS = {"traces": 10, "calls": 12, "keys": 3}
 """How many there are, where not one."""
 
 
@@ -95,6 +102,51 @@ def test_call_and_trace_are_printed(live_server: LiveServer, record: Record) -> 
 
 
 @pytest.mark.sampled("query command", 3)
+def test_a_tool_is_named_by_its_name_or_id(live_server: LiveServer, record: Record) -> None:
+    for words, expected in (
+        (("tool",), "current version  "),
+        (("diff", "--from", "1", "--to", "1"), "0 changes; callers: compatible"),
+        (("effect", "--version", "1"), "failed"),
+        (("drift",), "against version "),
+    ):
+        view, *options = words
+        for name in ("get_weather", str(record.tool)):
+            completed = query(live_server, record.auditor, view, name, *options)
+            assert (completed.returncode, completed.stderr) == (0, ""), words
+            assert expected in completed.stdout, words
+    unknown = query(live_server, record.auditor, "tool", "nobody's")
+    assert (unknown.returncode, "no tool is named nobody's" in unknown.stderr) == (1, True)
+    wrong = query(live_server, record.auditor, "diff", "get_weather", "--from", "1")
+    assert (wrong.returncode, "--to" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.sampled("query command", 3)
+def test_follow_shows_calls_as_they_arrive(live_server: LiveServer, acme: Cast) -> None:
+    send_events(acme.tenant, make_call(tool_name="before"))
+    key = create_key(acme.tenant, "reader", [Scope.READ])[1]
+    words = ("query", "calls", "--follow", "--every", "0.5", "--json")
+    with subprocess.Popen(
+        [sys.executable, "-m", "tooltrail", *words],
+        env=clean_environment(TOOLTRAIL_URL=live_server.url, TOOLTRAIL_API_KEY=key),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert json.loads(process.stdout.readline())["tool_name"] == "before"
+            start, end = make_call(tool_name="after")
+            send_events(acme.tenant, [start])
+            first = json.loads(process.stdout.readline())
+            send_events(acme.tenant, [end])
+            second = json.loads(process.stdout.readline())
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    assert [one["tool_name"] for one in (first, second)] == ["after", "after"]
+    assert first["state"] != second["state"]
+
+
+@pytest.mark.sampled("query command", 3)
 def test_filters_are_applied_by_the_server(live_server: LiveServer, record: Record) -> None:
     calls = documents(
         query(live_server, record.auditor, "calls", "tool:search", "state:error", "--json")
@@ -132,8 +184,8 @@ def test_limit_and_all_options_page_through_calls(live_server: LiveServer, acme:
 @pytest.mark.parametrize(
     ("words", "code", "expected"),
     [
-        (("calls", "nope:1"), 1, "nope"),
-        (("summary", "--range", "5x"), 1, "range must be minutes"),
+        (("calls", "nope:1"), 2, "nope"),
+        (("summary", "--range", "5x"), 2, "range must be minutes"),
         (("call", f"{'0' * 8}-0000-0000-0000-{'0' * 12}"), 1, "Call not found"),
         (("call", "nonsense"), 1, "address does not exist"),
         (("trace", "nobody's"), 1, "Trace not found"),

@@ -110,7 +110,7 @@ def test_paging_is_stable_while_rows_arrive(
         listed += [row[name] for row in page[rows]]
         if len(listed) == 2:
             grow(acme, 7)
-        link = re.fullmatch(r'<(.+)>; rel="next"', answer.headers.get("Link", ""))
+        link = re.search(r'<([^>]+)>; rel="next"', answer.headers.get("Link", ""))
         assert (link is not None) == (page["next"] is not None)
         address = link[1] if link else None
     assert listed == whole

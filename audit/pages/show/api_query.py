@@ -1,0 +1,49 @@
+"""The query of calls from a request of the API."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import cast
+
+from django.http import HttpRequest
+
+from audit.pages.show.ranges import Span
+from audit.queries.call_filter import CallFilter
+from audit.queries.call_query import Query, Reader, parse
+from config.http.problems import ProblemError
+from tenants.api_auth import ApiRequest
+
+
+def parsed_query(request: HttpRequest, text: str) -> Query:
+    """A query as the key may ask it. Raises ProblemError for one that cannot be read as a whole."""
+    query = parse(text, Reader(sees_payloads=cast(ApiRequest, request).auth.sees_payloads))
+    if query.problems:
+        first = query.problems[0]
+        length = first.end - first.start
+        raise ProblemError("query", first.message, position=first.start, length=length)
+    return query
+
+
+def parsed_terms(request: HttpRequest, text: str) -> Query:
+    """The same for an act, which must not select all calls: a query without terms is a problem."""
+    query = parsed_query(request, text)
+    if not query.terms:
+        raise ProblemError("query", "An empty query would select all calls.", position=0, length=0)
+    return query
+
+
+def indexed_filter(request: HttpRequest, text: str) -> CallFilter:
+    """The filter of a query without terms on payloads. Raises ProblemError."""
+    query = parsed_query(request, text)
+    for term in query.terms:
+        if term.is_payload:
+            length = term.end - term.start
+            message = "args. and output. terms work in the list of calls only."
+            raise ProblemError("query", message, position=term.start, length=length)
+    return query.wanted
+
+
+def within(wanted: CallFilter, span: Span, now: datetime) -> CallFilter:
+    """The filter, within a range as well as in its own."""
+    starts = [at for at in (wanted.from_instant(now), span.since) if at is not None]
+    ends = [at for at in (wanted.to_instant(now), span.until) if at is not None]
+    return replace(wanted, since=max(starts, default=None), until=min(ends, default=None))
