@@ -5,15 +5,16 @@ is killed in between, the next run publishes this note and never another one of 
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
-from tooltrail.ledger import EMPTY_ROOT
+from tooltrail.ledger import EMPTY_ROOT, Checkpoint
 
-from audit.ledger import private_files
+from config import private_files
 
+_JOINED = "joined.json"
 REMEMBERED = 128
 """Earlier checkpoints that the state keeps: 10 KB. A new epoch compares the log with them."""
 
@@ -35,6 +36,17 @@ class SignerState:
     def remembered(self) -> tuple[tuple[int, bytes], ...]:
         """Sizes and roots of all remembered checkpoints, ascending."""
         return (*self.earlier, (self.size, self.root)) if self.note else self.earlier
+
+    def followed_by(self, checkpoint: Checkpoint, note: str, signed_at: datetime) -> "SignerState":
+        """The state after a later checkpoint of the same epoch."""
+        return replace(
+            self,
+            size=checkpoint.size,
+            root=checkpoint.root,
+            note=note,
+            signed_at=signed_at,
+            earlier=thinned(self.remembered),
+        )
 
 
 def thinned(points: tuple[tuple[int, bytes], ...]) -> tuple[tuple[int, bytes], ...]:
@@ -88,3 +100,14 @@ def save(tenant_id: UUID, state: SignerState) -> None:
     }
     path = private_files.folder() / f"{tenant_id}.json"
     private_files.write(path, json.dumps(document, indent=1).encode())
+
+
+def join(now: datetime) -> None:
+    """Let this machine continue ledgers that it does not remember. Raises PrivateFileError."""
+    document = {"joined_at": now.isoformat()}
+    private_files.write(private_files.folder() / _JOINED, json.dumps(document).encode())
+
+
+def has_joined() -> bool:
+    """Whether this machine may continue ledgers that it does not remember (`join`)."""
+    return private_files.read(private_files.folder() / _JOINED) is not None

@@ -119,19 +119,27 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     pipeline: psycopg.Pipeline | None = None
     """The open pipeline, if any (`tenants.scope`)."""
+    _plans_once = False
+    """Whether the open transaction has set `plan_cache_mode`."""
 
     def _commit(self) -> None:
+        self._plans_once = False
         if self.pipeline is not None:
             with self.wrap_database_errors:
                 _send_out(cast(psycopg.Connection[Any], self.connection))
         super()._commit()  # type: ignore[misc]  # missing in the stubs
 
     def _rollback(self) -> None:
+        self._plans_once = False
         # psycopg reports failed commands of a pipeline one by one. The rollback would raise an
         # error that was not read before, and Django would then close the connection as broken.
         if self.pipeline is not None:
             _hear_out(cast(psycopg.Connection[Any], self.connection), self.pipeline)
         super()._rollback()  # type: ignore[misc]  # missing in the stubs
+
+    def _savepoint_rollback(self, sid: str) -> None:
+        self._plans_once = False
+        super()._savepoint_rollback(sid)  # type: ignore[misc]  # missing in the stubs
 
     @property
     def pool(self) -> ConnectionPool | None:
@@ -164,13 +172,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return has_written
 
     def preparing_cursor(self) -> CursorWrapper:
-        """Return a cursor whose statements PostgreSQL prepares. Needs an open transaction.
+        """Return a cursor whose statements PostgreSQL plans once. Needs an open transaction.
+
+        Without the setting, PostgreSQL plans each five more times, and always if it expects that to
+        be cheaper.
 
         Django prepares none because of poolers (docs/adr/0006). This cursor prepares none if the
         pooler does not support it.
         """
         connection = cast(psycopg.Connection[Any], self.connection)
-        return cast(CursorWrapper, cast(Any, self)._prepare_cursor(_PreparingCursor(connection)))
+        cursor = cast(Any, self)._prepare_cursor(_PreparingCursor(connection))
+        if not self._plans_once:
+            cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+            self._plans_once = True
+        return cast(CursorWrapper, cursor)
 
 
 class _PreparingCursor(psycopg.Cursor[tuple[Any, ...]]):

@@ -9,16 +9,18 @@ when shards move.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, LiteralString
 from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from config.postgresql import database
-from config.postgresql.schema import DISTRIBUTED, DISTRIBUTING
+from config.postgresql.schema import CLOSED, DISTRIBUTED, DISTRIBUTING
 
 type Connection = psycopg.Connection[Any]
 
@@ -54,6 +56,11 @@ _FUNCTIONS = """
 _DISTRIBUTE_FIRST = "SELECT create_distributed_table(%s, 'tenant_id', shard_count => %s)"
 _DISTRIBUTE_BESIDE = "SELECT create_distributed_table(%s, 'tenant_id', colocate_with => %s)"
 _PLACED = "SELECT table_name::text, citus_table_type FROM citus_tables"
+_PLACED_WHOLE = """
+    SELECT t.table_name::text FROM citus_tables t JOIN pg_class c ON c.oid = t.table_name
+    WHERE t.citus_table_type IN ('distributed', 'reference') AND NOT c.relispartition
+"""
+_APPLIED = "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, now())"
 _FITNESS = """
     SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'citus'),
            (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
@@ -73,6 +80,11 @@ _IS_GUARDED = """
         SELECT FROM pg_policy WHERE polrelid = c.oid AND polname = 'tenant_isolation'
     )
     FROM pg_class c WHERE c.oid = '%s'::regclass
+"""
+_LOGIN = """
+    INSERT INTO pg_dist_authinfo (nodeid, rolename, authinfo)
+    SELECT 0, rolname, %s FROM pg_roles WHERE rolname = %s
+    ON CONFLICT (rolename, nodeid) DO UPDATE SET authinfo = excluded.authinfo
 """
 _POLL_S = 0.5
 
@@ -177,14 +189,17 @@ def _groups(tables: Sequence[str], keys: Sequence[Key]) -> Iterable[Group]:
         yield Group(tuple(group), inner)
 
 
-def join_nodes(admin_url: str, workers: Sequence[str], name: str) -> None:
+def join_nodes(
+    admin_url: str, workers: Sequence[str], name: str, passwords: Mapping[str, str]
+) -> None:
     """Make the database's nodes a cluster: coordinator and workers know each other.
 
-    `admin_url` and `workers` are URLs of superusers. Nodes that are part of it already stay. Raises
-    DistributionError without Citus on a node, and psycopg.Error.
+    `admin_url` and `workers` are URLs of superusers. With `passwords` of roles the nodes log in to
+    each other. Nodes that are part of it already stay. Raises DistributionError without Citus on a
+    node, and psycopg.Error.
     """
     with psycopg.connect(database.with_database(admin_url, name), autocommit=True) as coordinator:
-        _make_extension(coordinator, admin_url)
+        _make_extension(coordinator, admin_url, passwords)
         for setting, value in _SETTINGS.items():
             coordinator.execute(
                 sql.SQL("ALTER DATABASE {} SET {} = {}").format(
@@ -194,10 +209,12 @@ def join_nodes(admin_url: str, workers: Sequence[str], name: str) -> None:
         host, port = _address(admin_url)
         coordinator.execute("SELECT citus_set_coordinator_host(%s, %s)", [host, port])
         for worker in workers:
-            _prepare_worker(worker, name)
+            _prepare_worker(worker, name, passwords)
             coordinator.execute("SELECT citus_add_node(%s, %s)", _address(worker))
+            # The roles came with the node. Only then can one of them own the database.
+            with psycopg.connect(database.with_database(worker, name)) as connection:
+                _store(connection, passwords)
             with psycopg.connect(worker, autocommit=True) as connection:
-                # The roles came with the node. Only then can one of them own the database.
                 owner = sql.SQL("ALTER DATABASE {} OWNER TO {}")
                 connection.execute(
                     owner.format(sql.Identifier(name), sql.Identifier(database.OWNER))
@@ -206,16 +223,16 @@ def join_nodes(admin_url: str, workers: Sequence[str], name: str) -> None:
         coordinator.execute("SELECT replicate_reference_tables()")
 
 
-def _prepare_worker(worker: str, name: str) -> None:
+def _prepare_worker(worker: str, name: str, passwords: Mapping[str, str]) -> None:
     with psycopg.connect(worker, autocommit=True) as connection:
         known = connection.execute("SELECT FROM pg_database WHERE datname = %s", [name])
         if known.fetchone() is None:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     with psycopg.connect(database.with_database(worker, name), autocommit=True) as connection:
-        _make_extension(connection, worker)
+        _make_extension(connection, worker, passwords)
 
 
-def _make_extension(connection: Connection, url: str) -> None:
+def _make_extension(connection: Connection, url: str, passwords: Mapping[str, str]) -> None:
     try:
         connection.execute("CREATE EXTENSION IF NOT EXISTS citus")
     except psycopg.Error as error:
@@ -223,6 +240,13 @@ def _make_extension(connection: Connection, url: str) -> None:
         raise DistributionError(
             f"{host}:{port} has no Citus: {str(error).splitlines()[0]}"
         ) from error
+    _store(connection, passwords)
+
+
+def _store(connection: Connection, passwords: Mapping[str, str]) -> None:
+    """With these passwords of its roles a node logs in to the others."""
+    for role, password in passwords.items():
+        connection.execute(_LOGIN, [make_conninfo(password=password), role])
 
 
 def _address(url: str) -> tuple[str, int]:
@@ -292,9 +316,28 @@ def _mark(connection: Connection, state: tuple[str, str]) -> None:
     """Replace the mark among the migrations; each process reads their last id before a commit."""
     with connection.transaction():
         connection.execute("DELETE FROM django_migrations WHERE app = %s", [state[0]])
-        connection.execute(
-            "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, now())", state
-        )
+        connection.execute(_APPLIED, state)
+
+
+@contextmanager
+def closed(connection: Connection) -> Iterator[None]:
+    """Let nobody write to a distributed database until the block ends; others get 503.
+
+    Transactions on several nodes have no common snapshot: this takes its place. `connection` is the
+    owner's in autocommit mode. If the process is killed meanwhile, the database stays closed until
+    this, or `apply`, is run again. Raises psycopg.Error.
+    """
+    forget = "DELETE FROM django_migrations WHERE app = %s AND name = %s"
+    connection.execute(forget, CLOSED)
+    connection.execute(_APPLIED, CLOSED)
+    try:
+        tables = connection.execute(_PLACED_WHOLE).fetchall()
+        names = sql.SQL(", ").join(sql.Identifier(table) for (table,) in tables)
+        with connection.transaction():  # waits for those that write now
+            connection.execute(sql.SQL("LOCK TABLE {} IN SHARE MODE").format(names))
+            yield
+    finally:
+        connection.execute(forget, CLOSED)
 
 
 def rebalance(connection: Connection, report: Callable[[str], None]) -> None:

@@ -7,7 +7,6 @@ tables it wrote to. A migration of these tables has either committed before, so 
 fails, or commits after the transaction. There is no time in which an older process can write.
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,19 +18,24 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, conn
 from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
 
-LAST_WITH_STEPS = "0299b53"
-"""The last commit that still has the migrations which each app's first migration replaces. It can
-upgrade from any of them. Later versions can only upgrade a database that has all of them."""
+LAST_WITH_REPLACED = "c9dab5c"
+"""The last commit that still has the migrations which each app's first migration replaces. Later
+versions can only upgrade a database that has all of them."""
 FENCE_STATE = "22012"
 """SQLSTATE with which `Schema.fence` ends a transaction: division by zero."""
 DISTRIBUTING = ("citus", "distributing")
 """A row among the migrations while `config.postgresql.distribution` works: nobody may write."""
 DISTRIBUTED = ("citus", "distributed")
 """A row there once that is done. Versions that know no cluster refuse the database."""
+CLOSED = ("citus", "closed")
+"""A row there while a distributed database is backed up: nobody may write."""
+DONE_STEP = "done step"
+"""The app of rows there for steps that a new database needs not (`config.postgresql.migrations`).
+Each goes when its migration is applied: none is left when `migrate` ends."""
 _LOCK = 7_402_020  # any number that no other advisory lock uses
 _REFUSED_S = 2.0
 _NAMED_MAX = 3
-_APPLIED = "SELECT id, app, name FROM django_migrations"
+_APPLIED = "SELECT id, app, name FROM django_migrations WHERE app <> 'done step'"
 # PostgreSQL must raise the error itself: the COMMIT is sent before the result arrives.
 _FENCE = b"SELECT 1 / (max(id) = $1)::int FROM django_migrations"
 
@@ -41,13 +45,13 @@ class SchemaError(OperationalError):
 
 
 class DistributingError(SchemaError):
-    """The database is being distributed over a cluster. It takes no writes until that is done."""
+    """The database is being distributed, or backed up as a cluster: it takes no writes."""
 
 
 def why_unavailable(error: BaseException | None) -> str:
     """Return one sentence that explains a 503 after a database error."""
     if isinstance(error, DistributingError):
-        return "The database is being distributed over a cluster."
+        return "The database is closed while it is distributed or backed up."
     if isinstance(error, SchemaError):
         return "This server is older than its database."
     return "The database cannot be reached."
@@ -69,12 +73,12 @@ class Schema:
         applied = _applied(using)
         names = {(app, name) for _, app, name in applied}
         _refuse_too_old(names)
-        if DISTRIBUTING in names:
+        if not names.isdisjoint({DISTRIBUTING, CLOSED}):
             raise self._refuse(
-                DistributingError("the database is being distributed; try again later")
+                DistributingError("the database is being distributed or backed up; try again later")
             )
         self.is_distributed = DISTRIBUTED in names
-        missing = names - _known() - {DISTRIBUTED}
+        missing = names - known() - {DISTRIBUTED}
         unknown = sorted(missing - _tolerated(using)) if missing else []
         if unknown:
             more = f" and {len(unknown) - _NAMED_MAX} more" if len(unknown) > _NAMED_MAX else ""
@@ -125,6 +129,11 @@ def refuse_too_old(using: str = DEFAULT_DB_ALIAS) -> None:
     _refuse_too_old({(app, name) for _, app, name in _applied(using)})
 
 
+def is_complete(using: str = DEFAULT_DB_ALIAS) -> bool:
+    """Whether all our migrations are applied. Raises Django's errors."""
+    return disk_migrations().keys() <= {(app, name) for _, app, name in _applied(using)}
+
+
 @contextmanager
 def lock(using: str, waiting: Callable[[], None]) -> Iterator[None]:
     """Let one process at a time prepare this database; `waiting` is called if another one does.
@@ -144,35 +153,13 @@ def lock(using: str, waiting: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def watch(stop: Callable[[str], None], every_s: float = 5.0) -> None:
-    """Call `stop` once with the reason when the database gets migrations unknown to us.
-
-    It runs in its own thread with its own connection. For a process without requests.
-    """
-
-    def run() -> None:
-        while True:
-            time.sleep(every_s)
-            try:
-                SCHEMA.check()
-            except SchemaError as error:
-                stop(str(error))
-                return
-            except Exception:  # noqa: S112  # others report an unreachable database
-                continue
-            finally:
-                connections.close_all()
-
-    threading.Thread(target=run, name="schema watch", daemon=True).start()
-
-
 @cache
 def disk_migrations() -> dict[tuple[str, str], Migration]:
     """Return the migrations on disk by app and name. They are read once."""
     return MigrationLoader(None).disk_migrations
 
 
-def _known() -> set[tuple[str, str]]:
+def known() -> set[tuple[str, str]]:
     """Return the migrations on disk, and those that one on disk replaces."""
     return set(disk_migrations()).union(*(each.replaces for each in disk_migrations().values()))
 
@@ -180,14 +167,13 @@ def _known() -> set[tuple[str, str]]:
 def _refuse_too_old(applied: set[tuple[str, str]]) -> None:
     # Django continues if all or none of them are applied. Otherwise it needs the missing ones.
     for migration in disk_migrations().values():
-        replaced = (
-            frozenset(migration.replaces) - disk_migrations().keys()
-        )  # those no longer on disk
-        if (replaced_applied := replaced & applied) and replaced - applied:
-            app, name = max(replaced_applied)
+        replaced = [each for each in migration.replaces if each not in disk_migrations()]
+        already = [each for each in replaced if each in applied]
+        if already and len(already) < len(replaced):
+            app, name = already[-1]
             raise SchemaError(
-                f"this database is at {app} {name[:4]}, too old for this version: upgrade it with"
-                f" Tooltrail at commit {LAST_WITH_STEPS} first, then start this version again"
+                f"this database is at {app}.{name}, too old for this version: upgrade it with"
+                f" Tooltrail at commit {LAST_WITH_REPLACED} first, then start this version again"
             )
 
 

@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ import uuid_utils.compat
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config import env, instance
-from config.postgresql import database
+from config.postgresql import database, distribution
 from config.postgresql.embedded import EmbeddedPostgresError, binary
 from config.postgresql.older_server import fill
 from config.process.operators import NoDatabaseError, running
@@ -32,6 +32,7 @@ _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
 _DUMPED_FROM = re.compile(r"^;\s+Dumped from database version: (\d+)", re.MULTILINE)
 _ERROR = re.compile(r"\b(?:error|ERROR|FATAL):")
 _SUBJECT_MAX = 300
+_EXCLUDES_EXTENSIONS = 17  # the first version whose pg_dump can
 _LINES_KEPT = 5  # last lines kept of a failed program
 _JOBS = 2
 
@@ -76,32 +77,43 @@ def owner_address() -> Iterator[str]:
         raise BackupError(str(error)) from error
 
 
-def dump(url: str, file: Path, progress: Progress, *, by: str) -> BackupResult:
+def dump(
+    url: str, file: Path, progress: Progress, *, by: str, stops_writes: bool = False
+) -> BackupResult:
     """Write a consistent snapshot of the database at an owner's URL into `file`, replacing it.
 
-    Executors may keep sending. `by` names the operator. Raises BackupError; then `file` is
-    unchanged.
+    Executors may keep sending. Those of a cluster get 503 meanwhile, and only if `stops_writes`
+    allows that. `by` names the operator. Raises BackupError; then `file` is unchanged.
     """
     with _connected(url) as connection:
         server = connection.info.server_version // 10_000
         tables = _count_tables(connection)
         if not tables:
             raise BackupError("the database has no tables")
-        program = find_program("pg_dump", server)
+        is_cluster = distribution.is_distributed(connection)
+        if is_cluster and not stops_writes:
+            raise BackupError(
+                "the nodes of a cluster have no common snapshot: use --stop-writes, or base backups"
+                " of all nodes (docs/operations.md)"
+            )
+        program = find_program("pg_dump", max(server, _EXCLUDES_EXTENSIONS if is_cluster else 0))
         _record(connection, by, "backup.create", file)
     draft = file.with_name(f"{file.name}.partial")
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         # Level 1, because the large data is already compressed.
         options = ["--format=custom", "--compress=1", f"--file={draft}"]
-        _run(
-            program=program,
-            url=url,
-            options=options,
-            step="dumping contents of table",
-            steps=tables,
-            progress=progress,
-        )
+        if is_cluster:  # it is restored as one node
+            options.append("--exclude-extension=citus*")
+        with _closed(url) if is_cluster else nullcontext():
+            _run(
+                program=program,
+                url=url,
+                options=options,
+                step="dumping contents of table",
+                steps=tables,
+                progress=progress,
+            )
         draft.replace(file)
     except OSError as error:
         raise BackupError(f"{error.strerror}: {error.filename}") from error
@@ -146,9 +158,16 @@ def restore(file: Path, url: str, progress: Progress, *, by: str) -> BackupResul
     except BackupError as error:
         raise BackupError(f"{error}; the database is incomplete: recreate it") from error
     with _connected(url) as connection:
+        connection.execute("DELETE FROM django_migrations WHERE app = 'citus'")
         _record(connection, by, "backup.restore", file)
         connection.execute("ANALYZE")
     return BackupResult(tables, file.stat().st_size, server)
+
+
+@contextmanager
+def _closed(url: str) -> Iterator[None]:
+    with _connected(url) as connection, distribution.closed(connection):
+        yield
 
 
 def find_program(name: str, server: int) -> str:

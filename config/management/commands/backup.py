@@ -19,14 +19,19 @@ class Command(BaseCommand):
     help = (
         "Back up the whole database to FILE: a consistent snapshot, made with pg_dump. The"
         " installation may be running. Only the file's owner can read it. Keep a copy of"
-        " var/secrets.json beside it; the backup does not contain it."
+        " var/secrets.json with it; the backup does not contain that file."
     )
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """`FILE [--force] [--json]`."""
+        """`FILE [--force] [--stop-writes] [--json]`."""
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+        parser.add_argument(
+            "--stop-writes",
+            action="store_true",
+            help="on a cluster, whose nodes have no common snapshot: answer 503 until it is done",
+        )
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -36,7 +41,13 @@ class Command(BaseCommand):
             raise CommandError(f"{file} already exists; use --force to replace it")
         try:
             with owner_address() as url:
-                result = dump(url, file, Progress(self.stderr, "backup", "tables"), by=operator())
+                result = dump(
+                    url,
+                    file,
+                    Progress(self.stderr, "backup", "tables"),
+                    by=operator(),
+                    stops_writes=options["stop_writes"],
+                )
         except BackupError as error:
             raise CommandError(str(error)) from error
         if options["json"]:

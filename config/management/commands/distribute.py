@@ -4,10 +4,12 @@ import json
 import time
 from argparse import ArgumentParser
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import psycopg
 from django.core.management.base import BaseCommand, CommandError
 
+from config import env
 from config.postgresql import database, distribution
 from config.postgresql.distribution import DistributionError
 
@@ -17,7 +19,7 @@ class Command(BaseCommand):
 
     help = (
         "Distribute the tenants' tables over a Citus cluster. Run `plan` first; `apply` may be"
-        " interrupted and run again. Meanwhile the server answers 503 to senders, who repeat."
+        " interrupted and run again. Meanwhile the server answers 503, and senders retry."
     )
     requires_system_checks = []
 
@@ -28,7 +30,7 @@ class Command(BaseCommand):
         apply = commands.add_parser("apply", help="join the nodes and distribute the tables")
         status = commands.add_parser("status", help="show where the tables and their shards are")
         rebalance = commands.add_parser(
-            "rebalance", help="move shards until every node has its share; senders go on"
+            "rebalance", help="move shards until every node has its share; senders can continue"
         )
         for each in (plan, apply, status, rebalance):
             each.add_argument(
@@ -47,7 +49,7 @@ class Command(BaseCommand):
                 action="append",
                 default=[],
                 metavar="URL",
-                help="URL of a superuser of a node that shall hold tenants; once for each",
+                help="URL of a superuser of a node for tenants; repeat for several nodes",
             )
         apply.add_argument(
             "--shards",
@@ -88,7 +90,7 @@ class Command(BaseCommand):
             for table in todo.tables:
                 self.stdout.write(f"{table:<24}{rows[table]:>14,} rows  distributed by tenant_id")
             if not rows:
-                self.stdout.write("Nothing is left to be distributed.")
+                self.stdout.write("All tables are distributed already.")
         if refusals:
             raise CommandError("; ".join(refusals))
 
@@ -97,11 +99,11 @@ class Command(BaseCommand):
         if refusals := [reason for node in nodes for reason in distribution.why_unfit(node)]:
             raise CommandError("; ".join(refusals))
         began = time.monotonic()
-        distribution.join_nodes(url, options["worker"], name)
+        distribution.join_nodes(url, options["worker"], name, _passwords(url))
         with psycopg.connect(database.with_database(url, name), autocommit=True) as connection:
             todo = distribution.plan(connection)
             if todo.tables and not distribution.workers(connection):
-                raise CommandError("the cluster has no node for tenants: name one with --worker")
+                raise CommandError("the cluster has no node for tenants: add one with --worker")
             distribution.apply(connection, todo, shards=options["shards"], report=self._report)
         self._report(f"distributed in {time.monotonic() - began:.1f} s")
         if options["json"]:
@@ -125,3 +127,12 @@ class Command(BaseCommand):
 
     def _report(self, line: str) -> None:
         self.stderr.write(line, str)
+
+
+def _passwords(admin_url: str) -> dict[str, str]:
+    """The passwords that we know, by role."""
+    urls = [admin_url, *(env.text(variable, "") for variable in database.VARIABLES)]
+    logins = [urlsplit(url) for url in urls]
+    return {
+        each.username: unquote(each.password) for each in logins if each.username and each.password
+    }

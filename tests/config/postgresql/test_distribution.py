@@ -2,10 +2,6 @@
 
 import json
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -13,13 +9,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from config.instance import BASE_DIR
 from config.postgresql import database, distribution
+from tests.support.citus import CITUS, citus_nodes
 from tests.support.installation import Installation, announcement, end, new_installation, until
 from tests.support.installation_requests import Senders, status_code
 from tests.support.management_commands import init_database, manage
-
-CITUS = Path(os.environ.get("CITUS", BASE_DIR.parent / "shared" / "citus"))
 
 
 def test_every_table_of_tenants_is_planned_with_those_it_refers_to() -> None:
@@ -56,18 +50,8 @@ def nodes() -> Iterator[list[str]]:
     """URLs of superusers of a coordinator and two workers."""
     if not (CITUS / "cluster.py").exists():
         pytest.skip(f"NOTHING IS TRIED ON A CLUSTER: {CITUS}/cluster.py is missing")
-    folder = Path(tempfile.mkdtemp(prefix="tooltrail-citus-"))
-    folder.chmod(0o755)  # as root, PostgreSQL runs as another user
-    command = [sys.executable, str(CITUS / "cluster.py"), "--folder", str(folder / "cluster")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=BASE_DIR) as cluster:
-        assert cluster.stdout is not None
-        try:
-            announced = json.loads(cluster.stdout.readline())
-            yield [announced["coordinator"], *announced["workers"]]
-        finally:
-            cluster.terminate()
-            cluster.wait()
-            shutil.rmtree(folder)
+    with citus_nodes() as urls:
+        yield urls
 
 
 @pytest.fixture
@@ -78,7 +62,7 @@ def installation() -> Iterator[Installation]:
 
 def apply_until_interrupted(coordinator: str, worker: str) -> None:
     """Run `apply` with one node, until the fifth table or group of tables is done."""
-    distribution.join_nodes(coordinator, [worker], database.DATABASE)
+    distribution.join_nodes(coordinator, [worker], database.DATABASE, {})
     done: list[str] = []
 
     def report(line: str) -> None:

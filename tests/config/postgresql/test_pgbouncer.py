@@ -1,11 +1,9 @@
 """Writers and readers through PgBouncer in transaction mode, versions 1.18 and 1.24."""
 
 import os
-import re
 import shutil
 import socket
 import subprocess
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +15,7 @@ import psycopg
 import pytest
 
 from config.postgresql import base, database
+from tests.support import debian
 from tests.support.clusters import running_cluster
 from tests.support.installation import (
     Installation,
@@ -39,49 +38,6 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         number: int = probe.getsockname()[1]
         return number
-
-
-def need(package: str, program: str) -> None:
-    """Install a package of this Debian if its program is missing."""
-    if not Path(program).exists():
-        apt = ["apt-get", "-qq", "install", "--no-install-recommends", package]
-        subprocess.run(["apt-get", "-qq", "update"], check=True)
-        subprocess.run(apt, check=True, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
-
-
-def debian_13() -> Path:
-    """A root with Debian 13's PgBouncer, from the mirror that this machine's apt uses.
-
-    It is kept in the user's cache folder, because creating it takes most of this test's time.
-    """
-    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tooltrail"
-    root = kept / "debian-13-pgbouncer"
-    version = ["chroot", str(root), PROGRAM, "--version"]
-    if root.exists() and subprocess.run(version, capture_output=True, check=False).returncode == 0:
-        return root
-    shutil.rmtree(root, ignore_errors=True)
-    need("mmdebstrap", "/usr/bin/mmdebstrap")
-    sources = [
-        path.read_text()
-        for pattern in ("*.sources", "*.list")
-        for path in sorted(Path("/etc/apt/sources.list.d").glob(pattern))
-    ]
-    single = Path("/etc/apt/sources.list")
-    sources += [single.read_text()] if single.exists() else []
-    mirror = re.search(r"^(?:URIs:|deb)\s+(http\S*/debian/?)\s", "\n".join(sources), re.MULTILINE)
-    assert mirror is not None, "apt has no Debian mirror configured"
-    kept.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=kept))
-    draft.chmod(0o755)
-    subprocess.run(
-        [
-            *("mmdebstrap", "--quiet", "--variant=apt", "--include=pgbouncer"),
-            *("trixie", str(draft), f"deb {mirror[1]} trixie main"),
-        ],
-        check=True,
-    )
-    draft.rename(root)  # only now, so that an incomplete root is never used
-    return root
 
 
 @contextmanager
@@ -124,8 +80,8 @@ def through(url: str, port: int) -> str:
 @pytest.mark.generated(1)
 @pytest.mark.parametrize("release", [12, 13])
 def test_senders_and_readers_share_a_pooler(release: int) -> None:
-    need("pgbouncer", PROGRAM)
-    root = Path("/") if release == 12 else debian_13()
+    debian.need("pgbouncer", PROGRAM)
+    root = Path("/") if release == 12 else debian.debian_13("pgbouncer")
     server_port = free_port()
     reachable = ("listen_addresses = '127.0.0.1'", f"port = {server_port}")
     with (

@@ -168,13 +168,14 @@ def test_migrations_run_while_senders_continue(installation: Installation) -> No
     process = installation.up("--json", "--dev-tenant", "acme", **later)
     facts = announcement(process)
     environment = {"TOOLTRAIL_VAR": str(installation.var), **later}
+    last = max(name for app, name in schema.disk_migrations() if app == "audit")
     with Senders(facts) as senders:
         until(lambda: senders.answers[200] > 20)
         # The newest migration of audit is reverted and applied again.
-        for target in (("audit", "0016"), ()):
+        for target in (("audit", last), ()):
             completed = manage("migrate", "--database", "owner", *target, **environment)
             assert completed.returncode == 0, completed.stderr
-            assert "0017_later" in completed.stdout
+            assert "9000_later" in completed.stdout
         before = senders.answers[200]
         until(lambda: senders.answers[200] > before + 20)
     assert senders.answers.keys() <= {200, 503}
@@ -213,7 +214,8 @@ def test_command_of_older_code_is_rejected_in_one_line(installation: Installatio
         with psycopg.connect(owner_url(installation)) as owner:
             owner.execute(APPLY, UNKNOWN)
         environment = clean_environment(TOOLTRAIL_VAR=str(installation.var))
-        for arguments in (("procrastinate", "worker"), ("reindex",), ("tenant", "list")):
+        commands = ("procrastinate worker", "reindex", "tenant list", "migrate --database owner")
+        for arguments in map(str.split, commands):
             completed = manage(*arguments, **environment)
             assert completed.returncode != 0
             assert "does not know: audit.9999" in completed.stderr
