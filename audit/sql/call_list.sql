@@ -66,6 +66,19 @@ coalesce((
           LIMIT 1
       ), FALSE)
 
+-- {{caller_of_call}} --
+-- The tool whose call made a call, which began on the same day or the one before; without one, the
+-- agent.
+coalesce((
+          SELECT above.tool_name
+          FROM invocation above
+          WHERE above.tenant_id = %(tenant_id)s
+            AND above.started_on BETWEEN %(first_day)s::date - 1 AND %(last_day)s
+            AND above.started_on BETWEEN call.started_on - 1 AND call.started_on
+            AND above.invocation_id = call.parent_invocation_id
+          LIMIT 1
+      ), call.agent)
+
 -- {{call_is_overdue}} --
 -- Whether an open call has run longer than its own timeout, which may be any number.
 coalesce(extract(epoch FROM %(now)s::timestamptz - started_at) * 1000 > timeouts_ms, FALSE)
@@ -107,8 +120,9 @@ SELECT d.tenant_id, d.decision, NULL::bigint AS budget_tokens, d.started_on, d.i
        d.case_id, NULL::bigint AS timeouts_ms, d.producer_id, d.batch_id AS start_batch_id,
        d.pos AS start_pos, NULL::uuid AS end_batch_id, NULL::integer AS end_pos,
        FALSE AS pair_conflict, NULL::text AS mcp_server, NULL::text AS mcp_client,
-       NULL::text AS mcp_protocol, NULL::text AS agent, NULL::text AS model,
-       NULL::text AS provider, NULL::text AS end_user
+       NULL::text AS mcp_protocol, NULL::text AS agent, NULL::text AS agent_version,
+       NULL::text AS model, NULL::text AS provider, NULL::text AS principal,
+       NULL::text AS environment, NULL::text AS service
 FROM decision d
 WHERE d.tenant_id = %(tenant_id)s
   AND d.started_on BETWEEN %(first_day)s AND %(last_day)s
@@ -183,7 +197,8 @@ started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, 
        violation_count, prompt_tokens, completion_tokens, cache_hit, turn_id, run_id,
        ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
        timeouts_ms, producer_id, start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict,
-       mcp_server, mcp_client, mcp_protocol, agent, model, provider, end_user
+       mcp_server, mcp_client, mcp_protocol, agent, agent_version, model, provider, principal,
+       environment, service
 
 -- calls_before --
 -- Matching calls before a cursor, newest first, and the last call that was scanned. The inner
@@ -250,6 +265,23 @@ FROM (
     ) AS call
 ) AS walked
 
+-- traces_matched_after --
+-- Which of some traces have a matching call at a cursor or after it: they are on an earlier page.
+SELECT wanted.trace_id
+FROM unnest(%(trace_ids)s::text[]) AS wanted (trace_id)
+CROSS JOIN LATERAL (
+    SELECT
+    FROM (
+        SELECT *
+        FROM {{call_source}}
+        WHERE {{call_walk}}
+          AND invocation.trace_id = wanted.trace_id COLLATE "C"
+          AND (started_at, invocation_id) >= (%(at)s, %(id)s)
+    ) AS call
+    WHERE {{call_matches}}
+    LIMIT 1
+) AS listed
+
 -- known_tools --
 -- Names of tools and their versions, most calls first, to complete a query.
 SELECT tool_name, tool_version
@@ -285,6 +317,34 @@ FROM (
 GROUP BY code, path_pattern
 ORDER BY count(*) DESC, code, path_pattern
 LIMIT 500
+
+-- known_dimension --
+-- Values of a dimension of the newest calls, most frequent first. The parameter names its column.
+SELECT value
+FROM (
+    SELECT CASE %(dimension)s::text
+               WHEN 'agent' THEN agent
+               WHEN 'agent_version' THEN agent_version
+               WHEN 'model' THEN model
+               WHEN 'provider' THEN provider
+               WHEN 'service' THEN service
+               WHEN 'environment' THEN environment
+               WHEN 'principal' THEN principal
+               WHEN 'run_id' THEN run_id
+               WHEN 'mcp_server' THEN mcp_server
+               WHEN 'mcp_client' THEN mcp_client
+               WHEN 'mcp_protocol' THEN mcp_protocol
+           END AS value
+    FROM invocation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+    ORDER BY started_at DESC
+    LIMIT 5000
+) AS newest
+WHERE value IS NOT NULL
+GROUP BY value
+ORDER BY count(*) DESC, value
+LIMIT 100
 
 -- known_error_codes --
 -- Codes of the newest errors, most frequent first.

@@ -32,7 +32,7 @@ SELECT started_on, invocation_id, started_at, ended_at, duration_us, state, tool
        document_version_id, case_id, idempotency_key, budget_tokens, locale, safety_mode,
        producer_id, start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict,
        interim_state, interim_at, interim_batch_id, interim_pos, mcp_server, mcp_client,
-       mcp_protocol, agent, model, provider, end_user
+       mcp_protocol, agent, agent_version, model, provider, principal, environment, service
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
   AND started_on = %(started_on)s

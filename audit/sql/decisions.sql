@@ -11,9 +11,8 @@ SELECT batch_id, pos
 FROM decision
 WHERE tenant_id = %(tenant_id)s AND started_on = %(started_on)s AND decision_id = %(decision_id)s
 
--- decisions_of_call --
--- The latest decisions about a call: by its id, or by the provider's id in its trace. Planned once,
--- like trace_calls.
+-- {{decisions_by_id}} --
+-- The latest decisions about a call's id.
 (
     SELECT {{decision_columns}}
     FROM decision d
@@ -23,6 +22,16 @@ WHERE tenant_id = %(tenant_id)s AND started_on = %(started_on)s AND decision_id 
     ORDER BY d.invocation_id DESC, d.decided_at DESC
     LIMIT %(limit)s
 )
+
+-- decisions_of_own_call --
+-- The latest decisions about a call without a provider's id. Planned once, like trace_calls. The
+-- half that is left out takes 0.8 ms, as it reads each partition.
+{{decisions_by_id}}
+
+-- decisions_of_call --
+-- The latest decisions about a call: by its id, or by the provider's id in its trace. Planned once,
+-- like trace_calls.
+{{decisions_by_id}}
 UNION ALL
 (
     SELECT {{decision_columns}}
@@ -73,10 +82,20 @@ SELECT {{call_of_timeline}}, tool_call_id, turn_id, ingestion_run_id, workflow_i
        document_id, document_version_id, case_id, NULL AS idempotency_key, budget_tokens,
        NULL AS locale, NULL AS safety_mode, producer_id, start_batch_id, start_pos, end_batch_id,
        end_pos, pair_conflict, NULL AS interim_state, NULL AS interim_at, NULL AS interim_batch_id,
-       NULL AS interim_pos, mcp_server, mcp_client, mcp_protocol, agent, model,
-       provider, end_user
+       NULL AS interim_pos, mcp_server, mcp_client, mcp_protocol, agent, agent_version,
+       model, provider, principal, environment, service
 FROM ({{unrun_call}}) AS unrun
 WHERE invocation_id = %(invocation_id)s
+
+-- newest_decision --
+-- When a tenant's newest decision was made; no row without any. Many tenants have none, and the
+-- statements about decisions take 5 to 20 ms to plan for a month of partitions. Planned once, and
+-- ordered, so that it reads an index of each partition.
+SELECT decided_at
+FROM decision
+WHERE tenant_id = %(tenant_id)s
+ORDER BY decided_at DESC, decision_id DESC
+LIMIT 1
 
 -- unrun_counted --
 -- Calls that were decided about and did not run, by tool and their latest decision: those whose

@@ -227,19 +227,12 @@ ORDER BY s.tool_name, s.id
                   AND starts_with(call.mcp_server || ' ', o.server || ' ')
             ))
 
--- {{call_is_unapproved}} --
--- Whether a server's definition of a call's tool was unapproved or unknown when the call started.
-EXISTS (
-          SELECT FROM definition_change c
-          LEFT JOIN served_definition s
-              ON s.tenant_id = %(tenant_id)s AND s.server = c.server
-              AND s.tool_name = c.tool_name AND s.digest = c.digest
-          WHERE c.tenant_id = %(tenant_id)s
+-- {{definition_was_in_force}} --
+-- Whether a definition `c` was in force on its server when the call `call` started, and that server
+-- may be that of the call.
+c.tenant_id = %(tenant_id)s
             AND c.tool_name = call.tool_name
             AND c.seen_at <= call.started_at
-            AND (s.state IS NULL OR s.state = 'pending'
-                 OR coalesce(s.approved_at > call.started_at, FALSE))
-            AND NOT coalesce(multirange_contains_elem(s.approved_during, call.started_at), FALSE)
             AND {{server_may_serve}}
             AND NOT EXISTS (
                 SELECT FROM definition_change n
@@ -249,7 +242,40 @@ EXISTS (
                   AND n.seen_at <= call.started_at
                   AND (n.seen_at, n.digest) > (c.seen_at, c.digest)
             )
+
+-- {{call_is_unapproved}} --
+-- Whether a server's definition of a call's tool was unapproved or unknown when the call started.
+EXISTS (
+          SELECT FROM definition_change c
+          LEFT JOIN served_definition s
+              ON s.tenant_id = %(tenant_id)s AND s.server = c.server
+              AND s.tool_name = c.tool_name AND s.digest = c.digest
+          WHERE (s.state IS NULL OR s.state = 'pending'
+                 OR coalesce(s.approved_at > call.started_at, FALSE))
+            AND NOT coalesce(multirange_contains_elem(s.approved_during, call.started_at), FALSE)
+            AND {{definition_was_in_force}}
       )
+
+-- {{call_has_hint}} --
+-- Whether the definition of a call's tool says so: as served when the call started (`saying`). If
+-- none of these definitions has a hint (`stating`), that in the registry (`declared`).
+(EXISTS (
+            SELECT FROM definition_change c
+            WHERE c.digest = ANY(%(saying)s::text[]) AND {{definition_was_in_force}}
+        )
+        OR (call.tool_name = ANY(%(declared)s::text[])
+            AND NOT EXISTS (
+                SELECT FROM definition_change c
+                WHERE c.digest = ANY(%(stating)s::text[]) AND {{definition_was_in_force}}
+            )))
+
+-- hinting_definitions --
+-- Definitions that may state one of MCP's hints; `digests` are those to look at, all without.
+SELECT digest, content
+FROM definition
+WHERE tenant_id = %(tenant_id)s
+  AND content ~ '"(readOnly|destructive|idempotent|openWorld)Hint"'
+  AND (%(digests)s::text[] IS NULL OR digest = ANY(%(digests)s::text[]))
 
 -- unapproved_use_in --
 -- How many calls of a range were made under unapproved or unknown definitions; the first and the

@@ -10,13 +10,16 @@ SELECT (
        ),
        (SELECT size FROM ledger_head WHERE tenant_id = %(tenant_id)s)
 
--- erasure_targets --
--- The invocations that an erasure covers. Spans that were merged into a call are included.
-SELECT invocation_id
+-- erasure_listed_calls --
+-- The calls that the preview of an erasure found.
+SELECT started_at, invocation_id
 FROM erasure_call
 WHERE tenant_id = %(tenant_id)s AND erasure_id = %(erasure_id)s
-UNION
-SELECT s.span_uuid
+ORDER BY started_at, invocation_id
+
+-- erasure_merged_spans --
+-- The spans that were merged into calls of an erasure: such a call's id, and the span's.
+SELECT s.invocation_id, s.span_uuid
 FROM erasure_call c
 JOIN otlp_span s
   ON s.tenant_id = %(tenant_id)s
@@ -24,19 +27,6 @@ JOIN otlp_span s
                       AND (c.started_at AT TIME ZONE 'UTC')::date + 1
  AND s.invocation_id = c.invocation_id
 WHERE c.tenant_id = %(tenant_id)s AND c.erasure_id = %(erasure_id)s
-
--- erasure_next_calls --
--- The next calls that an erasure covers.
-SELECT started_at, invocation_id
-FROM erasure_call
-WHERE tenant_id = %(tenant_id)s
-  AND erasure_id = %(erasure_id)s
-  AND (
-      %(at)s::timestamptz IS NULL
-      OR (started_at, invocation_id) > (%(at)s::timestamptz, %(id)s::uuid)
-  )
-ORDER BY started_at, invocation_id
-LIMIT %(row_limit)s
 
 -- erasure_lock_calls --
 -- Lock some calls, in the same order as ingest. Returns where their events are in the log, and
@@ -83,7 +73,7 @@ WHERE d.tenant_id = %(tenant_id)s
 -- no other call has. Runs as the keeper.
 UPDATE invocation i
 SET call_id = 'erased-' || i.invocation_id::text, error_message = NULL, idempotency_key = NULL,
-    end_user = NULL
+    principal = NULL
 FROM unnest(%(days)b::date[], %(invocation_ids)b::uuid[]) AS u (started_on, invocation_id)
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on = u.started_on

@@ -8,10 +8,10 @@ LIMIT 1
 
 -- evidence_range --
 -- The first signed entry that was received in a time range, or belongs to a call that started in
--- it or to a decision made in it, whenever the entry was received; NULL without one. Then the end of the entries received
--- before the range. Then the nearest entries around all of these that were received before and
--- after the range; NULL without one. Entries received at the same time may be in the log in the
--- other order.
+-- it or to a decision made in it, whenever the entry was received; NULL without one. Then the end of
+-- the entries received before the range. Then the nearest entries around all of these that were
+-- received before and after the range; NULL without one. Entries received at the same time may be in
+-- the log in the other order.
 WITH batches AS (
     SELECT batch_id, received_at, first_index, least(first_index + event_count, %(size)s) AS end_index
     FROM batch

@@ -8,6 +8,7 @@ WHERE tenant_id = %(tenant_id)s
   AND id < %(before)s
   AND id >= %(first_id)s
   AND received_at >= %(since)s
+  AND received_at < %(until)s
   AND (%(code)s = '' OR code = %(code)s)
   AND CASE %(state)s
           WHEN '' THEN resolution IS NULL
@@ -28,6 +29,7 @@ WHERE tenant_id = %(tenant_id)s
   AND id > %(after)s
   AND id >= %(first_id)s
   AND received_at >= %(since)s
+  AND received_at < %(until)s
   AND (%(code)s = '' OR code = %(code)s)
   AND CASE %(state)s
           WHEN '' THEN resolution IS NULL

@@ -35,7 +35,7 @@ INSERT INTO invocation AS i (
     ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
     idempotency_key, timeouts_ms, budget_tokens, locale, safety_mode, producer_id,
     start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict, mcp_server, mcp_client,
-    mcp_protocol, agent, model, provider, end_user
+    mcp_protocol, agent, agent_version, model, provider, principal, environment, service
 )
 SELECT
     %(tenant_id)s, started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
@@ -45,7 +45,7 @@ SELECT
     ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
     idempotency_key, timeouts_ms, budget_tokens, locale, safety_mode, producer_id,
     start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict, mcp_server, mcp_client,
-    mcp_protocol, agent, model, provider, end_user
+    mcp_protocol, agent, agent_version, model, provider, principal, environment, service
 FROM (SELECT
     unnest(%(started_on)b::date[]) AS started_on,
     unnest(%(invocation_id)b::uuid[]) AS invocation_id,
@@ -94,9 +94,12 @@ FROM (SELECT
     unnest(%(mcp_client)b::text[]) AS mcp_client,
     unnest(%(mcp_protocol)b::text[]) AS mcp_protocol,
     unnest(%(agent)b::text[]) AS agent,
+    unnest(%(agent_version)b::text[]) AS agent_version,
     unnest(%(model)b::text[]) AS model,
     unnest(%(provider)b::text[]) AS provider,
-    unnest(%(end_user)b::text[]) AS end_user
+    unnest(%(principal)b::text[]) AS principal,
+    unnest(%(environment)b::text[]) AS environment,
+    unnest(%(service)b::text[]) AS service
 ) AS u
 
 -- insert_invocations --
@@ -170,9 +173,12 @@ ON CONFLICT (tenant_id, started_on, invocation_id) DO UPDATE SET
     producer_id = coalesce(i.producer_id, excluded.producer_id),
     {{peers_of_both}},
     agent = coalesce(i.agent, excluded.agent),
+    agent_version = coalesce(i.agent_version, excluded.agent_version),
     model = coalesce(i.model, excluded.model),
     provider = coalesce(i.provider, excluded.provider),
-    end_user = coalesce(i.end_user, excluded.end_user),
+    principal = coalesce(i.principal, excluded.principal),
+    environment = coalesce(i.environment, excluded.environment),
+    service = coalesce(i.service, excluded.service),
     start_batch_id = coalesce(i.start_batch_id, excluded.start_batch_id),
     start_pos = CASE WHEN i.start_batch_id IS NULL THEN excluded.start_pos ELSE i.start_pos END,
     end_batch_id = coalesce(i.end_batch_id, excluded.end_batch_id),
@@ -276,7 +282,7 @@ FOR UPDATE OF i
 
 -- supersede_calls --
 -- Store the more complete report of these calls. A call's start and trace stay. So does its tool,
--- unless its spans were read anew. Its end never moves back, nor does that of the trace, as clocks
+-- unless its spans were read again. Its end never moves back, nor does that of the trace, as clocks
 -- differ. If the new report has only interim events, the call is open again.
 UPDATE invocation AS i SET
     tool_name = u.tool_name,
@@ -292,7 +298,8 @@ UPDATE invocation AS i SET
     mcp_server = coalesce(u.mcp_server, i.mcp_server),
     mcp_client = coalesce(u.mcp_client, i.mcp_client),
     mcp_protocol = coalesce(u.mcp_protocol, i.mcp_protocol),
-    agent = u.agent, model = u.model, provider = u.provider, end_user = u.end_user,
+    agent = u.agent, agent_version = u.agent_version, model = u.model, provider = u.provider,
+    principal = u.principal, environment = u.environment, service = u.service,
     start_batch_id = u.start_batch_id, start_pos = u.start_pos,
     end_batch_id = u.end_batch_id, end_pos = u.end_pos
 FROM unnest(
@@ -304,13 +311,15 @@ FROM unnest(
     %(run_id)b::text[], %(workflow_id)b::text[], %(start_batch_id)b::uuid[],
     %(start_pos)b::integer[], %(end_batch_id)b::uuid[], %(end_pos)b::integer[],
     %(mcp_server)b::text[], %(mcp_client)b::text[], %(mcp_protocol)b::text[],
-    %(agent)b::text[], %(model)b::text[], %(provider)b::text[], %(end_user)b::text[],
+    %(agent)b::text[], %(agent_version)b::text[], %(model)b::text[], %(provider)b::text[],
+    %(principal)b::text[], %(environment)b::text[], %(service)b::text[],
     %(tool_name)b::text[]
 ) AS u (
     started_on, invocation_id, ended_at, duration_us, state, error_type, error_code,
     error_message, violation_count, prompt_tokens, completion_tokens, parent_invocation_id,
     call_id, tool_call_id, run_id, workflow_id, start_batch_id, start_pos, end_batch_id, end_pos,
-    mcp_server, mcp_client, mcp_protocol, agent, model, provider, end_user, tool_name
+    mcp_server, mcp_client, mcp_protocol, agent, agent_version, model, provider, principal,
+    environment, service, tool_name
 )
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on = u.started_on
@@ -535,7 +544,7 @@ ON CONFLICT (tenant_id, started_on, kind) DO UPDATE SET
 -- upsert_traces --
 -- Add the changed calls to their traces, per day.
 INSERT INTO trace AS t (
-    tenant_id, started_on, trace_id, first_started_at, last_at, first_tool_name, run_id,
+    tenant_id, started_on, trace_id, first_started_at, last_at, first_tool_name, run_id, run_at,
     started_count, completed_count, failed_count, violation_count, prompt_tokens,
     completion_tokens, decision_count, cancelled_count
 )
@@ -543,9 +552,9 @@ SELECT %(tenant_id)s, u.*
 FROM unnest(
     %(started_on)b::date[], %(trace_id)b::text[], %(first_started_at)b::timestamptz[],
     %(last_at)b::timestamptz[], %(first_tool_name)b::text[], %(run_id)b::text[],
-    %(started_count)b::bigint[], %(completed_count)b::bigint[], %(failed_count)b::bigint[],
-    %(violation_count)b::bigint[], %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[],
-    %(decision_count)b::bigint[], %(cancelled_count)b::bigint[]
+    %(run_at)b::timestamptz[], %(started_count)b::bigint[], %(completed_count)b::bigint[],
+    %(failed_count)b::bigint[], %(violation_count)b::bigint[], %(prompt_tokens)b::bigint[],
+    %(completion_tokens)b::bigint[], %(decision_count)b::bigint[], %(cancelled_count)b::bigint[]
 ) AS u
 ON CONFLICT (tenant_id, started_on, trace_id) DO UPDATE SET
     first_started_at = least(t.first_started_at, excluded.first_started_at),
@@ -555,7 +564,12 @@ ON CONFLICT (tenant_id, started_on, trace_id) DO UPDATE SET
         WHEN excluded.first_started_at > t.first_started_at THEN t.first_tool_name
         ELSE least(t.first_tool_name COLLATE "C", excluded.first_tool_name COLLATE "C")
     END,
-    run_id = least(t.run_id COLLATE "C", excluded.run_id COLLATE "C"),
+    run_id = CASE  -- NULL in run_at: written by an older version
+        WHEN t.run_id IS NULL OR excluded.run_at < t.run_at THEN excluded.run_id
+        WHEN excluded.run_id IS NULL OR excluded.run_at > t.run_at THEN t.run_id
+        ELSE least(t.run_id COLLATE "C", excluded.run_id COLLATE "C")
+    END,
+    run_at = least(t.run_at, excluded.run_at),
     started_count = t.started_count + excluded.started_count,
     completed_count = t.completed_count + excluded.completed_count,
     failed_count = t.failed_count + excluded.failed_count,
@@ -570,13 +584,15 @@ ON CONFLICT (tenant_id, started_on, trace_id) DO UPDATE SET
 -- writers wait for the trace's row, as this transaction has already changed it.
 UPDATE trace AS t SET
     first_started_at = c.first_started_at, last_at = c.last_at, first_tool_name = c.tool_name,
-    run_id = c.run_id
+    run_id = c.run_id, run_at = c.run_at
 FROM unnest(%(days)b::date[], %(trace_ids)b::text[]) AS changed (day, trace_id)
 CROSS JOIN LATERAL (
     SELECT min(i.started_at) AS first_started_at,
            max(greatest(i.started_at, i.ended_at)) AS last_at,
            (array_agg(i.tool_name ORDER BY i.started_at, i.tool_name COLLATE "C"))[1] AS tool_name,
-           min(i.run_id COLLATE "C") AS run_id
+           (array_agg(i.run_id ORDER BY i.started_at, i.run_id COLLATE "C")
+               FILTER (WHERE i.run_id IS NOT NULL))[1] AS run_id,
+           min(i.started_at) FILTER (WHERE i.run_id IS NOT NULL) AS run_at
     FROM (
         SELECT started_at, ended_at, tool_name, run_id
         FROM invocation

@@ -3,7 +3,8 @@
 -- signer's refusal. All are read at one moment, so the log is shorter than its tiles only if it was
 -- truncated.
 SELECT coalesce((SELECT size FROM ledger_head WHERE tenant_id = %(tenant_id)s), 0),
-       coalesce(t.folded, 0), c.epoch, c.size, c.root, c.signed_at, s.refusal
+       coalesce(t.folded, 0), c.epoch, c.size, c.root, c.signed_at, s.refusal,
+       s.remembered_epoch, s.remembered_size
 FROM (SELECT 1) AS one
 LEFT JOIN LATERAL (
     SELECT tile_index * 256 + length(hashes) / 32 AS folded
@@ -22,8 +23,12 @@ LEFT JOIN LATERAL (
 LEFT JOIN ledger_signer s ON s.tenant_id = %(tenant_id)s
 
 -- lock_tiles --
--- Only one transaction at a time changes a tenant's tiles. Holds until commit.
+-- Only one transaction at a time changes a tenant's tiles. The lock lasts until commit.
 SELECT pg_advisory_xact_lock(hashtextextended('ledger_tile ' || %(tenant_id)s::text, 0))
+
+-- lock_signing --
+-- Only one machine at a time signs a tenant's ledger. The lock lasts until commit.
+SELECT pg_advisory_xact_lock(hashtextextended('ledger_sign ' || %(tenant_id)s::text, 0))
 
 -- leaves_from --
 -- The leaf hashes of the next batches, in the order of the log.
@@ -61,11 +66,17 @@ VALUES (%(tenant_id)s, %(epoch)s, %(size)s, %(origin)s, %(root)s, %(note)s, %(si
 ON CONFLICT DO NOTHING
 
 -- note_refusal --
--- Set the signer's refusal (NULL for none). Returns a row only if it has changed.
-INSERT INTO ledger_signer AS s (tenant_id, refusal, since)
-VALUES (%(tenant_id)s, %(refusal)s, %(now)s)
-ON CONFLICT (tenant_id) DO UPDATE SET refusal = excluded.refusal, since = excluded.since
+-- Set the signer's refusal (NULL for none). A signer cannot change the refusal of one that remembers
+-- a later checkpoint. Returns a row only if it has changed.
+INSERT INTO ledger_signer AS s (tenant_id, refusal, since, remembered_epoch, remembered_size)
+VALUES (%(tenant_id)s, %(refusal)s, %(now)s, %(remembered_epoch)s, %(remembered_size)s)
+ON CONFLICT (tenant_id) DO UPDATE
+SET refusal = excluded.refusal, since = excluded.since,
+    remembered_epoch = excluded.remembered_epoch, remembered_size = excluded.remembered_size
 WHERE s.refusal IS DISTINCT FROM excluded.refusal
+  AND (s.refusal IS NULL
+       OR (s.remembered_epoch, s.remembered_size)
+          <= (excluded.remembered_epoch, excluded.remembered_size))
 RETURNING 1
 
 -- forget_tiles --
@@ -142,6 +153,57 @@ JOIN batch b ON b.tenant_id = %(tenant_id)s
 JOIN events e ON e.batch_id = b.batch_id
     AND b.first_index + e.pos >= r.begin_index
     AND b.first_index + e.pos < r.end_index
+
+-- unlisted_calls_in_ranges --
+-- How many calls have an event in ranges of ledger indexes and are not on the list of an erasure. A
+-- span on the list may have been merged into another call since.
+WITH erased AS (
+    SELECT range_agg(int8range(begin_index, end_index)) AS indexes
+    FROM unnest(%(begins)b::bigint[], %(ends)b::bigint[]) AS r (begin_index, end_index)
+), touched AS (
+    SELECT b.batch_id, b.first_index
+    FROM erased e
+    JOIN batch b ON b.tenant_id = %(tenant_id)s
+     AND b.event_count > 0
+     AND b.first_index < %(end_index)s
+     AND b.first_index + b.event_count > %(first_index)s
+     AND int8range(b.first_index, b.first_index + b.event_count) && e.indexes
+), events AS (
+    SELECT i.invocation_id, i.start_batch_id AS batch_id, i.start_pos AS pos
+    FROM invocation i
+    WHERE i.tenant_id = %(tenant_id)s
+    UNION ALL
+    SELECT i.invocation_id, i.end_batch_id, i.end_pos
+    FROM invocation i
+    WHERE i.tenant_id = %(tenant_id)s
+    UNION ALL
+    SELECT d.invocation_id, d.batch_id, d.pos
+    FROM decision d
+    WHERE d.tenant_id = %(tenant_id)s
+), found AS (
+    SELECT DISTINCT v.invocation_id
+    FROM erased e
+    CROSS JOIN touched t
+    JOIN events v ON v.batch_id = t.batch_id
+    WHERE t.first_index + v.pos <@ e.indexes
+)
+SELECT count(*)
+FROM found f
+WHERE f.invocation_id NOT IN (
+    SELECT c.invocation_id
+    FROM erasure_call c
+    WHERE c.tenant_id = %(tenant_id)s AND c.erasure_id = %(erasure_id)s
+    UNION ALL
+    SELECT s.invocation_id
+    FROM erasure_call c
+    JOIN otlp_span s ON s.tenant_id = %(tenant_id)s
+     AND s.span_uuid = c.invocation_id
+     AND s.started_on BETWEEN (c.started_at AT TIME ZONE 'UTC')::date - 1
+                          AND (c.started_at AT TIME ZONE 'UTC')::date + 1
+    WHERE c.tenant_id = %(tenant_id)s
+      AND c.erasure_id = %(erasure_id)s
+      AND s.invocation_id IS NOT NULL
+)
 
 -- batches_received_after --
 -- The first batches in ranges of ledger indexes that arrived at an instant or later.

@@ -157,6 +157,15 @@ WHERE tenant_id = %(tenant_id)s
   AND span_uuid = %(span_uuid)s
   AND invocation_id <> span_uuid
 
+-- any_span --
+-- Whether a tenant has spans on some days. Without any, no call is below a span, and the statement
+-- below takes 12 ms to find that of 1,000 calls.
+SELECT EXISTS (
+    SELECT FROM otlp_span
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = ANY(%(days)s::date[])
+)
+
 -- calls_above --
 -- The nearest call above each span that is not a call itself, through any spans between. For calls
 -- that executors reported, the search starts at the span each ran in, and passes through all spans
@@ -228,7 +237,7 @@ JOIN otlp_span s
  AND s.started_on = i.started_on
  AND s.span_uuid = i.invocation_id
 WHERE i.tenant_id = %(tenant_id)s
-  AND s.kind >= 0
+  AND s.kind <> -1
   AND (i.started_on, i.invocation_id)
       > (date '1970-01-01' + %(day)b::integer, %(invocation_id)b::uuid)
 ORDER BY i.started_on, i.invocation_id
@@ -238,4 +247,4 @@ LIMIT %(row_limit)b::integer
 -- How many calls were made of spans. A merged call's row has another id.
 SELECT count(*)
 FROM otlp_span s
-WHERE s.tenant_id = %(tenant_id)s AND s.kind >= 0 AND s.invocation_id = s.span_uuid
+WHERE s.tenant_id = %(tenant_id)s AND s.kind <> -1 AND s.invocation_id = s.span_uuid

@@ -137,10 +137,21 @@ FROM (
         FROM invocation
         WHERE {{uncounted_calls}}
           AND state = 'cancelled'
+          -- After all days if there are none: then no partition is planned.
+          AND started_on >= %(cancelled_from)s
     ) AS uncounted
 ) AS begun
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
 HAVING GROUPING(slot) = 0 OR is_current
+
+-- newest_cancelled --
+-- When a tenant's newest cancelled call started; no row without any. Planned once, like
+-- newest_decision: a scan of two months takes 6 ms to plan.
+SELECT started_at
+FROM invocation
+WHERE tenant_id = %(tenant_id)s AND state = 'cancelled'
+ORDER BY started_at DESC
+LIMIT 1
 
 -- figures_before --
 -- Whether there are calls in hours before an instant.

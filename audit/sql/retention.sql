@@ -139,6 +139,25 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 
+-- oldest_day_of_units --
+-- As oldest_day_of_calls, for this table.
+SELECT min(started_on) FROM call_units WHERE {{within_expired_days}}
+
+-- delete_day_of_units --
+-- As delete_day_of_calls, for this table.
+WITH gone AS (
+    DELETE FROM call_units
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND ctid = ANY(ARRAY(
+          SELECT i.ctid FROM call_units i
+          WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_was_left}}
+          LIMIT %(row_limit)s
+      ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
 -- oldest_day_of_traces --
 -- As oldest_day_of_calls, for this table.
 SELECT min(started_on) FROM trace WHERE {{within_expired_days}}

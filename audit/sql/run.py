@@ -83,9 +83,6 @@ def rows_prepared(name: str, parameters: Mapping[str, Any]) -> list[Row]:
     if SCHEMA.is_distributed:
         return rows(name, parameters)
     with cast(DatabaseWrapper, connection).preparing_cursor() as cursor:
-        # Without this, it is planned five more times, and always if PostgreSQL expects that to be
-        # cheaper.
-        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         cursor.execute(sql.QUERIES[name], _bound(parameters))
         return cast(list[Row], cursor.fetchall())
 

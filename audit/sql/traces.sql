@@ -11,6 +11,7 @@ FROM (
     WHERE tenant_id = %(tenant_id)s
       AND started_on BETWEEN %(first_day)s AND %(last_day)s
       AND first_started_at >= %(since)s
+      AND first_started_at < %(until)s
       AND (first_started_at, trace_id) < (%(at)s, %(id)s)
       AND trace_id >= %(prefix)s
       AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
@@ -38,6 +39,7 @@ FROM (
     WHERE tenant_id = %(tenant_id)s
       AND started_on BETWEEN %(first_day)s AND %(last_day)s
       AND first_started_at >= %(since)s
+      AND first_started_at < %(until)s
       AND (first_started_at, trace_id) > (%(at)s, %(id)s)
       AND trace_id >= %(prefix)s
       AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
@@ -62,6 +64,7 @@ WITH scanned AS (
     WHERE tenant_id = %(tenant_id)s
       AND started_on BETWEEN %(first_day)s AND %(last_day)s
       AND first_started_at >= %(since)s
+      AND first_started_at < %(until)s
       AND (first_started_at, trace_id) < (%(at)s, %(id)s)
       AND trace_id >= %(prefix)s
       AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)

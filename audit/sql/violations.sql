@@ -27,7 +27,8 @@ started_on BETWEEN %(first_day)s AND %(last_day)s
 
 -- {{wrong_argument}} --
 -- Violations of input schemas: those of decisions that rejected arguments, in the form of
--- violations of outputs. Their outcome is the decision; what was received is only in the log.
+-- violations of outputs. Their outcome is the decision; what was received is only in the log. Where
+-- they are not asked for, `arguments_from` is after all days: no partition is planned, or read.
 SELECT d.tenant_id, d.started_on, d.decided_at AS started_at, d.invocation_id, d.decision_id,
        d.tool_name, d.tool_version, wrong.path_pattern, wrong.code,
        coalesce(wrong.expected, '') AS expected, '' AS strategy, d.decision AS outcome,
@@ -35,7 +36,9 @@ SELECT d.tenant_id, d.started_on, d.decided_at AS started_at, d.invocation_id, d
 FROM decision d
 CROSS JOIN LATERAL unnest(d.paths, d.codes, d.expected)
     WITH ORDINALITY AS wrong (path_pattern, code, expected, ordinality)
-WHERE d.tenant_id = %(tenant_id)s AND d.decision = 'rejectedArguments'
+WHERE d.tenant_id = %(tenant_id)s
+  AND d.decision = 'rejectedArguments'
+  AND d.started_on >= %(arguments_from)s
 
 -- violation_kinds --
 -- Violations in a range by side, kind and part of the range, and by outcome. A part is a UTC day
@@ -67,7 +70,6 @@ FROM (
     FROM ({{wrong_argument}}) AS wrong
     WHERE {{violation_in_range}}
       AND {{violation_wanted}}
-      AND %(with_arguments)s
     GROUP BY tool_name, tool_version, path_pattern, code, strategy, outcome, invocation_id
 ) AS violating_call
 GROUP BY GROUPING SETS (
@@ -87,7 +89,6 @@ UNION ALL
 SELECT 'arguments', tool_name, tool_version, path_pattern, code, min(started_at), max(started_at)
 FROM ({{wrong_argument}}) AS wrong
 WHERE {{violation_wanted}}
-  AND %(with_arguments)s
 GROUP BY tool_name, tool_version, path_pattern, code
 
 -- new_violations --
@@ -204,10 +205,22 @@ FROM (
           AND started_at <= %(at)s
           AND (started_at, decision_id, ordinal) < (%(at)s, %(id)s, %(ordinal)s)
           AND {{violation_wanted}}
-          AND %(with_arguments)s
         ORDER BY started_at DESC, decision_id DESC, ordinal DESC
         LIMIT %(limit)s
     )
 ) AS both_sides
 ORDER BY started_at DESC, place_id DESC, ordinal DESC
+LIMIT %(limit)s
+
+-- violation_samples_of --
+-- The violations of some calls before a cursor, newest first.
+SELECT 'results' AS side, tool_name, tool_version, path, code, expected, received, severity,
+       strategy, outcome, started_on, invocation_id, started_at, ordinal, invocation_id AS place_id
+FROM violation
+WHERE tenant_id = %(tenant_id)s
+  AND started_on = ANY(%(days)s)
+  AND invocation_id = ANY(%(invocation_ids)s)
+  AND (started_at, invocation_id, ordinal) < (%(at)s, %(id)s, %(ordinal)s)
+  AND {{violation_wanted}}
+ORDER BY started_at DESC, invocation_id DESC, ordinal DESC
 LIMIT %(limit)s

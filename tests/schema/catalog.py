@@ -1,7 +1,7 @@
 """All that PostgreSQL knows of a database's schema, as lines of text: two databases are compared.
 
-Of `public` alone, and without what no migration decides: object ids, and the places of dropped
-columns.
+Of `public` alone, and without what no migration decides: object ids. Without the order of columns,
+too: a step adds its columns at the end, and the files of new databases have them where they belong.
 """
 
 from django.db import connections
@@ -24,7 +24,7 @@ QUERIES = {
         WHERE {_OURS}
     """,
     "columns": f"""
-        SELECT c.relname, row_number() OVER (PARTITION BY c.oid ORDER BY a.attnum), a.attname,
+        SELECT c.relname, a.attname,
                format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated,
                a.attstorage, a.attcompression, a.attstattarget, a.attoptions,
                a.attcollation::regcollation, pg_get_expr(d.adbin, d.adrelid)
@@ -35,7 +35,10 @@ QUERIES = {
         WHERE {_OURS} AND a.attnum > 0 AND NOT a.attisdropped
     """,
     "constraints": f"""
-        SELECT coalesce(c.relname, ''), o.conname, o.contype, o.condeferrable, o.condeferred,
+        SELECT coalesce(c.relname, ''),
+               -- A column that is renamed keeps the name of its NOT NULL.
+               CASE WHEN o.contype <> 'n' THEN o.conname END,
+               o.contype, o.condeferrable, o.condeferred,
                o.convalidated, o.connoinherit, pg_get_constraintdef(o.oid)
         FROM pg_constraint o
         JOIN pg_namespace n ON n.oid = o.connamespace

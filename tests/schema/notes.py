@@ -1,7 +1,8 @@
-"""The blocks above the tables in `migrations/**/*.sql`: what each table's note says about it.
+"""The blocks above the tables in `migrations/schema/*.sql`: what each table's note says about it.
 
-A block is the comment right above `CREATE TABLE name (`; it begins with `-- name: what it is for`
-and has a line for each of `FACTS`, which may go on, indented.
+A block is the comment right above `CREATE TABLE name (`, or above `COMMENT ON TABLE name` for a
+table of a library; it begins with `-- name: what it is for` and has a line for each of `FACTS`,
+which may go on, indented.
 """
 
 import re
@@ -13,7 +14,9 @@ from django.apps import apps
 APPS = ("tenants", "tools_registry", "audit")
 FACTS = ("Retention", "Erasure", "Tenant deletion", "Citus")
 
-_TABLE = re.compile(r"((?:^--[^\n]*\n)*)^CREATE TABLE (\w+) \(", re.MULTILINE)
+_TABLE = re.compile(
+    r"((?:^--[^\n]*\n)*)^(?:CREATE TABLE (?=\w+ \()|COMMENT ON TABLE )(\w+)", re.MULTILINE
+)
 _FACT = re.compile(rf"^({'|'.join(FACTS)}): (.*(?:\n  .*)*)", re.MULTILINE)
 
 
@@ -32,8 +35,8 @@ def notes() -> dict[str, Note]:
     """The block of each table that our migrations make."""
     by_table = {}
     for app in APPS:
-        folder = Path(apps.get_app_config(app).path) / "migrations"
-        for file in sorted(folder.rglob("*.sql")):
+        folder = Path(apps.get_app_config(app).path) / "migrations" / "schema"
+        for file in sorted(folder.glob("*.sql")):
             by_table.update(notes_in(file))
     return by_table
 

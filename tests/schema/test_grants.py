@@ -25,8 +25,10 @@ NARROWER = {
     "action": {"SELECT", "INSERT", "UPDATE (ledger_index)"},
     "tool_version": {"SELECT", "INSERT"},
     "tool_change": {"SELECT", "INSERT"},
+    "alert": {"SELECT", "INSERT", "UPDATE"},
     "tool": {"SELECT", "INSERT", "UPDATE"},
     "ledger_head": {"SELECT", "INSERT", "UPDATE"},
+    "key_quota": {"SELECT", "INSERT", "UPDATE"},
     "observed_tool": {"SELECT", "INSERT", "UPDATE"},
     # A refused line stays; of it only what became of it is written.
     "rejected_event": {
@@ -88,7 +90,13 @@ NARROWER = {
         "UPDATE (name)",
         "UPDATE (time_zone)",
         "UPDATE (suspended_at)",
+        "UPDATE (second_factor_roles)",
+        "UPDATE (step_up)",
+        "UPDATE (session_idle_minutes)",
+        "UPDATE (session_max_hours)",
     },
+    "account_emailaddress": {"SELECT"},
+    "account_emailconfirmation": {"SELECT"},
     "app_user": {
         "SELECT",
         "INSERT",
@@ -139,7 +147,7 @@ KEEPERS = {
         "UPDATE (call_id)",
         "UPDATE (error_message)",
         "UPDATE (idempotency_key)",
-        "UPDATE (end_user)",
+        "UPDATE (principal)",
     },
     "violation": {"SELECT", "UPDATE (expected)", "UPDATE (received)"},
     "decision": {
@@ -154,7 +162,10 @@ KEEPERS = {
     "ledger_head": {"SELECT", "INSERT", "UPDATE"},
     "ledger_tile": {"SELECT", "INSERT", "UPDATE (hashes)"},
     "ledger_checkpoint": {"SELECT", "INSERT"},
-    "ledger_signer": {"SELECT", "INSERT", "UPDATE (refusal)", "UPDATE (since)"},
+    "ledger_signer": {
+        *("SELECT", "INSERT", "UPDATE (refusal)", "UPDATE (since)"),
+        *("UPDATE (remembered_epoch)", "UPDATE (remembered_size)"),
+    },
     "ledger_key": {"SELECT", "INSERT", "UPDATE (signs_until)"},
 }
 

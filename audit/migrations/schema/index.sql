@@ -1,20 +1,13 @@
--- The index over the log: a row per call and per violation, and the counts derived from them.
--- `manage.py reindex` makes all of it again from the log. Each table is partitioned by the UTC
--- day of the call's start; the worker makes the partitions (audit/index/partitions.py), which only
--- the owner may name. Hence these tables have no foreign keys.
-
--- Adds two sums of what producers report, and stops at the largest bigint. Not STRICT: PostgreSQL
--- inlines a strict function only if its expression is strict, which CASE is not, and a call took
--- 25 µs per row. Not in numeric, which took 3 µs. IMMUTABLE, as ON CONFLICT needs it on Citus.
-CREATE FUNCTION add_capped(bigint, bigint) RETURNS bigint
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN CASE WHEN $2 > 0 AND $1 > 9223372036854775807 - $2 THEN 9223372036854775807
-                ELSE $1 + $2 END;
+-- The index over the log: a row per call, violation, decision, trace and span. The counts derived
+-- from them are in sums.sql. `manage.py reindex` makes all of both again from the log. Each table is
+-- partitioned by the UTC day of the call's start; the worker makes the partitions
+-- (audit/index/partitions.py), which only the owner may name. Hence these tables have no foreign keys.
+-- Policies compare columns of their own row: Citus distributes no table whose policy has a subquery.
 
 -- invocation: one call, from its two events: toolExecutionStart and toolExecutionEnd.
 --
 -- Retention: rows are deleted index_days after the call's start; then the day is dropped.
--- Erasure: call_id, error_message, idempotency_key and end_user are blanked; the row is kept.
+-- Erasure: call_id, error_message, idempotency_key and principal are blanked; the row is kept.
 -- Tenant deletion: rows are deleted.
 -- Citus: distributed by tenant_id.
 CREATE TABLE invocation (
@@ -24,7 +17,10 @@ CREATE TABLE invocation (
     started_at timestamptz NOT NULL,     -- from the end event while the start is missing
     ended_at timestamptz,
     duration_us bigint,
-    state text NOT NULL,                 -- open | ok | failed
+    state text NOT NULL,                 -- see the constraint; docs/adr/0028
+    interim_state text,                  -- waiting | working: by its latest interim end event
+    interim_at timestamptz,              -- when that was
+    interim_us bigint[],                 -- when the latest 200 were, in µs since 1970, sorted
     tool_name text COLLATE "C" NOT NULL,
     tool_version text COLLATE "C" NOT NULL,  -- '': not reported
     trace_id text COLLATE "C" NOT NULL,
@@ -56,17 +52,32 @@ CREATE TABLE invocation (
     budget_tokens bigint,
     locale text,
     safety_mode text,
+    agent text COLLATE "C",              -- this and the next nine: as events and spans report them
+    agent_version text COLLATE "C",      -- of an agent that names none, that of its service
+    model text COLLATE "C",
+    provider text COLLATE "C",
+    principal text COLLATE "C",          -- on whose behalf the call was made
+    environment text COLLATE "C",
+    service text COLLATE "C",
+    mcp_server text COLLATE "C",         -- name and version
+    mcp_client text COLLATE "C",
+    mcp_protocol text COLLATE "C",       -- the protocol's version
     producer_id text,
     start_batch_id uuid,                 -- where the start event is in the log; NULL: missing
     start_pos integer,                   -- its position in the batch, from 0
+    interim_batch_id uuid,               -- the latest interim end event
+    interim_pos integer,
     end_batch_id uuid,
     end_pos integer,
     pair_conflict boolean NOT NULL,      -- the two events contradict each other
+    absorbed boolean,                    -- true: part of another call, and deleted next; else NULL
     CONSTRAINT invocation_pkey PRIMARY KEY (tenant_id, started_on, invocation_id),
     CONSTRAINT invocation_day_check
         CHECK (started_on = (started_at AT TIME ZONE 'UTC')::date),
-    CONSTRAINT invocation_state_check
-        CHECK (state IN ('open', 'ok', 'failed') AND (state = 'open') = (end_batch_id IS NULL))
+    CONSTRAINT invocation_state_check CHECK (
+        state IN ('open', 'waiting', 'working', 'ok', 'failed', 'cancelled')
+        AND (state IN ('open', 'waiting', 'working')) = (end_batch_id IS NULL)
+    )
 ) PARTITION BY RANGE (started_on);
 -- The newest calls, and the two ends of a time range that are not whole hours.
 CREATE INDEX invocation_started_idx ON invocation (tenant_id, started_at, invocation_id);
@@ -85,6 +96,9 @@ CREATE INDEX invocation_open_idx ON invocation (tenant_id, started_at) WHERE end
 -- calls whose start event is missing;
 CREATE INDEX invocation_orphan_idx ON invocation (tenant_id, started_at)
     WHERE start_batch_id IS NULL;
+-- cancelled calls, which neither succeeded nor failed;
+CREATE INDEX invocation_cancelled_idx ON invocation (tenant_id, started_at)
+    WHERE state = 'cancelled';
 -- failed calls, of all tools and of one;
 CREATE INDEX invocation_failed_idx ON invocation (tenant_id, started_at, invocation_id)
     WHERE state = 'failed';
@@ -102,8 +116,11 @@ ALTER TABLE invocation ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON invocation
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
--- A second policy, merged_elsewhere, stands behind otlp_span, which it reads.
-GRANT SELECT, UPDATE (call_id, error_message, idempotency_key) ON invocation TO tooltrail_keeper;
+-- Two stored calls become one when the span that joins them comes last. The application marks one as
+-- absorbed, and may then delete it.
+CREATE POLICY absorbed ON invocation AS RESTRICTIVE FOR DELETE USING (absorbed);
+GRANT SELECT, UPDATE (call_id, error_message, idempotency_key, principal)
+    ON invocation TO tooltrail_keeper;
 
 -- violation: one place where a call's output does not match its schema.
 --
@@ -136,11 +153,85 @@ ALTER TABLE violation ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON violation
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
-REVOKE UPDATE, DELETE ON violation FROM tooltrail_app;
+REVOKE UPDATE ON violation FROM tooltrail_app;
+-- A fuller account of a call made of spans replaces what the server found in the earlier one, and a
+-- merged call goes with its violations. What an executor reported stays.
+CREATE POLICY found_by_server ON violation AS RESTRICTIVE FOR DELETE USING (found_by = 'server');
 GRANT SELECT, UPDATE (expected, received) ON violation TO tooltrail_keeper;
 
+-- decision: one decision about a call: refused, awaiting, approved. A call may have several and
+-- no start; what became of it is read from the latest one and from invocation (docs/adr/0026).
+--
+-- Retention: rows are deleted index_days after the decision; then the day is dropped.
+-- Erasure: call_id, reason, expected and requested_by are blanked; the row is kept.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE decision (
+    tenant_id uuid NOT NULL,
+    started_on date NOT NULL,            -- of decided_at
+    decision_id uuid NOT NULL,           -- event_id, or derived from the event
+    decided_at timestamptz NOT NULL,
+    decision text NOT NULL,
+    invocation_id uuid NOT NULL,         -- the call; derived if the event does not name it
+    tool_name text COLLATE "C" NOT NULL,
+    tool_version text COLLATE "C" NOT NULL,  -- '': not reported
+    trace_id text COLLATE "C" NOT NULL,
+    parent_invocation_id uuid,           -- the call that would make this one
+    call_id text COLLATE "C",            -- hash of tool and arguments
+    tool_call_id text,                   -- the LLM provider's id
+    by_kind text,                        -- person | policy | guardrail; NULL: not reported
+    by_id text COLLATE "C",
+    by_name text,
+    requested_by text COLLATE "C",       -- the person for whom the call is made
+    reason text,                         -- the beginning, for lists; may quote the arguments
+    definition_digest text,              -- of the tool's definition that was shown
+    violation_count integer NOT NULL,    -- of the input schema
+    paths text[] NOT NULL,               -- of the first of them, with [*] for every array index
+    codes text[] NOT NULL,
+    expected text[] NOT NULL,
+    turn_id text,                        -- this and the next seven: the caller's context
+    run_id text COLLATE "C",
+    ingestion_run_id text,
+    workflow_id text,
+    collection_id text,
+    document_id text,
+    document_version_id text,
+    case_id text,
+    producer_id text,
+    batch_id uuid NOT NULL,              -- where the event is in the log
+    pos integer NOT NULL,                -- its position in the batch, from 0
+    CONSTRAINT decision_pkey PRIMARY KEY (tenant_id, started_on, decision_id),
+    CONSTRAINT decision_day_check CHECK (started_on = (decided_at AT TIME ZONE 'UTC')::date),
+    CONSTRAINT decision_decision_check CHECK (decision IN (
+        'rejectedArguments', 'denied', 'awaiting', 'approved', 'cancelled', 'overBudget', 'overRate'
+    )),
+    CONSTRAINT decision_by_check CHECK (by_kind IN ('person', 'policy', 'guardrail')
+        OR num_nonnulls(by_kind, by_id, by_name) = 0)
+) PARTITION BY RANGE (started_on);
+-- The newest decisions.
+CREATE INDEX decision_decided_idx ON decision (tenant_id, decided_at, decision_id);
+-- The newest decisions about one tool.
+CREATE INDEX decision_tool_idx ON decision (tenant_id, tool_name, decided_at);
+-- The timeline of a trace.
+CREATE INDEX decision_trace_idx ON decision (tenant_id, trace_id, decided_at);
+-- The decisions about one call.
+CREATE INDEX decision_call_idx ON decision (tenant_id, invocation_id, decided_at);
+-- Two kinds are searched for over the whole index: requests for approvals, to find those without an
+-- answer;
+CREATE INDEX decision_awaiting_idx ON decision (tenant_id, decided_at, decision_id)
+    WHERE decision = 'awaiting';
+-- rejected arguments, to find when a kind of violation was first seen.
+CREATE INDEX decision_rejected_idx ON decision (tenant_id, decided_at, decision_id)
+    WHERE decision = 'rejectedArguments';
+ALTER TABLE decision ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON decision
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+REVOKE UPDATE, DELETE ON decision FROM tooltrail_app;
+GRANT SELECT, UPDATE (call_id, reason, expected, requested_by) ON decision TO tooltrail_keeper;
+
 -- trace: the sums of one trace on one UTC day. A trace over midnight has several rows, which are
--- merged on reading.
+-- merged on reading. It may consist of decisions alone; its first and last times count both.
 --
 -- Retention: rows are deleted index_days after their day; then the day is dropped.
 -- Erasure: no effect.
@@ -153,11 +244,16 @@ CREATE TABLE trace (
     first_started_at timestamptz NOT NULL,
     last_at timestamptz NOT NULL,        -- the latest known start or end
     first_tool_name text NOT NULL,       -- of the call at first_started_at
-    run_id text,
-    started_count bigint NOT NULL,       -- calls
-    completed_count bigint NOT NULL,     -- calls, and so is failed_count
+    run_id text,                         -- of its first call that has one: inside, a sub-agent's
+                                         -- calls may have other runs
+    run_at timestamptz,                  -- when that call began; NULL: none has a run id, or an
+                                         -- older version wrote the row
+    started_count bigint NOT NULL,       -- calls, and so are the next three
+    completed_count bigint NOT NULL,
     failed_count bigint NOT NULL,
-    violation_count bigint NOT NULL,     -- violations
+    cancelled_count bigint DEFAULT 0 NOT NULL,  -- the only sum with cancelled calls
+    decision_count bigint DEFAULT 0 NOT NULL,
+    violation_count bigint NOT NULL,
     prompt_tokens bigint NOT NULL,
     completion_tokens bigint NOT NULL,
     CONSTRAINT trace_pkey PRIMARY KEY (tenant_id, started_on, trace_id)
@@ -168,8 +264,9 @@ ALTER TABLE trace ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON trace
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
--- The application may delete the row of a day on which no call is left.
-CREATE POLICY nothing_left ON trace AS RESTRICTIVE FOR DELETE USING (started_count = 0);
+-- The application may delete the row of a day on which no call and no decision is left.
+CREATE POLICY nothing_left ON trace AS RESTRICTIVE FOR DELETE
+    USING (started_count = 0 AND decision_count = 0);
 
 -- otlp_span: which OTLP span became which call, and its parent. Spans of one call come in several
 -- requests, and the parents of a call need not be calls.
@@ -189,13 +286,14 @@ CREATE TABLE otlp_span (
     tool_call_id text,
     scope text NOT NULL,                 -- the instrumentation's name
     kind integer NOT NULL,               -- OTLP's number: client, server …
+    context text,                        -- a JSON object: agent, conversation, model and user that it
+                                         -- reports for the calls below it; NULL: it says nothing
     CONSTRAINT otlp_span_pkey PRIMARY KEY (tenant_id, started_on, span_uuid),
     CONSTRAINT otlp_span_call_check
         CHECK (num_nulls(invocation_id, call_started_at, tool_name) IN (0, 3))
 ) PARTITION BY RANGE (started_on);
--- The calls right below a span that comes later: exporters send what ends first.
-CREATE INDEX otlp_span_parent_idx ON otlp_span (tenant_id, started_on, parent_uuid)
-    WHERE invocation_id IS NOT NULL;
+-- The spans right below one that comes later: exporters send what ends first.
+CREATE INDEX otlp_span_parent_idx ON otlp_span (tenant_id, started_on, parent_uuid);
 ALTER TABLE otlp_span ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON otlp_span
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
@@ -203,129 +301,4 @@ CREATE POLICY tenant_isolation ON otlp_span
 -- Two stored calls may become one, when the span that joins them comes last.
 REVOKE UPDATE, DELETE ON otlp_span FROM tooltrail_app;
 GRANT UPDATE (invocation_id, call_started_at) ON otlp_span TO tooltrail_app;
-GRANT SELECT ON otlp_span TO tooltrail_keeper;
--- Of the two, the application may delete the one that was merged, if it has no violations.
-CREATE POLICY merged_elsewhere ON invocation AS RESTRICTIVE FOR DELETE USING (
-    violation_count = 0
-    AND EXISTS (
-        SELECT FROM otlp_span s
-        WHERE s.tenant_id = invocation.tenant_id
-          AND s.started_on = invocation.started_on
-          AND s.span_uuid = invocation.invocation_id
-          AND s.invocation_id <> invocation.invocation_id
-    )
-);
-
--- rollup: the figures of one hour, tool and version, for pages of long ranges (docs/adr/0010).
---
--- Retention: rows are deleted index_days after their day; then the day is dropped.
--- Erasure: no effect.
--- Tenant deletion: rows are deleted.
--- Citus: distributed by tenant_id.
-CREATE TABLE rollup (
-    tenant_id uuid NOT NULL,
-    started_on date NOT NULL,
-    hour_at timestamptz NOT NULL,        -- when the hour begins
-    tool_name text COLLATE "C" NOT NULL,
-    tool_version text COLLATE "C" NOT NULL,
-    started_count bigint NOT NULL,       -- all calls; the columns below are of completed ones
-    completed_count bigint NOT NULL,
-    failed_count bigint NOT NULL,
-    violating_call_count bigint NOT NULL,  -- calls with violations
-    violation_count bigint NOT NULL,
-    duration_us bigint NOT NULL,         -- sum
-    prompt_tokens bigint NOT NULL,
-    completion_tokens bigint NOT NULL,
-    cache_hit_count bigint NOT NULL,
-    histogram numeric NOT NULL,          -- of durations, 12 digits a bucket (audit/index/histogram.py)
-    CONSTRAINT rollup_pkey PRIMARY KEY (tenant_id, started_on, hour_at, tool_name, tool_version)
-) PARTITION BY RANGE (started_on);
-ALTER TABLE rollup ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant_isolation ON rollup
-    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
-    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
-REVOKE DELETE ON rollup FROM tooltrail_app;
-
--- quarter_rollup: the same per quarter of an hour, read where a time range cuts an hour: at its
--- ends, and at midnight in zones such as India's. It has only the columns those pages need.
---
--- Retention: rows are deleted index_days after their day; then the day is dropped.
--- Erasure: no effect.
--- Tenant deletion: rows are deleted.
--- Citus: distributed by tenant_id.
-CREATE TABLE quarter_rollup (
-    tenant_id uuid NOT NULL,
-    started_on date NOT NULL,
-    quarter_at timestamptz NOT NULL,     -- when the quarter begins
-    tool_name text COLLATE "C" NOT NULL,
-    tool_version text COLLATE "C" NOT NULL,
-    started_count bigint NOT NULL,       -- all calls; the columns below are of completed ones
-    completed_count bigint NOT NULL,
-    failed_count bigint NOT NULL,
-    violating_call_count bigint NOT NULL,
-    violation_count bigint NOT NULL,
-    prompt_tokens bigint NOT NULL,
-    completion_tokens bigint NOT NULL,
-    cache_hit_count bigint NOT NULL,
-    histogram numeric NOT NULL,
-    CONSTRAINT quarter_rollup_pkey
-        PRIMARY KEY (tenant_id, started_on, quarter_at, tool_name, tool_version)
-) PARTITION BY RANGE (started_on);
-ALTER TABLE quarter_rollup ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant_isolation ON quarter_rollup
-    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
-    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
-REVOKE DELETE ON quarter_rollup FROM tooltrail_app;
-
--- error_rollup: failed calls per hour, tool, version and error type, which few pages need.
---
--- Retention: rows are deleted index_days after their day; then the day is dropped.
--- Erasure: no effect.
--- Tenant deletion: rows are deleted.
--- Citus: distributed by tenant_id.
-CREATE TABLE error_rollup (
-    tenant_id uuid NOT NULL,
-    started_on date NOT NULL,
-    hour_at timestamptz NOT NULL,        -- when the hour begins
-    tool_name text COLLATE "C" NOT NULL,
-    tool_version text COLLATE "C" NOT NULL,
-    error_type text COLLATE "C" NOT NULL,  -- '': the error has none
-    call_count bigint NOT NULL,
-    CONSTRAINT error_rollup_pkey PRIMARY KEY
-        (tenant_id, started_on, hour_at, tool_name, tool_version, error_type)
-) PARTITION BY RANGE (started_on);
-ALTER TABLE error_rollup ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant_isolation ON error_rollup
-    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
-    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
-REVOKE DELETE ON error_rollup FROM tooltrail_app;
-
--- violation_day: violations of one kind on one UTC day. A kind is a tool, its version, a path
--- pattern, a code, and the guard's strategy and outcome.
---
--- Retention: rows are deleted index_days after their day; then the day is dropped.
--- Erasure: no effect.
--- Tenant deletion: rows are deleted.
--- Citus: distributed by tenant_id.
-CREATE TABLE violation_day (
-    tenant_id uuid NOT NULL,
-    started_on date NOT NULL,
-    kind uuid NOT NULL,                  -- first half of SHA-256 of the six texts, which may be
-                                         -- longer than an index takes
-    tool_name text COLLATE "C" NOT NULL,
-    tool_version text COLLATE "C" NOT NULL,
-    path_pattern text COLLATE "C" NOT NULL,
-    code text COLLATE "C" NOT NULL,
-    strategy text COLLATE "C" NOT NULL,
-    outcome text COLLATE "C" NOT NULL,
-    violation_count bigint NOT NULL,
-    call_count bigint NOT NULL,          -- calls with such a violation
-    first_at timestamptz NOT NULL,       -- start of the first of those calls
-    last_at timestamptz NOT NULL,        -- start of the last
-    CONSTRAINT violation_day_pkey PRIMARY KEY (tenant_id, started_on, kind)
-) PARTITION BY RANGE (started_on);
-ALTER TABLE violation_day ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant_isolation ON violation_day
-    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
-    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
-REVOKE DELETE ON violation_day FROM tooltrail_app;
+GRANT SELECT, UPDATE (context) ON otlp_span TO tooltrail_keeper;

@@ -51,7 +51,8 @@ CREATE POLICY tenant_isolation ON ledger_checkpoint
 REVOKE INSERT, UPDATE, DELETE ON ledger_checkpoint FROM tooltrail_app;
 GRANT SELECT, INSERT ON ledger_checkpoint TO tooltrail_keeper;
 
--- ledger_signer: whether the signer refuses a tenant's log. No row: it never has.
+-- ledger_signer: whether the signer refuses a tenant's log. No row: it never has. Of several signers
+-- the one that remembers most decides: a refusal stands until one that remembers as much resumes.
 --
 -- Retention: kept.
 -- Erasure: no effect.
@@ -61,6 +62,8 @@ CREATE TABLE ledger_signer (
     tenant_id uuid NOT NULL,
     refusal text,                        -- why it does not sign; NULL: it signs
     since timestamptz NOT NULL,
+    remembered_epoch integer DEFAULT 0 NOT NULL,  -- by the signer that refuses:
+    remembered_size bigint DEFAULT 0 NOT NULL,    -- its last signed checkpoint
     CONSTRAINT ledger_signer_pkey PRIMARY KEY (tenant_id),
     CONSTRAINT ledger_signer_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
@@ -69,7 +72,8 @@ CREATE POLICY tenant_isolation ON ledger_signer
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
 REVOKE INSERT, UPDATE, DELETE ON ledger_signer FROM tooltrail_app;
-GRANT SELECT, INSERT, UPDATE (refusal, since) ON ledger_signer TO tooltrail_keeper;
+GRANT SELECT, INSERT, UPDATE (refusal, since, remembered_epoch, remembered_size)
+    ON ledger_signer TO tooltrail_keeper;
 
 -- ledger_key: the installation's public keys, old ones too. Private keys are in no database.
 --
@@ -118,7 +122,7 @@ GRANT SELECT, INSERT ON ledger_erasure TO tooltrail_keeper;
 CREATE TABLE ledger_check (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,                    -- a UUIDv7: in order of time
-    asked_by text NOT NULL,              -- a user's name
+    created_by text NOT NULL,            -- a user's name
     created_at timestamptz NOT NULL,
     state text NOT NULL,
     size bigint NOT NULL,                -- entries to read
@@ -127,9 +131,9 @@ CREATE TABLE ledger_check (
     checkpoint_count bigint NOT NULL,    -- signed roots that were compared
     finding_count bigint NOT NULL,
     findings text[] NOT NULL,            -- the first of them
-    finished_at timestamptz,
     missing bigint[] DEFAULT '{}'::bigint[] NOT NULL,  -- begin, end, begin, end … of runs of entries
                                          -- without payload that no entry read so far explains
+    finished_at timestamptz,
     CONSTRAINT ledger_check_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT ledger_check_state_check
         CHECK (state IN ('waiting', 'running', 'passed', 'failed', 'cancelled')),

@@ -1,5 +1,6 @@
 -- The log: every accepted event as it was sent, in ledger order, and every rejected one.
--- It is the source of truth: the index is derived from it and the ledger proves it.
+-- It is the source of truth: the index is derived from it and the ledger proves it. And what is
+-- known of the senders: what they lost, and what they sent that is no call.
 -- (How to read these files: tenants/migrations/schema/tenants.sql.)
 
 -- batch: one accepted request with its events, or one entry that the server wrote itself.
@@ -46,6 +47,9 @@ GRANT SELECT, INSERT, UPDATE (payload) ON batch TO tooltrail_keeper;
 CREATE TABLE ledger_head (
     tenant_id uuid NOT NULL,
     size bigint NOT NULL,                -- events in the log, and the next ledger index
+    has_baseline boolean DEFAULT false NOT NULL,  -- the log has the entry with the digests of all
+                                         -- rows that actions name from then on. If somebody resets
+                                         -- this, it gets a second one, which the check reports
     CONSTRAINT ledger_head_pkey PRIMARY KEY (tenant_id),
     CONSTRAINT ledger_head_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
@@ -154,3 +158,27 @@ CREATE POLICY tenant_isolation ON gap
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
 REVOKE UPDATE, DELETE ON gap FROM tooltrail_app;
+
+-- skipped_span: spans and log records that arrived and became no call, by name and reason. They are
+-- in no batch; a page says with these counts why calls are missing.
+--
+-- Retention: rows are deleted 30 days after they last arrived, whatever the tenant's settings are.
+-- Erasure: no effect; it holds names of operations, no payload.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE skipped_span (
+    tenant_id uuid NOT NULL,
+    reason text COLLATE "C" NOT NULL,    -- audit.queries.skipped_spans.Reason, or why it was rejected
+    service text COLLATE "C" NOT NULL,
+    scope text COLLATE "C" NOT NULL,     -- the instrumentation's name
+    name text COLLATE "C" NOT NULL,
+    span_count bigint NOT NULL,          -- a span that is sent twice counts twice
+    first_at timestamptz NOT NULL,       -- when the first one arrived
+    last_at timestamptz NOT NULL,
+    CONSTRAINT skipped_span_pkey PRIMARY KEY (tenant_id, reason, service, scope, name),
+    CONSTRAINT skipped_span_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+ALTER TABLE skipped_span ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON skipped_span
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);

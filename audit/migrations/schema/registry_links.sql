@@ -67,7 +67,7 @@ CREATE TABLE tool_drift (
     read_count bigint NOT NULL,
     cursor_at timestamptz,               -- start and id of the last call read; NULL: none yet
     cursor_id uuid,
-    found text NOT NULL,                 -- JSON (audit.work.drift.shape); '': nothing read yet
+    shape text NOT NULL,                 -- JSON (audit.work.drift.shape); '': nothing read yet
     problem text NOT NULL,               -- why it failed
     finished_at timestamptz,
     CONSTRAINT tool_drift_pkey PRIMARY KEY (tenant_id, id),

@@ -83,6 +83,41 @@ CREATE POLICY tenant_isolation ON payload_search_hit
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
 GRANT SELECT, DELETE ON payload_search_hit TO tooltrail_keeper;
 
+-- argument_comparison: a comparison of arguments by the worker: of the calls of a query with those of
+-- the tool's other calls. It holds names of arguments, types, digests of values and ids of calls.
+--
+-- Retention: rows are deleted 1 day after they were created.
+-- Erasure: no effect; values are read from the calls' payloads when they are shown.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE argument_comparison (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    created_at timestamptz NOT NULL,     -- also what `24h` in its query is relative to
+    created_by text NOT NULL,            -- a user's or key's name
+    query text NOT NULL,                 -- the selected calls
+    tool_name text COLLATE "C" NOT NULL, -- the others are calls of this tool
+    since timestamptz NOT NULL,
+    until timestamptz NOT NULL,
+    state text NOT NULL,
+    call_count bigint NOT NULL,          -- calls to read
+    read_count bigint NOT NULL,
+    erased_count bigint NOT NULL,        -- those without arguments
+    tested_count bigint NOT NULL,        -- values and pairs of values that were tested
+    observed text NOT NULL,              -- while it runs: audit.apart.arguments.Observed
+    differences text NOT NULL,           -- audit.apart.arguments.FoundArgument
+    problem text NOT NULL,               -- why it failed
+    finished_at timestamptz,
+    CONSTRAINT argument_comparison_pkey PRIMARY KEY (tenant_id, id),
+    CONSTRAINT argument_comparison_state_check
+        CHECK (state IN ('waiting', 'running', 'done', 'cancelled', 'failed')),
+    CONSTRAINT argument_comparison_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+ALTER TABLE argument_comparison ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON argument_comparison
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+
 -- report: the figures of a time range as they were when the report was made.
 --
 -- Retention: rows are deleted keep_days after they were made, 400 without a report_schedule.
@@ -221,7 +256,8 @@ CREATE POLICY tenant_isolation ON erasure
 REVOKE DELETE ON erasure FROM tooltrail_app;
 GRANT SELECT, UPDATE ON erasure TO tooltrail_keeper;
 
--- erasure_call: a call that the dry run of an erasure matched. No other call is erased.
+-- erasure_call: a call that the dry run of an erasure matched. No other call is erased. The actions
+-- erasure.preview and erasure.confirm state the number and the digest of all of them.
 --
 -- Retention: kept.
 -- Erasure: kept; a row is added for each call.

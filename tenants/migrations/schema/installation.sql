@@ -13,3 +13,36 @@ CREATE TABLE tolerated_migration (
     CONSTRAINT tolerated_migration_pkey PRIMARY KEY (app, name)
 );
 REVOKE INSERT, UPDATE, DELETE ON tolerated_migration FROM tooltrail_app;
+
+-- server_process: web, gRPC and worker processes, each heard every few seconds. A migration may
+-- wait until no process runs that does not know it (config/postgresql/processes.py).
+--
+-- Retention: rows are deleted a day after a process was last heard.
+-- Erasure: no effect.
+-- Tenant deletion: rows are kept.
+-- Citus: local to the coordinator.
+CREATE TABLE server_process (
+    id uuid NOT NULL,
+    host text NOT NULL,
+    pid integer NOT NULL,                -- on that host, perhaps in a container
+    kind text NOT NULL,                  -- web, gRPC or worker
+    version text NOT NULL,
+    known_migrations text[] NOT NULL,    -- each as app.name
+    heard_at timestamptz NOT NULL,
+    CONSTRAINT server_process_pkey PRIMARY KEY (id)
+);
+
+-- cache_entry: Django's cache, for counts of wrong codes and for codes that were used, so that all
+-- processes of all hosts know them (CACHES).
+--
+-- Retention: rows are deleted after they expired, when there are many.
+-- Erasure: no effect.
+-- Tenant deletion: rows are kept.
+-- Citus: local to the coordinator.
+CREATE TABLE cache_entry (
+    cache_key varchar(255) NOT NULL,
+    value text NOT NULL,                 -- a pickled object, in base64
+    expires timestamptz NOT NULL,
+    CONSTRAINT cache_entry_pkey PRIMARY KEY (cache_key)
+);
+CREATE INDEX cache_entry_expires ON cache_entry (expires);

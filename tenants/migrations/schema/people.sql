@@ -87,11 +87,15 @@ CREATE TABLE membership (
     user_id bigint NOT NULL,
     role varchar(16) NOT NULL,
     created_at timestamptz NOT NULL,
+    is_service boolean DEFAULT false NOT NULL,  -- the user is a program: it has no session
+    disabled_at timestamptz,                    -- the keys of a service account are refused
     CONSTRAINT membership_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT membership_tenant_user_uniq UNIQUE (tenant_id, user_id),
     CONSTRAINT membership_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id) ON DELETE CASCADE,
     CONSTRAINT membership_user_fk FOREIGN KEY (user_id) REFERENCES app_user (id) ON DELETE CASCADE,
-    CONSTRAINT membership_role_check CHECK (role IN ('viewer', 'editor', 'auditor', 'admin'))
+    CONSTRAINT membership_role_check CHECK (role IN ('viewer', 'editor', 'auditor', 'admin')),
+    CONSTRAINT membership_service_check
+        CHECK (is_service AND role = 'viewer' OR NOT is_service AND disabled_at IS NULL)
 );
 -- The tenants of a user, for the switcher: read through the second policy below.
 CREATE INDEX membership_user_idx ON membership (user_id);

@@ -4,7 +4,10 @@
 
 -- A tenant's slug and id never change. Its admin and an operator set the other columns.
 REVOKE UPDATE ON tenant FROM tooltrail_app;
-GRANT UPDATE (name, time_zone, suspended_at) ON tenant TO tooltrail_app;
+GRANT UPDATE (
+    name, time_zone, suspended_at, second_factor_roles, step_up, session_idle_minutes,
+    session_max_hours
+) ON tenant TO tooltrail_app;
 
 -- An account is never renamed or deleted. Nobody is a superuser (a constraint of app_user). is_staff
 -- opens nothing by itself: the admin site asks for the role in the tenant, too.

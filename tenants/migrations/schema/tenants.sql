@@ -23,8 +23,13 @@ CREATE TABLE tenant (
     created_at timestamptz NOT NULL,
     suspended_at timestamptz,            -- from then on nobody gets in and no event is accepted
     time_zone varchar(64) NOT NULL,      -- for viewers and browsers without one; '': UTC
+    second_factor_roles varchar(8)[] DEFAULT '{}' NOT NULL,  -- members who need a second factor
+    step_up boolean DEFAULT false NOT NULL,  -- reveal, erase, release: only with a fresh factor
+    session_idle_minutes integer,        -- a session ends after this time without a page
+    session_max_hours integer,           -- a session ends this long after the sign-in
     CONSTRAINT tenant_pkey PRIMARY KEY (id),
-    CONSTRAINT tenant_slug_key UNIQUE (slug)
+    CONSTRAINT tenant_slug_key UNIQUE (slug),
+    CONSTRAINT tenant_session_check CHECK (session_idle_minutes > 0 AND session_max_hours > 0)
 );
 CREATE INDEX tenant_slug_812ad82d_like ON tenant (slug varchar_pattern_ops);
 -- A DELETE would take the tenant's actions along. What else is granted: shared_tables.sql.
@@ -45,6 +50,7 @@ CREATE TABLE tenant_setting (
     erased_to bigint NOT NULL,           -- payloads below this ledger index are erased
     index_from date,                     -- the index is emptied before this UTC day
     redact_otlp boolean DEFAULT true NOT NULL,  -- the SDK's default rules apply to OTLP, too
+    clear_principals boolean DEFAULT false NOT NULL,  -- principals are stored in clear text
     CONSTRAINT tenant_setting_pkey PRIMARY KEY (tenant_id),
     CONSTRAINT tenant_setting_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id),
     CONSTRAINT tenant_setting_days_check CHECK (payload_days > 0 AND index_days > 0)

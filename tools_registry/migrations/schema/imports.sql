@@ -26,7 +26,7 @@ CREATE TABLE tool_import (
     CONSTRAINT tool_import_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT tool_import_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id),
     CONSTRAINT tool_import_state_check
-        CHECK (state IN ('looking', 'looked_at', 'importing', 'done', 'cancelled'))
+        CHECK (state IN ('previewing', 'previewed', 'importing', 'done', 'cancelled'))
 );
 ALTER TABLE tool_import ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON tool_import

@@ -64,6 +64,11 @@ CREATE TABLE served_definition (
     approved_at timestamptz,             -- calls before it were made under an unapproved one
     approved_by text,                    -- a user's or key's name
     approval_reason text,
+    approved_during tstzmultirange DEFAULT '{}' NOT NULL,  -- by approvals that were withdrawn: calls
+                                         -- of these times stay calls under an approved definition
+    withdrawn_at timestamptz,            -- the last of them
+    withdrawn_by text,                   -- a user's or key's name
+    withdrawal_reason text,
     CONSTRAINT served_definition_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT served_definition_tenant_place_uniq
         UNIQUE (tenant_id, server, tool_name, digest),

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 import tenants.models
-from config.postgresql.migrations import RunSQLFile
+from config.postgresql.migrations import SchemaFiles
 
 _MODELS = [
     migrations.CreateModel(
@@ -250,6 +250,7 @@ _MODELS = [
             ("verb", models.CharField(max_length=64)),
             ("subject", models.CharField(max_length=300)),
             ("details", models.JSONField(default=dict)),
+            ("rows", models.JSONField(default=dict)),
             ("ledger_index", models.BigIntegerField(null=True)),
             (
                 "tenant",
@@ -373,29 +374,32 @@ _MODELS = [
     ),
 ]
 
+_REPLACED = [
+    "0001_initial",
+    "0002_sign_in_failure",
+    "0003_tenants_stay",
+    "0004_settings",
+    "0005_payload_scope",
+    "0006_action_entry",
+    "0007_reveal_index",
+    "0008_tolerated_migration",
+    "0009_redact_otlp",
+    "0010_invitation",
+    "0001_schema",
+    "0003_no_superusers",
+    "0004_action_rows",
+]
+"""They are no longer here. An installation that has all of them has these tables."""
+
 
 class Migration(migrations.Migration):
     initial = True
-    replaces = [
-        ("tenants", "0001_initial"),
-        ("tenants", "0002_sign_in_failure"),
-        ("tenants", "0003_tenants_stay"),
-        ("tenants", "0004_settings"),
-        ("tenants", "0005_payload_scope"),
-        ("tenants", "0006_action_entry"),
-        ("tenants", "0007_reveal_index"),
-        ("tenants", "0008_tolerated_migration"),
-        ("tenants", "0009_redact_otlp"),
-        ("tenants", "0010_invitation"),
-    ]
+    replaces = [("tenants", name) for name in _REPLACED]
     dependencies = [("auth", "0012_alter_user_first_name_max_length")]
     operations = [
         migrations.SeparateDatabaseAndState(
             database_operations=[
-                RunSQLFile("schema/tenants"),
-                RunSQLFile("schema/people"),
-                RunSQLFile("schema/keys_and_actions"),
-                RunSQLFile("schema/installation"),
+                SchemaFiles("tenants", "people", "keys_and_actions", "installation")
             ],
             state_operations=_MODELS,
         )

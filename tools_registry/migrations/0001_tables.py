@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 import tenants.models
 import tools_registry.models
-from config.postgresql.migrations import RunSQLFile
+from config.postgresql.migrations import SchemaFiles
 
 
 def _key(*names: str) -> Any:
@@ -235,8 +235,8 @@ _MODELS = [
                 "state",
                 models.CharField(
                     choices=[
-                        ("looking", "Being previewed"),
-                        ("looked_at", "Waiting for confirmation"),
+                        ("previewing", "Being previewed"),
+                        ("previewed", "Waiting for confirmation"),
                         ("importing", "Being imported"),
                         ("done", "Done"),
                         ("cancelled", "Cancelled"),
@@ -329,24 +329,26 @@ _MODELS = [
     ),
 ]
 
+_REPLACED = [
+    "0001_tool",
+    "0002_tool_change",
+    "0003_observed_tool",
+    "0004_tool_import",
+    "0005_check_on_arrival",
+    "0006_import_job",
+    "0001_schema",
+    "0002_import_states",
+]
+"""They are no longer here. An installation that has all of them has these tables."""
+
 
 class Migration(migrations.Migration):
     initial = True
-    replaces = [
-        ("tools_registry", "0001_tool"),
-        ("tools_registry", "0002_tool_change"),
-        ("tools_registry", "0003_observed_tool"),
-        ("tools_registry", "0004_tool_import"),
-        ("tools_registry", "0005_check_on_arrival"),
-        ("tools_registry", "0006_import_job"),
-    ]
-    dependencies = [("tenants", "0001_schema")]
+    replaces = [("tools_registry", name) for name in _REPLACED]
+    dependencies = [("tenants", "0001_tables")]
     operations = [
         migrations.SeparateDatabaseAndState(
-            database_operations=[
-                RunSQLFile("schema/tools"),
-                RunSQLFile("schema/imports"),
-            ],
+            database_operations=[SchemaFiles("tools", "imports")],
             state_operations=_MODELS,
         )
     ]

@@ -1,1 +1,0 @@
-ALTER TABLE ledger_head DROP COLUMN has_baseline;

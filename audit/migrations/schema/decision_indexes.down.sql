@@ -1,1 +1,0 @@
-DROP INDEX decision_awaiting_idx, decision_rejected_idx;

@@ -1,0 +1,1 @@
+ALTER TABLE alert RENAME COLUMN notified_at TO told_at;

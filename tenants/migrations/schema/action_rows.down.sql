@@ -1,1 +1,0 @@
-ALTER TABLE action DROP COLUMN rows;
