@@ -93,6 +93,8 @@ def test_documented_commands_are_accepted(command: list[str], tmp_path: Path) ->
     assert "usage:" not in ran.stderr
     if command[1] == "status":
         assert (ran.returncode, ran.stdout) == (0, "No events waiting.\n")
+    elif command[1] == "completion":
+        assert (ran.returncode, "complete" in ran.stdout) == (0, True)
     elif command[1] == "verify":
         assert (ran.returncode, "cannot be checked" in ran.stderr) == (2, True)
     else:
@@ -108,6 +110,6 @@ def test_every_command_is_documented() -> None:
         check=True,
     )
     _, _, listed = ran.stdout.partition("<command>\n")
-    verbs = re.findall(r"^ +(\w+) {2,}\w", listed, re.MULTILINE)
+    verbs = re.findall(r"^ {4}(\w+)(?: |$)", listed, re.MULTILINE)
 
     assert {command[1] for command in COMMANDS} == set(verbs)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from tooltrail.call_ids import call_id_of
 from tooltrail.capture import Capture, encode_json
 from tooltrail.errors import ValidationException
-from tooltrail.events import VIOLATIONS_MAX
+from tooltrail.events import ID_MAX_LENGTH, VIOLATIONS_MAX, decided_call_id
 from tooltrail.guard.violations import Violation
 from tooltrail.redact import Note
 from tooltrail.scope import current_scope, make_scope
@@ -42,7 +42,8 @@ def placed(
 ) -> dict[str, Any]:
     """A decision with these members, made now, in the current trace and call.
 
-    Members without a value are left out. A decision without an invocation id gets a new one.
+    Members without a value are left out. Without an invocation id, all decisions with the same
+    provider's id in the trace are about one call; one without that id is about a call of its own.
     """
     scope = current_scope() or make_scope(None, None, {})
     now = datetime.now(UTC) if clock is None else clock()
@@ -54,7 +55,12 @@ def placed(
         "decided_at": now.isoformat(),
         **{name: value for name, value in members.items() if value is not None},
     }
-    event.setdefault("invocation_id", ids())
+    provider_id = str(event.pop("tool_call_id", None) or "")[:ID_MAX_LENGTH]
+    if provider_id:
+        event["tool_call_id"] = provider_id
+    if "invocation_id" not in event:
+        named = decided_call_id(event["trace_id"], provider_id) if provider_id else ids()
+        event["invocation_id"] = str(named)
     return {name: value for name, value in event.items() if value is not None}
 
 

@@ -148,6 +148,7 @@ class Arguments:
             parameters[0].name if parameters and parameters[0].name in ("self", "cls") else None
         )
         self._is_plain = not any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+        self._rest = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), "")
         self._names = tuple(p.name for p in parameters)
         self._defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
 
@@ -165,6 +166,10 @@ class Arguments:
                 given = dict(self._signature.bind_partial(*args, **kwargs).arguments)
             except TypeError:
                 given = {"args": args, "kwargs": kwargs}
+            else:
+                # What `**rest` takes are arguments, too: the caller knows no argument `rest`.
+                rest = given.pop(self._rest, {})
+                given |= rest if rest.keys().isdisjoint(given) else {self._rest: rest}
         if self._owner is not None and self._owner in given:
             given = {name: value for name, value in given.items() if name != self._owner}
         return (self._defaults | given if self._defaults else given), given

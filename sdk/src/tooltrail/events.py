@@ -12,7 +12,7 @@ Members that every event of a kind must have are required. Members that the serv
 import re
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from pydantic import (
     BaseModel,
@@ -256,6 +256,18 @@ class ToolCallDecision(ContextEvent):
     definition_digest: FreeId | None = None
     args: Any = None
     violations: list[Violation] = Field(default_factory=list, max_length=VIOLATIONS_MAX)
+
+
+# Of the ids of calls that are known from decisions without an invocation id. Never change it.
+_DECISION_NAMESPACE: Final = UUID("3d3c9c6e-5d0b-5a53-8a0f-0c1f7f6f2b41")
+
+
+def decided_call_id(trace_id: str | None, tool_call_id: str) -> UUID:
+    """The invocation id that decisions about a call have in common if they name none.
+
+    The SDK writes it, and the server makes it for events without one.
+    """
+    return uuid5(_DECISION_NAMESPACE, f"{trace_id}\x1f{tool_call_id}")
 
 
 class Party(_Wire):

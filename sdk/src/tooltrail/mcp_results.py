@@ -51,7 +51,7 @@ class McpResult(NamedTuple):
     """The content blocks."""
     is_error: bool
     message: str
-    """The first text of the content. If the result is an error, it says why."""
+    """The first text of the content, or what a task says. Of an error, it says why."""
     is_complete: bool
     """False if the server asks for input or returned a task. Then nothing was returned yet."""
     call_state: CallState | None = None
@@ -67,8 +67,10 @@ def read_result(document: Any, parse: Callable[[str], Any] = json.loads) -> McpR
         return None
     content = document.get("content")
     structured = document.get("structuredContent", document.get("structured_content"))
-    is_error = document.get("isError", document.get("is_error")) is True
-    call_state = _call_state(document)
+    task = _task(document)
+    has_failed = task is not None and task.get("status") == "failed"
+    is_error = has_failed or document.get("isError", document.get("is_error")) is True
+    call_state = None if has_failed else _call_state(document, task)
     is_complete = call_state is None
     if not isinstance(content, list):
         if structured is None and not is_error and is_complete:
@@ -79,37 +81,55 @@ def read_result(document: Any, parse: Callable[[str], Any] = json.loads) -> McpR
         for block in content
         if isinstance(block, Mapping) and isinstance(block.get("text"), str)
     ]
-    message = texts[0] if texts else ""
+    status_message = (
+        task.get("statusMessage", task.get("status_message")) if task is not None else None
+    )
+    message = texts[0] if texts else status_message if isinstance(status_message, str) else ""
+    value, source = _value_of(structured, texts if len(content) == 1 else [], parse)
+    return McpResult(
+        value=value,
+        source=source,
+        content=content,
+        is_error=is_error,
+        message=message,
+        is_complete=is_complete,
+        call_state=call_state,
+    )
+
+
+def _value_of(
+    structured: Any, texts: list[str], parse: Callable[[str], Any]
+) -> tuple[Any, Literal["structured", "text", ""]]:
     if structured is not None:
-        return McpResult(
-            structured, "structured", content, is_error, message, is_complete, call_state
-        )
+        return structured, "structured"
     # Objects and lists only: "42" alone may as well be prose.
-    if len(content) == len(texts) == 1 and texts[0].lstrip()[:1] in ("{", "["):
+    if len(texts) == 1 and texts[0].lstrip()[:1] in ("{", "["):
         try:
-            value = parse(texts[0])
-            return McpResult(value, "text", content, is_error, message, is_complete, call_state)
+            return parse(texts[0]), "text"
         except (ValueError, RecursionError):
             pass
-    return McpResult(None, "", content, is_error, message, is_complete, call_state)
+    return None, ""
 
 
-def _call_state(document: Mapping[str, Any]) -> CallState | None:
-    """What the call does after this result (`resultType`, MCP 2026-07-28); None if it has ended.
+def _task(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The task that stands in the place of a result; None if there is none.
 
-    A task of MCP 2025-11-25 is the member `task`; its `status` means the same.
+    In MCP 2025-11-25 it is the member `task`, in 2026-07-28 the result itself.
     """
-    result_type = document.get("resultType", document.get("result_type"))
-    if result_type == "input_required":
-        is_asking = any(name in document for name in ("inputRequests", "requestState"))
-        return "waiting" if is_asking else None
     task = document.get("task")
-    if result_type != "task":
-        if not isinstance(task, Mapping) or not isinstance(task.get("taskId"), str):
-            return None
-        if "content" in document:
-            return None
-    status = (task if isinstance(task, Mapping) else document).get("status")
+    if document.get("resultType", document.get("result_type")) == "task":
+        return task if isinstance(task, Mapping) else document
+    is_task = isinstance(task, Mapping) and isinstance(task.get("taskId"), str)
+    return task if is_task and "content" not in document else None
+
+
+def _call_state(document: Mapping[str, Any], task: Mapping[str, Any] | None) -> CallState | None:
+    """What the call does after this result (`resultType`, MCP 2026-07-28); None if it has ended."""
+    if task is None:
+        asks = document.get("resultType", document.get("result_type")) == "input_required"
+        is_asking = any(name in document for name in ("inputRequests", "requestState"))
+        return "waiting" if asks and is_asking else None
+    status = task.get("status")
     if status == "cancelled":
         return "cancelled"
     return "waiting" if status == "input_required" else "working"
@@ -146,12 +166,24 @@ def _peer(stated: Any) -> str:
     return " ".join(text for text in texts if isinstance(text, str) and text)
 
 
+class ResultDocument(dict[str, Any]):
+    """The JSON of a result that an MCP server is known to have sent, of whatever class it was."""
+
+    @classmethod
+    def of(cls, result: Any) -> "ResultDocument | None":
+        """The result of a server as its JSON. None if it has none."""
+        document = _dumped(result)
+        return cls(document) if isinstance(document, dict) else None
+
+
 def document_of(result: Any) -> Any:
     """The JSON of a `CallToolResult` of a Python SDK, or of what may stand in its place.
 
     None for any other object. The class decides, not the shape: a tool of another kind may return
     the same members.
     """
+    if type(result) is ResultDocument:
+        return result
     name = type(result).__name__
     if name in _INTERIM_RESULTS and hasattr(result, "model_dump"):
         return _dumped(result)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 
 class Followed(Protocol):
-    """What is told of a tool that yields: a `tooltrail.recording.Call`, for one."""
+    """Receives what a tool that yields does: for example a `tooltrail.recording.Call`."""
 
     def enter(self) -> None: ...
     def leave(self) -> None: ...
@@ -19,7 +19,7 @@ class Followed(Protocol):
 
 
 Begin = Callable[[tuple[Any, ...], dict[str, Any]], Followed]
-"""Starts recording, likewise for a function that yields."""
+"""Starts recording a function that yields."""
 
 
 class _Items:

@@ -262,9 +262,9 @@ class Trail(ToolReports):
         whom the call is made; a person who approves their own request is marked.
         `definition_digest` is the digest of the definition that was shown to whoever decided.
 
-        Returns the invocation id of the call: pass it to the next decision about the same call.
-        The call that runs later is recognized by the LLM provider's `tool_call_id`: give it here,
-        and to `trace(tool_call_id=…)` around the call.
+        Decisions with the same `tool_call_id`, the LLM provider's, in the same trace are about the
+        same call: give it here or to `trace(tool_call_id=…)`. The call that runs later is
+        recognized by it. Without it, pass the invocation id that this returns to the next decision.
         """
         event = decisions.placed(
             {
@@ -322,9 +322,13 @@ class Trail(ToolReports):
         """Give the calls in the block a trace id and context. Yields the trace id.
 
         `context` takes members of the AI Core's contracts: `run_id` or `ingestion_run_id`,
-        `turn_id`, `case_id`, `tool_call_id` … (see `tooltrail.scope.CONTEXT_MEMBERS`). Unknown
-        members are ignored with one warning. Inside another trace, everything not given is
-        inherited. Without a trace id, OpenTelemetry's current span gives it, else it is new.
+        `turn_id`, `case_id`, `tool_call_id` … (see `tooltrail.scope.CONTEXT_MEMBERS`), and who
+        makes the calls: `agent`, `agent_version`, `model`, `provider`, `principal` (on whose
+        behalf), `conversation` (another name of `run_id`), `service`, `environment`. Service and
+        environment are those of `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` if not given.
+        Unknown members are ignored with one warning. Inside another trace, everything not given
+        is inherited; another agent does not inherit version, model and provider. Without a trace
+        id, OpenTelemetry's current span gives it, else it is new.
         """
         for unknown in context.keys() - CONTEXT_MEMBERS:
             self._warn_once(f"trace() got an unknown context member {unknown!r}")

@@ -81,7 +81,8 @@ class Transport:
     def get(self, path: str, query: Mapping[str, str]) -> Answer:
         """Get a JSON document, `path` below `/api/v1/`. Raises UnreachableError."""
         address = f"/api/v1/{path}?{urlencode(query)}" if query else f"/api/v1/{path}"
-        return self._request("GET", address, None, {})
+        # Without the old names of `items`, which double a list.
+        return self._request("GET", address, None, {"Prefer": "items"})
 
     def get_bytes(self, path: str) -> tuple[int, bytes]:
         """Get a body that is not JSON, as status and bytes. Raises UnreachableError."""

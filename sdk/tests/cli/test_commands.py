@@ -98,6 +98,22 @@ def test_send_uploads_a_file_of_events_in_batches(server: Server, tmp_path: Path
     assert [len(request.events) for request in server.requests] == [500, 500, 200]
 
 
+def test_deep_lines_do_not_stop_the_events_behind_them(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line nested too deeply was tried again for ever, and held all later events back."""
+    deep = "[" * 200_000 + "]" * 200_000
+    file = tmp_path / "events.ndjson"
+    lines = [f'{{"type":"{kind}","x":{deep}}}' for kind in ("toolExecutionEnd", "gap")]
+    file.write_text("\n".join([*lines, json.dumps(event(1))]) + "\n")
+    server.plan = lambda request: (413, {}, {}) if deep.encode() in request.body else None
+    assert main(["send", str(file)]) == 1
+    assert [each["args"]["n"] for each in server.events] == [1]
+    rejected = [path.read_text() for path in tmp_path.rglob("rejected/*")]
+    assert sum(text.count(deep) for text in rejected) == 2
+    assert "0 still waiting, 2 refused" in capsys.readouterr().out
+
+
 def test_adopt_option_sends_events_of_another_key(server: Server, tmp_path: Path) -> None:
     leave_behind(server, tmp_path, KEY.replace("key1", "old"), 2)
     leave_behind(server, tmp_path, KEY.replace("key1", "foreign"), 2)
@@ -274,6 +290,24 @@ def test_wrong_usage_prints_one_error_line(
 ) -> None:
     assert main(arguments) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["query", "calls", "--limit", "0"], "--limit: must be a whole number, 1 or more"),
+        (["query", "calls", "--limit", "ten"], "--limit: must be a whole number, 1 or more"),
+        (["watch", "--every", "0"], "--every: must be 1 second to 7 days"),
+        (["watch", "--every", "often"], "--every: must be 1 second to 7 days"),
+    ],
+)
+def test_option_out_of_bounds_says_what_is_allowed(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert reason in capsys.readouterr().err
 
 
 def test_unwritable_spool_prints_one_error_line(capsys: pytest.CaptureFixture[str]) -> None:

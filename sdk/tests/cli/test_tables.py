@@ -1,5 +1,6 @@
 """Tables fit the terminal, and control characters in their texts have no effect."""
 
+import re
 from typing import Any
 
 import pytest
@@ -84,3 +85,19 @@ def test_texts_are_truncated_by_display_cells(text: str, width: int, kept: str) 
 )
 def test_durations_are_formatted_with_units(milliseconds: float | None, text: str) -> None:
     assert duration(milliseconds) == text
+
+
+def test_headings_and_states_are_coloured_without_moving_a_column() -> None:
+    columns = [
+        Column("STATE", lambda row: row["tool"], is_state=True),
+        Column("CALLS", lambda row: str(row["calls"]), is_right=True),
+    ]
+    rows = [_row("failed"), _row("\x1b[31mopen")]
+    plain = list(Table(columns, 40).lines(rows))
+    coloured = list(Table(columns, 40, is_coloured=True).lines(rows))
+    assert coloured[0].startswith("\x1b[1mSTATE\x1b[0m ")
+    assert coloured[1].startswith("\x1b[31mfailed\x1b[0m ")
+    assert coloured[2] == plain[2], "a text of an agent has no colour of its own"
+    assert [re.sub(r"\x1b\[\d+m", "", line) for line in coloured] == plain
+    narrow = Table(columns, 8, is_coloured=True)
+    assert all(cells(line) <= 8 for line in narrow.lines(rows)), "no colour is cut in two"

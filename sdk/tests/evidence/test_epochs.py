@@ -62,10 +62,13 @@ def test_announcement_behind_the_old_keys_last_checkpoint_is_not_believed(tmp_pa
     assert "no known key" in check(verdict, "signed").problems[0]
 
 
-def begun_again(size: int = 60, *, altered: bool = False) -> tuple[Bundle, bytes, bytes]:
+def begun_again(
+    size: int = 60, *, altered: bool = False, others: int = 0, **members: Any
+) -> tuple[Bundle, bytes, bytes]:
     """A bundle of epoch 1, which began after `size` entries, and two kept checkpoints of epoch 0.
 
-    They are of 40 entries, and of 100, of which those from `size` on are gone.
+    They are of 40 entries, and of 100, of which those from `size` on are gone. `others` arrived
+    after the restore and before the epoch, whose entry has these `members`.
     """
     old = Log.of(100)
     kept = old.checkpoint(40), old.checkpoint(100)
@@ -75,7 +78,9 @@ def begun_again(size: int = 60, *, altered: bool = False) -> tuple[Bundle, bytes
         log.add(old.raws[index])
     if not altered:
         log.lines[20:size], log.raws[20:size] = old.lines[20:size], old.raws[20:size]
-    document = {"epoch": 1, "reason": "restored"}
+    for number in range(others):
+        log.add(b"other %d" % number)
+    document = {"epoch": 1, "reason": "restored", **members}
     index = log.add(msgspec.json.encode(document), Kind.EPOCH)
     for number in range(100):
         log.add(b"later %d" % number)
@@ -103,6 +108,23 @@ def test_entries_that_a_new_epoch_lost_are_named(tmp_path: Path) -> None:
     assert verdict.is_undecided
     assert "entries 60 to 99 of your checkpoint are gone" in check(verdict, "previous").message
     assert "epoch 1 ('restored')" in check(verdict, "previous").message
+
+
+def test_entries_that_others_replaced_before_the_new_epoch_are_named(tmp_path: Path) -> None:
+    """A restored server took requests before somebody restarted its ledger."""
+    bundle, kept, larger = begun_again(others=50, proved=60, differs=False)
+    assert judged(bundle, tmp_path, KEY.verifier, kept).is_genuine
+    verdict = judged(bundle, tmp_path, KEY.verifier, larger)
+    assert verdict.is_genuine
+    assert verdict.is_undecided
+    gone = "entries 60 to 99 of your checkpoint are gone or were changed"
+    assert gone in check(verdict, "previous").message
+
+
+def test_epoch_that_began_although_entries_were_changed_fails(tmp_path: Path) -> None:
+    bundle, _, kept = begun_again(others=50, proved=60, differs=True)
+    verdict = judged(bundle, tmp_path, KEY.verifier, kept)
+    assert check(verdict, "previous").result == "failed"
 
 
 def test_history_rewritten_below_a_new_epoch_fails(tmp_path: Path) -> None:

@@ -58,9 +58,9 @@ class Case:
     stated: list[int]
 
     @classmethod
-    def make(cls, **said: object) -> "Case":
+    def make(cls, **members: object) -> "Case":
         log = Log.of(5)
-        stated = [log.baseline(FIRST), log.publish(SECOND), log.publish(THIRD, **said)]
+        stated = [log.baseline(FIRST), log.publish(SECOND), log.publish(THIRD, **members)]
         stated.append(log.publish(OTHER))
         for number in range(60):
             log.add(b"%d" % number)
@@ -113,16 +113,16 @@ ALTERED: dict[str, tuple[list[RegisteredVersion], str]] = {
 @pytest.mark.parametrize("name", ALTERED)
 def test_altered_registry_fails(name: str, tmp_path: Path) -> None:
     versions, words = ALTERED[name]
-    result, told = registry_of(Case.make().bundle(*versions), tmp_path)
+    result, output = registry_of(Case.make().bundle(*versions), tmp_path)
     assert result == "failed"
-    assert words in told
+    assert words in output
 
 
 def test_statement_removed_with_its_version_is_missed_in_the_numbers(tmp_path: Path) -> None:
     case = Case.make()
     del case.stated[1]
-    result, told = registry_of(case.bundle(FIRST, THIRD, OTHER), tmp_path)
-    assert (result, told) == ("failed", "'search' version 2 is missing")
+    result, output = registry_of(case.bundle(FIRST, THIRD, OTHER), tmp_path)
+    assert (result, output) == ("failed", "'search' version 2 is missing")
 
 
 def test_publication_in_the_range_needs_no_statement(tmp_path: Path) -> None:
@@ -139,9 +139,9 @@ def test_statement_that_is_not_in_the_ledger_fails(tmp_path: Path) -> None:
     bundle = case.bundle(FIRST, SECOND, THIRD, OTHER)
     forged = msgspec.structs.replace(bundle.statements[1], raw=b"{}")
     altered = bundle.but(statements=(bundle.statements[0], forged, *bundle.statements[2:]))
-    result, told = registry_of(altered, tmp_path)
+    result, output = registry_of(altered, tmp_path)
     assert result == "failed"
-    assert "the statement at entry 6 is invalid" in told
+    assert "the statement at entry 6 is invalid" in output
 
 
 def test_actions_of_older_releases_prove_no_contract(tmp_path: Path) -> None:
@@ -150,9 +150,39 @@ def test_actions_of_older_releases_prove_no_contract(tmp_path: Path) -> None:
     for number in range(60):
         log.add(b"%d" % number)
     bundle = Bundle.of(log, 20, 50, stated=stated).but(versions=(FIRST,))
-    result, told = registry_of(bundle, tmp_path)
-    assert (result, told[:6]) == ("not checked", "1 of 1")
+    result, output = registry_of(bundle, tmp_path)
+    assert (result, output[:6]) == ("not checked", "1 of 1")
     assert judged(bundle, tmp_path).is_genuine
+
+
+def test_baseline_proves_what_an_older_release_published_in_the_range(tmp_path: Path) -> None:
+    """The actions of the range are read after the statements, whichever came first."""
+    log = Log.of(5)
+    log.publish(FIRST, digest="")
+    stated = [log.baseline(FIRST)]
+    for number in range(20):
+        log.add(b"%d" % number)
+    bundle = Bundle.of(log, 0, 20, stated=stated)
+    assert registry_of(bundle.but(versions=[FIRST]), tmp_path)[0] == "verified"
+    forged = msgspec.structs.replace(version(2), number=1)
+    assert registry_of(bundle.but(versions=[forged]), tmp_path)[0] == "failed"
+
+
+def test_version_that_is_published_again_is_the_first_one(tmp_path: Path) -> None:
+    """Whoever writes to the database can add an action of now, and cannot take the first away."""
+    log = Log.of(5)
+    log.baseline()
+    forged = msgspec.structs.replace(version(2), number=1)
+    stated = [5, log.publish(FIRST), log.publish(forged)]
+    for number in range(20):
+        log.add(b"%d" % number)
+    bundle = Bundle.of(log, 0, 20, stated=stated)
+    assert registry_of(bundle.but(versions=[FIRST]), tmp_path)[0] == "verified"
+    result, problem = registry_of(bundle.but(versions=[forged]), tmp_path)
+    assert (result, problem) == (
+        "failed",
+        "'search' version 1 is not the contract that was published",
+    )
 
 
 def test_versions_that_are_too_large_may_be_left_out_if_they_are_the_oldest(
@@ -204,9 +234,9 @@ REPORT_ID = UUID(int=5)
 DOCUMENT = {"id": str(REPORT_ID), "figures": {"calls": {"count": 1, "rate": 0.5}}}
 
 
-def report_bundle(document: dict[str, Any], **said: object) -> Bundle:
+def report_bundle(document: dict[str, Any], **members: object) -> Bundle:
     log = Log.of(5)
-    details = {"report": str(REPORT_ID), "sha256": report_digest(DOCUMENT)} | said
+    details = {"report": str(REPORT_ID), "sha256": report_digest(DOCUMENT)} | members
     index = log.act("report.create", "since:…", **details)
     for number in range(60):
         log.add(b"%d" % number)

@@ -14,6 +14,7 @@ from typing import Any
 from tooltrail.testing import MemoryTrail
 
 WEATHER = {"celsius": 22.5}
+PROMPT_TOKENS, COMPLETION_TOKENS = 812, 64  # of each answer of a scripted model
 ROWS = [{"n": 1}, {"n": 2}]
 
 

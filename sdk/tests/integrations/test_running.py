@@ -71,10 +71,10 @@ def test_approval_is_one_call_and_one_that_nobody_asked_for_is_none(trail: Memor
     assert trail.events == []
     running.decide("y", "pay", "awaiting", args={"n": 1}, trace_id="run", tool_call_id="y")
     running.decide("y", "pay", "approved", trace_id="run", tool_call_id="y")
-    asked, answered = trail.events
-    assert asked["invocation_id"] == answered["invocation_id"]
-    assert [asked["decision"], answered["decision"]] == ["awaiting", "approved"]
-    assert asked["trace_id"] == "run"
+    request, answered = trail.events
+    assert request["invocation_id"] == answered["invocation_id"]
+    assert [request["decision"], answered["decision"]] == ["awaiting", "approved"]
+    assert request["trace_id"] == "run"
 
 
 def test_decision_about_a_call_that_has_begun_is_in_its_trace(trail: MemoryTrail) -> None:
@@ -83,10 +83,10 @@ def test_decision_about_a_call_that_has_begun_is_in_its_trace(trail: MemoryTrail
     running.decide("x", "pay", "awaiting")
     running.decide("x", "pay", "denied")
     running.fail("x", asyncio.CancelledError("denied"))
-    start, asked, answered, end = trail.events
-    assert [asked["decision"], answered["decision"]] == ["awaiting", "denied"]
+    start, request, answered, end = trail.events
+    assert [request["decision"], answered["decision"]] == ["awaiting", "denied"]
     for member in ("invocation_id", "trace_id"):
-        assert len({each[member] for each in (start, asked, answered, end)}) == 1
+        assert len({each[member] for each in (start, request, answered, end)}) == 1
 
 
 def test_agent_of_a_call_is_that_of_the_calls_inside_it(trail: MemoryTrail) -> None:

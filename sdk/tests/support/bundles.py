@@ -83,13 +83,13 @@ class Log:
 
     def publish(self, version: RegisteredVersion, **details: object) -> int:
         """Append the action that published a version; `details` replace what it says."""
-        said = {
+        action = {
             "version": version.number,
             "digest": version.digest,
             "published_at": version.published_at,
             "published_by": version.published_by,
         }
-        return self.act("tool.publish", version.tool_name, **said | details)
+        return self.act("tool.publish", version.tool_name, **action | details)
 
     def act(self, verb: str, subject: str, **details: object) -> int:
         """Append an action."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tooltrail.scope import Scope, current_scope, enter_scope, leave_scope, make_scope
+from tooltrail.testing import MemoryTrail
 from tooltrail.tracing import (
     AsgiTraceMiddleware,
     TraceParent,
@@ -315,3 +316,16 @@ def test_django_views_run_in_their_trace() -> None:
         check=False,
     )
     assert ran.stdout == "fine\n", ran.stderr
+
+
+def test_usage_of_the_model_belongs_to_the_call_alone(tooltrail_trail: MemoryTrail) -> None:
+    """A call inside the call was not asked for by that answer; agent and run hold for it, too."""
+    trail = tooltrail_trail
+    usage = {"prompt": 812, "completion": 64}
+    given: dict[str, Any] = {"run_id": "r", "context": {"agent": "a"}, "model_usage": usage}
+    with trail.trace(**given), trail.record("outer"), trail.record("inner"):
+        pass
+    outer, inner = (each for each in trail.events if each["type"] == "toolExecutionStart")
+    assert (outer["model_usage"], outer["run_id"]) == (usage, "r")
+    assert "model_usage" not in inner
+    assert (inner["run_id"], inner["context"]) == ("r", {"agent": "a"})

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tooltrail import Trail
+from tooltrail.errors import InvalidToolArgs
 from tooltrail.spool import SpoolFullError
 from tooltrail.testing import MemoryTrail
 
@@ -68,6 +69,40 @@ def test_decorated_partial_keeps_its_name_and_bound_arguments(
     start = trail.events[0]
     assert (start["tool_name"], start["args"]) == (name, args)
     assert tool.__name__ == name
+
+
+def first_only(a: int, /, *more: int, **rest: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("call", "args"),
+    [
+        (lambda fn: fn(1, city="Oslo"), {"a": 1, "city": "Oslo"}),
+        (lambda fn: fn(1, 2, 3, rest=4), {"a": 1, "more": [2, 3], "rest": 4}),
+        (lambda fn: fn(1, a=2, more=3), {"a": 1, "rest": {"a": 2, "more": 3}}),
+        (lambda fn: fn(1), {"a": 1}),
+    ],
+)
+def test_further_keyword_arguments_are_arguments_of_the_tool(
+    trail: MemoryTrail, call: Callable[[Any], Any], args: dict[str, Any]
+) -> None:
+    call(trail.tool(first_only))
+    assert trail.events[0]["args"] == args
+
+
+def test_input_schema_is_that_of_further_keyword_arguments(trail: MemoryTrail) -> None:
+    schema = {"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}}
+
+    @trail.tool(input_schema=schema)
+    def forward(**arguments: Any) -> Any:
+        return arguments
+
+    assert forward(city="Oslo") == {"city": "Oslo"}
+    with pytest.raises(InvalidToolArgs):
+        forward(town="Oslo")
+    assert [each["type"] for each in trail.events] == [
+        *("toolExecutionStart", "toolExecutionEnd", "toolCallDecision")
+    ]
 
 
 def test_partial_method_is_recorded(trail: MemoryTrail) -> None:

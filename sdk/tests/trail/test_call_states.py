@@ -18,10 +18,9 @@ DONE = CallToolResult(content=[TextContent(text="booked")])
 TIME = "2026-11-25T10:00:00Z"
 
 
-def task(status: Any) -> CreateTaskResult:
-    return CreateTaskResult(
-        task=Task(task_id="t", status=status, created_at=TIME, last_updated_at=TIME, ttl=None)
-    )
+def task(status: Any, **members: Any) -> CreateTaskResult:
+    times = {"created_at": TIME, "last_updated_at": TIME}
+    return CreateTaskResult(task=Task(task_id="t", status=status, ttl=None, **times, **members))
 
 
 def ends(trail: MemoryTrail) -> list[ToolExecutionEnd]:
@@ -51,6 +50,20 @@ def test_result_of_a_server_says_what_the_call_does(
     assert (end.call_state, end.is_error, end.output_type) == (state, False, "CallToolResult")
 
 
+def test_failed_task_is_a_failed_call(trail: MemoryTrail) -> None:
+    failed = task("failed", status_message="no such seat")
+
+    @trail.tool(output_schema={"required": ["seat"]})
+    def book() -> Any:
+        return failed
+
+    assert book() is failed
+    (end,) = ends(trail)
+    assert (end.call_state, end.is_error, end.guard) == (None, True, None)
+    assert isinstance(end.output, dict)
+    assert end.output["error"]["message"] == "no such seat"
+
+
 def test_rounds_of_one_call_have_one_invocation(trail: MemoryTrail) -> None:
     kept: list[Call] = []
 
@@ -63,10 +76,10 @@ def test_rounds_of_one_call_have_one_invocation(trail: MemoryTrail) -> None:
     (call,) = kept
     call.report("waiting")
     call.finish(DONE)
-    found = ends(trail)
-    assert [each.call_state for each in found] == ["working", "waiting", None]
-    assert {each.invocation_id for each in found} == {found[0].invocation_id}
-    assert len({each.event_id for each in found}) == 3
+    ended = ends(trail)
+    assert [each.call_state for each in ended] == ["working", "waiting", None]
+    assert {each.invocation_id for each in ended} == {ended[0].invocation_id}
+    assert len({each.event_id for each in ended}) == 3
 
 
 def test_cancelled_task_of_asyncio_is_cancelled(trail: MemoryTrail) -> None:

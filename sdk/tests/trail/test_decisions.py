@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 from tooltrail import Redactor, Trail, shipper
 from tooltrail.errors import InvalidToolArgs
-from tooltrail.events import Decider, ToolCallDecision
+from tooltrail.events import Decider, ToolCallDecision, decided_call_id
 from tooltrail.spool.slim import slim_line
 from tooltrail.testing import MemoryTrail
 from tooltrail.tools import Tool
@@ -197,6 +197,34 @@ def test_decision_has_all_its_members(tooltrail_trail: MemoryTrail) -> None:
     assert (first.reason, first.requested_by, first.args) == ("over 5", "ada", {"amount": 7})
     assert (first.trace_id, first.run_id, first.tool_call_id) == ("t", "r", "toolu_1")
     assert (first.definition_digest, first.tool_version) == ("sha256:1", "2")
+
+
+def test_decisions_with_the_same_provider_id_in_a_trace_are_about_one_call(
+    tooltrail_trail: MemoryTrail,
+) -> None:
+    trail = tooltrail_trail
+
+    @trail.tool(input_schema=SCHEMA)
+    def pay(city: Any) -> None: ...
+
+    with trail.trace("t", tool_call_id="toolu_1"):
+        request = trail.decision("pay", "awaiting")
+        answered = trail.decision("pay", "approved")
+        with pytest.raises(InvalidToolArgs):
+            pay(7)
+    with trail.trace("t"):
+        also = trail.decision("pay", "cancelled", tool_call_id="toolu_1")
+        others = [
+            trail.decision("pay", "denied", tool_call_id="toolu_2"),
+            trail.decision("pay", "denied"),
+            trail.decision("pay", "denied", tool_call_id=""),
+        ]
+    with trail.trace("u"):
+        others.append(trail.decision("pay", "denied", tool_call_id="toolu_1"))
+    assert request == answered == also == str(decided_call_id("t", "toolu_1"))
+    assert len({request, *others}) == 5
+    ids = [each["invocation_id"] for each in trail.events]
+    assert ids == [request, request, request, also, *others]
 
 
 def test_secrets_leave_no_trace_in_a_decision() -> None:

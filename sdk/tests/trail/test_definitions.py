@@ -131,8 +131,8 @@ def lists_at(server: Server) -> list[dict[str, Any]]:
 
 
 def _lines(request: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = request.events
-    return found
+    events: list[dict[str, Any]] = request.events
+    return events
 
 
 @pytest.mark.parametrize("spool", ["memory", "process"])

@@ -114,3 +114,73 @@ def repeats(document: Row) -> Iterator[str]:
         f" {document['repeated']:,} repeats of {document['repeated_calls']:,}"
     )
     yield ""
+
+
+def tool(document: Row) -> Iterator[str]:
+    """A tool, above its versions."""
+
+    def pairs() -> Iterator[tuple[str, Any]]:
+        yield "tool", document["name"]
+        yield "id", document["id"]
+        yield "current version", document["current_version"]
+        yield "owner", document["owner"]
+        yield "link", document["link"]
+        yield "tags", ", ".join(document["tags"])
+
+    yield from _aligned(pairs())
+    yield ""
+
+
+def diff(document: Row) -> Iterator[str]:
+    """What two versions mean for callers and consumers."""
+    yield (
+        f"{document['change_count']:,} changes; callers: {tame(document['callers'])},"
+        f" consumers: {tame(document['consumers'])}"
+    )
+    yield ""
+
+
+def effect(document: Row) -> Iterator[str]:
+    """The two windows, and how many calls are in each."""
+    before = document["before_version"]
+    yield (
+        f"version {document['version']}"
+        + (f" after version {before}" if before else "")
+        + f", published {instant('published_at')(document)} UTC"
+    )
+    for side in ("before", "after"):
+        of = document[side]
+        yield (
+            f"{side:6}  {of['calls']:,} calls, {of['failed']:,} failed, {of['violating']:,} with"
+            " violations"
+        )
+    yield ""
+
+
+def drift(document: Row) -> Iterator[str]:
+    """The analysis, and which versions are called."""
+    yield (
+        f"{tame(document['state'])}: {document['calls']:,} calls from {instant('from')(document)}"
+        f" to {instant('to')(document)} UTC, against version {document['against_version']}"
+    )
+    for one in document["versions"]:
+        named = tame(str(one["named"])) or "none"
+        yield f"named version {named}: {one['calls']:,} calls, {one['failed']:,} failed"
+    for one in document["flags"]:
+        yield tame(
+            f"flag {one['flag']}: registered {one['registered']}, reported {one['reported']}"
+        )
+    yield ""
+
+
+def ledger(document: Row) -> Iterator[str]:
+    """How many entries there are, and whether they are signed."""
+
+    def pairs() -> Iterator[tuple[str, Any]]:
+        yield "origin", document["origin"]
+        yield "entries", f"{document['entries']:,}"
+        yield "signed", f"{document['signed']:,}"
+        yield "signed at", f"{instant('signed_at')(document)} UTC" if document["signed_at"] else ""
+        yield "refused", document["refusal"]
+
+    yield from _aligned(pairs())

@@ -12,6 +12,13 @@ from typing import Any
 
 GAP = "  "
 _NARROWEST = 12  # cells of a text that may be cut: fewer would show too little
+_HEADING = "1"
+TONES = {
+    **dict.fromkeys(("failed", "error", "crashed", "altered", "breaking", "alert"), "31"),
+    **dict.fromkeys(("open", "running", "overdue", "warning", "unknown", "waiting"), "33"),
+    **dict.fromkeys(("success", "succeeded", "completed", "compatible", "resolved"), "32"),
+}
+"""Colours (SGR) of the words of a column with a state."""
 _SHAPELESS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -26,6 +33,8 @@ class Column:
     """Whether its texts may be cut."""
     goes: int = 0
     """If there is no room, the columns with the highest number are left out first; 0 stays."""
+    is_state: bool = False
+    """Whether its words are coloured on a terminal (`TONES`)."""
 
 
 def tame(text: str) -> str:
@@ -61,7 +70,10 @@ def cut(text: str, width: int) -> str:
 class Table:
     """A table whose column widths are set by its first rows and the terminal's width."""
 
-    def __init__(self, columns: Sequence[Column], width: int | None) -> None:
+    def __init__(
+        self, columns: Sequence[Column], width: int | None, *, is_coloured: bool = False
+    ) -> None:
+        self._is_coloured = is_coloured
         self._columns = list(columns)
         self._width = width
         self._widths: list[int] = []
@@ -71,7 +83,7 @@ class Table:
         drawn = [[tame(column.of(row)) for column in self._columns] for row in rows]
         if not self._widths:
             drawn = self._fit(drawn)
-            yield self._line([column.head for column in self._columns])
+            yield self._line([column.head for column in self._columns], _HEADING)
         for texts in drawn:
             yield self._line(texts)
 
@@ -99,15 +111,20 @@ class Table:
         self._widths = [wanted[n] for n in kept]
         return [[texts[n] for n in kept] for texts in drawn]
 
-    def _line(self, texts: Sequence[str]) -> str:
-        padded = []
+    def _line(self, texts: Sequence[str], tone: str = "") -> str:
+        padded, toned = [], []
         for column, width, text in zip(self._columns, self._widths, texts, strict=True):
             if column.is_elastic and self._width is not None:
                 text = cut(text, width)
             padding = " " * (width - cells(text))
             padded.append(padding + text if column.is_right else text + padding)
+            own = tone or (TONES.get(text, "") if column.is_state else "")
+            shown = f"\x1b[{own}m{text}\x1b[0m" if own else text
+            toned.append(padding + shown if column.is_right else shown + padding)
         line = GAP.join(padded).rstrip()
-        return line if self._width is None else cut(line, self._width)
+        if self._width is not None and cells(line) > self._width:
+            return cut(line, self._width)
+        return GAP.join(toned).rstrip() if self._is_coloured else line
 
 
 def _sum(widths: Sequence[int], kept: Sequence[int]) -> int:

@@ -44,6 +44,30 @@ def share(row: Row) -> str:
     return "" if row.get("share") is None else f"{row['share']:.1%}"
 
 
+def number(name: str) -> Callable[[Row], str]:
+    """Show a member that is a number with four digits; nothing for None."""
+    return lambda row: "" if row.get(name) is None else f"{row[name]:.4g}"
+
+
+def joined(name: str) -> Callable[[Row], str]:
+    """Show a member that is a list of texts."""
+    return lambda row: ", ".join(map(str, row.get(name) or ()))
+
+
+def count_of(name: str) -> Callable[[Row], str]:
+    """Show how many items a member has."""
+    return lambda row: f"{len(row.get(name) or ()):,}"
+
+
+def where(row: Row) -> str:
+    """Where a channel leads: its address without secrets."""
+    settings = row.get("settings") or {}
+    recipients = settings.get("recipients")
+    if recipients:
+        return ", ".join(map(str, recipients))
+    return str(settings.get("url") or settings.get("host") or settings.get("shown") or "")
+
+
 def why(row: Row) -> str:
     """The error and the violation of a call, or of a trace's reason."""
     parts = [row.get("error_type"), row.get("error_code"), row.get("error_message")]

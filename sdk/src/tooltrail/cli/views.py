@@ -3,52 +3,25 @@
 The documents are the API's (`/api/v1/openapi.json`). A missing member is shown as empty.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from tooltrail.cli import facts
-from tooltrail.cli.tables import Column
-from tooltrail.cli.values import Row, instant, milliseconds, share, text, why
+from tooltrail.cli.tool_views import TOOL_VIEWS
+from tooltrail.cli.values import instant, joined, milliseconds, share, where, why
+from tooltrail.cli.view import View, column, number_column
 
-
-@dataclass(frozen=True)
-class View:
-    """One request, and how its answer is laid out."""
-
-    help: str
-    path: str
-    rows: str = ""
-    """The member that holds the rows; '' if the document has none."""
-    columns: tuple[Column, ...] = ()
-    is_paged: bool = False
-    options: tuple[str, ...] = ()
-    facts: Callable[[Row], Iterator[str]] | None = None
-    """Makes the lines above the rows, for a document that has more than rows."""
-    arguments: dict[str, str] = field(default_factory=dict)
-    """Positional arguments, each with its help."""
-
-
-def _column(head: str, of: Callable[[Row], str] | str, **more: Any) -> Column:
-    return Column(head, text(of) if isinstance(of, str) else of, **more)
-
-
-_STARTED = _column("STARTED (UTC)", instant("started_at"), goes=2)
-_TOOL = _column("TOOL", "tool_name", is_elastic=True)
-_VERSION = _column("VERSION", "tool_version", is_elastic=True, goes=3)
-_STATE = _column("STATE", "state")
-_TOOK = _column("DURATION", milliseconds("duration_ms"), is_right=True)
-_WHY = _column("REASON", why, is_elastic=True, goes=1)
-_ID = _column("CALL", "invocation_id")
-_TRACE = _column("TRACE", "trace_id", is_elastic=True, goes=4)
+_STARTED = column("STARTED (UTC)", instant("started_at"), goes=2)
+_TOOL = column("TOOL", "tool_name", is_elastic=True)
+_VERSION = column("VERSION", "tool_version", is_elastic=True, goes=3)
+_STATE = column("STATE", "state", is_state=True)
+_TOOK = column("DURATION", milliseconds("duration_ms"), is_right=True)
+_WHY = column("REASON", why, is_elastic=True, goes=1)
+_ID = column("CALL", "invocation_id")
+_TRACE = column("TRACE", "trace_id", is_elastic=True, goes=4)
 _TOKENS = (
-    _column("TOKENS IN", "prompt_tokens", is_right=True, goes=2),
-    _column("TOKENS OUT", "completion_tokens", is_right=True, goes=2),
+    column("TOKENS IN", "prompt_tokens", is_right=True, goes=2),
+    column("TOKENS OUT", "completion_tokens", is_right=True, goes=2),
 )
-
-
-def _number(head: str, name: str, goes: int = 0) -> Column:
-    return _column(head, name, is_right=True, goes=goes)
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -66,7 +39,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "actor": {"help": "only actions of this actor, by name"},
     "verb": {"help": "only this verb, such as key.create; ends with a dot: all with this prefix"},
     "subject": {"help": "only subjects that contain this text"},
+    "rule": {"help": "only alerts of the rule with this name"},
+    "q": {"help": "only of calls that match these query terms, such as 'tool:search'"},
     "trace": {"help": "prefix of the trace id"},
+    "calls": {"help": "named: calls of the two versions; all: all calls of the tool (named)"},
     "kind": {"help": "open, running, overdue, crashed or orphan"},
     "day": {"help": "the UTC day the call started, if its id was used on several days"},
 }
@@ -74,21 +50,21 @@ _RANGE = ("range", "from", "to")
 _BY_TOOL = (*_RANGE, "tool", "version")
 _TERMS = {"q": "query terms, such as tool:search state:error"}
 
-VIEWS: dict[str, View] = {
+_CALLS: dict[str, View] = {
     "summary": View("Show totals of a range.", "summary", facts=facts.summary, options=_RANGE),
     "traces": View(
         "List traces, newest first.",
         "traces",
         "traces",
         (
-            _column("STARTED (UTC)", instant("first_started_at"), goes=2),
-            _column("TRACE", "trace_id", is_elastic=True),
-            _number("CALLS", "calls_started"),
-            _number("FAILED", "calls_failed"),
-            _number("OPEN", "calls_open", goes=3),
-            _number("VIOLATIONS", "violations", goes=1),
+            column("STARTED (UTC)", instant("first_started_at"), goes=2),
+            column("TRACE", "trace_id", is_elastic=True),
+            number_column("CALLS", "calls_started"),
+            number_column("FAILED", "calls_failed"),
+            number_column("OPEN", "calls_open", goes=3),
+            number_column("VIOLATIONS", "violations", goes=1),
             _TOOK,
-            _column(
+            column(
                 "REASON",
                 lambda row: (
                     f"{row['reason']['tool_name']} {why(row['reason'])}".strip()
@@ -100,7 +76,7 @@ VIEWS: dict[str, View] = {
             ),
         ),
         is_paged=True,
-        options=("state", "trace", "range"),
+        options=("state", "trace", *_RANGE, "q"),
     ),
     "trace": View(
         "Show a trace and its calls.",
@@ -116,7 +92,9 @@ VIEWS: dict[str, View] = {
         "calls",
         (_STARTED, _STATE, _TOOL, _VERSION, _TOOK, _WHY, _TRACE, _ID),
         is_paged=True,
+        options=_RANGE,
         arguments=_TERMS,
+        can_follow=True,
     ),
     "call": View(
         "Show a call with its arguments and output.",
@@ -132,13 +110,13 @@ VIEWS: dict[str, View] = {
         (
             _TOOL,
             _VERSION,
-            _column("PATH", "path_pattern", is_elastic=True),
-            _column("CODE", "code"),
-            _number("VIOLATIONS", "violations"),
-            _number("CALLS", "calls", goes=2),
-            _column("% OF CALLS", share, is_right=True, goes=2),
-            _column("LAST (UTC)", instant("last_at"), goes=1),
-            _column("NEW SINCE", "new_since", goes=4),
+            column("PATH", "path_pattern", is_elastic=True),
+            column("CODE", "code"),
+            number_column("VIOLATIONS", "violations"),
+            number_column("CALLS", "calls", goes=2),
+            column("% OF CALLS", share, is_right=True, goes=2),
+            column("LAST (UTC)", instant("last_at"), goes=1),
+            column("NEW SINCE", "new_since", goes=4),
         ),
         options=(*_BY_TOOL, "code", "path", "outcome", "rows"),
         facts=facts.total,
@@ -150,10 +128,10 @@ VIEWS: dict[str, View] = {
         (
             _TOOL,
             _VERSION,
-            _number("CALLS", "calls"),
-            _number("FAILED", "failed"),
+            number_column("CALLS", "calls"),
+            number_column("FAILED", "failed"),
             *(
-                _column(name.upper(), milliseconds(f"{name}milliseconds"), is_right=True)
+                column(name.upper(), milliseconds(f"{name}milliseconds"), is_right=True)
                 for name in ("p50", "p95", "p99")
             ),
             *_TOKENS,
@@ -168,10 +146,10 @@ VIEWS: dict[str, View] = {
         (
             _TOOL,
             _VERSION,
-            _number("CALLS", "calls"),
+            number_column("CALLS", "calls"),
             *_TOKENS,
-            _number("TOTAL", "tokens"),
-            _number("CACHE HITS", "cache_hits", goes=3),
+            number_column("TOTAL", "tokens"),
+            number_column("CACHE HITS", "cache_hits", goes=3),
         ),
         options=_BY_TOOL,
         facts=facts.total,
@@ -181,14 +159,14 @@ VIEWS: dict[str, View] = {
         "repeats",
         "listed",
         (
-            _column("KIND", "kind"),
+            column("KIND", "kind"),
             _TOOL,
-            _number("CALLS", "calls"),
-            _number("TRACES", "traces", goes=2),
-            _column("WASTED", milliseconds("wasted_ms"), is_right=True),
-            _number("TOKENS", "wasted_tokens", goes=3),
+            number_column("CALLS", "calls"),
+            number_column("TRACES", "traces", goes=2),
+            column("WASTED", milliseconds("wasted_ms"), is_right=True),
+            number_column("TOKENS", "wasted_tokens", goes=3),
             _TRACE,
-            _column("CALL ID", "call_id", is_elastic=True, goes=1),
+            column("CALL ID", "call_id", is_elastic=True, goes=1),
         ),
         options=(*_RANGE, "tool", "max_calls"),
         facts=facts.repeats,
@@ -199,15 +177,15 @@ VIEWS: dict[str, View] = {
         "calls",
         (
             _STARTED,
-            _column("STATUS", "condition"),
+            column("STATUS", "condition", is_state=True),
             _TOOL,
-            _column("OVERDUE BY", milliseconds("overdue_ms"), is_right=True, goes=1),
-            _column("PRODUCER", "producer_id", is_elastic=True, goes=3),
+            column("OVERDUE BY", milliseconds("overdue_ms"), is_right=True, goes=1),
+            column("PRODUCER", "producer_id", is_elastic=True, goes=3),
             _TRACE,
             _ID,
         ),
         is_paged=True,
-        options=("kind",),
+        options=("kind", *_RANGE),
         facts=facts.tally,
         arguments=_TERMS,
     ),
@@ -216,59 +194,122 @@ VIEWS: dict[str, View] = {
         "producers",
         "producers",
         (
-            _column("LAST SEEN (UTC)", instant("last_heard_at")),
-            _column("PRODUCER", "producer_id", is_elastic=True),
-            _number("MISSING", "missing"),
-            _number("DROPPED", "given_up"),
-            _column("SILENT", "is_silent"),
+            column("LAST SEEN (UTC)", instant("last_heard_at")),
+            column("PRODUCER", "producer_id", is_elastic=True),
+            number_column("MISSING", "missing"),
+            number_column("DROPPED", "given_up"),
+            column("SILENT", "is_silent"),
         ),
         is_paged=True,
         options=_RANGE,
         facts=facts.producers,
+    ),
+    "alerts": View(
+        "List alerts, newest first.",
+        "alerts",
+        "alerts",
+        (
+            column("HELD FROM (UTC)", instant("held_from")),
+            column("TO (UTC)", instant("held_to"), goes=2),
+            column("SEVERITY", "severity", is_state=True),
+            _STATE,
+            column("ALERT", "title", is_elastic=True),
+            column("RESOLVED BY", "resolved_by", goes=3),
+        ),
+        is_paged=True,
+        options=("state", "rule", *_RANGE),
     ),
     "actions": View(
         "List the audit log, newest first.",
         "actions",
         "actions",
         (
-            _column("TIME (UTC)", instant("at")),
-            _column("ACTOR", "actor", is_elastic=True),
-            _column("ACTION", "verb"),
-            _column("SUBJECT", "subject", is_elastic=True, goes=1),
-            _number("ENTRY", "ledger_index", goes=2),
+            column("TIME (UTC)", instant("at")),
+            column("ACTOR", "actor", is_elastic=True),
+            column("ACTION", "verb"),
+            column("SUBJECT", "subject", is_elastic=True, goes=1),
+            number_column("ENTRY", "ledger_index", goes=2),
         ),
         is_paged=True,
-        options=("actor", "verb", "subject", "range"),
+        options=("actor", "verb", "subject", *_RANGE),
     ),
     "inbox": View(
         "List rejected events, newest first.",
         "inbox",
         "lines",
         (
-            _column("RECEIVED (UTC)", instant("received_at")),
-            _column("CODE", "code"),
-            _column("RESOLUTION", "resolution", goes=3),
-            _column("REASON", "message", is_elastic=True),
-            _column("EXCERPT", "excerpt", is_elastic=True, goes=2),
-            _column("ID", "id", goes=1),
+            column("RECEIVED (UTC)", instant("received_at")),
+            column("CODE", "code"),
+            column("RESOLUTION", "resolution", goes=3),
+            column("REASON", "message", is_elastic=True),
+            column("EXCERPT", "excerpt", is_elastic=True, goes=2),
+            column("ID", "id", goes=1),
         ),
         is_paged=True,
-        options=("state", "code", "range"),
+        options=("state", "code", *_RANGE),
     ),
-    "tools": View(
-        "List the registered tools.",
-        "tools",
-        "tools",
+    "ledger": View("Show the state of the ledger.", "ledger", facts=facts.ledger),
+    "checkpoints": View(
+        "List signed checkpoints of the ledger, newest first.",
+        "ledger/checkpoints",
+        "checkpoints",
         (
-            _column("TOOL", "name", is_elastic=True),
-            _number("VERSION", "version"),
-            _column("PUBLISHED (UTC)", instant("published_at"), goes=1),
-            _column("BY", "published_by", is_elastic=True, goes=3),
-            _column("DESCRIPTION", "description", is_elastic=True, goes=2),
+            column("SIGNED (UTC)", instant("signed_at")),
+            number_column("SIZE", "size"),
+            number_column("EPOCH", "epoch", goes=2),
+            column("ROOT", "root", is_elastic=True),
+            column("ORIGIN", "origin", is_elastic=True, goes=1),
         ),
         is_paged=True,
+    ),
+    "reports": View(
+        "List reports, newest first.",
+        "reports",
+        "reports",
+        (
+            column("MADE (UTC)", instant("created_at")),
+            column("KIND", "kind"),
+            column("FROM (UTC)", instant("from")),
+            column("TO (UTC)", instant("to")),
+            column("BY", "made_by", is_elastic=True, goes=1),
+            number_column("LEDGER", "ledger_size", goes=2),
+            column("ID", "id", goes=3),
+        ),
+        is_paged=True,
+    ),
+    "channels": View(
+        "List the channels of alerts; needs the scope admin.",
+        "channels",
+        "channels",
+        (
+            column("CHANNEL", "name", is_elastic=True),
+            column("KIND", "kind"),
+            column("WHERE", where, is_elastic=True),
+            column("SECRET", "has_secret", goes=2),
+            column("CHANGED (UTC)", instant("changed_at"), goes=1),
+            column("BY", "changed_by", is_elastic=True, goes=1),
+        ),
+    ),
+    "keys": View(
+        "List API keys, newest first; needs the scope admin.",
+        "keys",
+        "keys",
+        (
+            column("KEY", "key_id"),
+            column("NAME", "name", is_elastic=True),
+            column("SCOPES", joined("scopes"), is_elastic=True),
+            column("OWNER", "owner", is_elastic=True, goes=2),
+            column("LAST USED (UTC)", instant("last_used_at"), goes=1),
+            column("EXPIRES (UTC)", instant("expires_at"), goes=3),
+            column("REVOKED (UTC)", instant("revoked_at"), goes=4),
+        ),
+        is_paged=True,
+        options=("state",),
+        needs={"state": {"help": "idle: only keys that nobody used for 90 days"}},
     ),
 }
+VIEWS = _CALLS | TOOL_VIEWS
+"""All views by name."""
 VIOLATION_ROWS = View(
     "List single violations, newest first.",
     "violations/rows",
@@ -277,10 +318,10 @@ VIOLATION_ROWS = View(
         _STARTED,
         _TOOL,
         _VERSION,
-        _column("PATH", "path", is_elastic=True),
-        _column("CODE", "code"),
-        _column("EXPECTED", "expected", is_elastic=True, goes=2),
-        _column("RECEIVED", "received", is_elastic=True, goes=1),
+        column("PATH", "path", is_elastic=True),
+        column("CODE", "code"),
+        column("EXPECTED", "expected", is_elastic=True, goes=2),
+        column("RECEIVED", "received", is_elastic=True, goes=1),
         _ID,
     ),
     is_paged=True,

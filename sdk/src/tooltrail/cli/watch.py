@@ -148,7 +148,7 @@ def _report(observation: "Observation", *, as_json: bool) -> None:
     if as_json:
         document = {
             "outcome": observation.outcome,
-            "told": observation.message,
+            "message": observation.message,
             "size": observation.size,
             "root": observation.root.hex() if observation.root is not None else None,
             "file": str(observation.file) if observation.file else None,
@@ -165,14 +165,17 @@ def _report(observation: "Observation", *, as_json: bool) -> None:
 
 def _no_answer(why: str, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps({"outcome": "no answer", "told": why}) + "\n")
+        sys.stdout.write(json.dumps({"outcome": "no answer", "message": why}) + "\n")
         sys.stdout.flush()
     else:
         _complain(f"no checkpoint available: {why}")
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
     if not 1 <= seconds <= 86_400 * 7:
         raise argparse.ArgumentTypeError("must be 1 second to 7 days")
     return seconds

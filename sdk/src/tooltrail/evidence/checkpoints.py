@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tooltrail.evidence import layout
 from tooltrail.evidence.archive import Archive
-from tooltrail.evidence.epochs import parse_origin, under_name
+from tooltrail.evidence.epochs import Epoch, parse_origin, under_name
 from tooltrail.evidence.layout import Manifest, Tree
 from tooltrail.evidence.signed import Signed, read_keys, read_member, read_signed
 from tooltrail.evidence.statements import Statements
@@ -133,22 +133,25 @@ class Checkpoints:
                     f"request a bundle with previous={each.size}"
                 )
             elif (fault := self._inconsistency(each)) is not None:
-                check.fail(f"your checkpoint was signed for another ledger: {fault}")
+                begun = self._begun_after(each)
+                if begun is None or begun.differs or each.size <= begun.proved:
+                    check.fail(f"your checkpoint was signed for another ledger: {fault}")
+                else:
+                    self.is_undecided = True
+                    check.skip(_gone(begun, each))
 
     def _gone_since(self, previous: Signed) -> str | None:
         """What the ledger lost when it was restarted after this checkpoint; None if nothing."""
-        number = parse_origin(previous.origin)[1]
-        if number == parse_origin(self._origin)[1]:
+        if parse_origin(previous.origin)[1] == parse_origin(self._origin)[1]:
             return None
-        begun = self._statements.succession.begun_after(number)
+        begun = self._begun_after(previous)
         if begun is None:
             return "the bundle does not have the entry with which the ledger was restarted"
-        if previous.size <= begun.index:
-            return None
-        return (
-            f"entries {begun.index:,} to {previous.size - 1:,} of your checkpoint are gone: the "
-            f"ledger was restarted as epoch {begun.number} ({shown(begun.reason)})"
-        )
+        return None if previous.size <= begun.index else _gone(begun, previous)
+
+    def _begun_after(self, previous: Signed) -> Epoch | None:
+        """The entry with which the ledger was restarted after this checkpoint."""
+        return self._statements.succession.begun_after(parse_origin(previous.origin)[1])
 
     def _is_lost(self, size: int) -> bool:
         """Whether this state lies within the range, but the entries there give no tree."""
@@ -172,3 +175,10 @@ class Checkpoints:
         except ProofError as error:
             return str(error)
         return None
+
+
+def _gone(begun: Epoch, previous: Signed) -> str:
+    return (
+        f"entries {begun.proved:,} to {previous.size - 1:,} of your checkpoint are gone or were "
+        f"changed: the ledger was restarted as epoch {begun.number} ({shown(begun.reason)})"
+    )

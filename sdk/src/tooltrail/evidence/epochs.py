@@ -1,8 +1,9 @@
 """Ledgers that were restarted: their names, and keys and entries that lead from one to the next.
 
 The log of a later epoch has the same origin with `/<number>` behind it. Its entries continue those
-of the epoch before, up to the entry of kind epoch; what was signed behind that is gone. The same
-keys sign it, under the new name. An entry of kind key announces a new key.
+of the epoch before, as far as the entry of kind epoch says (`proved`). What was signed behind that
+is gone, or was changed: a restored log goes on with other entries before somebody restarts it. The
+same keys sign it, under the new name. An entry of kind key announces a new key.
 """
 
 import re
@@ -25,11 +26,17 @@ class Epoch:
     index: int
     number: int
     reason: str
+    proved: int
+    """How many of the first entries are the signed ones; `index` if the entry does not say so."""
+    differs: bool
+    """Whether the entry says that signed entries were changed without a restore."""
 
 
 class _EpochEntry(msgspec.Struct, gc=False):
     epoch: int
     reason: str = ""
+    proved: int | None = None
+    differs: bool = False
 
 
 class _KeyEntry(msgspec.Struct, gc=False):
@@ -47,8 +54,11 @@ class Succession:
         """Note an entry; entries of other kinds say nothing here."""
         try:
             if kind == Kind.EPOCH:
-                said = msgspec.json.decode(raw, type=_EpochEntry)
-                self._epochs[said.epoch] = Epoch(index, said.epoch, said.reason)
+                entry = msgspec.json.decode(raw, type=_EpochEntry)
+                proved = index if entry.proved is None else min(entry.proved, index)
+                self._epochs[entry.epoch] = Epoch(
+                    index, entry.epoch, entry.reason, proved, entry.differs
+                )
             elif kind == Kind.KEY:
                 text = msgspec.json.decode(raw, type=_KeyEntry).public_key
                 self._keys.append((index, from_base64(text, "an announced key", KEY_LENGTH)))

@@ -74,6 +74,7 @@ class _Declaration(msgspec.Struct, gc=False):
 class _Version(NamedTuple):
     """A publication. Empty texts: the entry is of an older release and does not say it."""
 
+    entry_index: int
     at: datetime
     digest: str
     published_at: str
@@ -128,24 +129,39 @@ class Statements:
             case "report.create":
                 self._reports.setdefault(details.report, details.sha256)
             case "erasure.confirm":
-                self._confirmed[action.subject] = index, action.actor, details.reason
+                first = self._confirmed.get(action.subject)
+                if first is None or index < first[0]:
+                    self._confirmed[action.subject] = index, action.actor, details.reason
             case "tenant.settings":
                 if details.after.payload_days is not msgspec.UNSET:
                     self._settings.append((index, details.after.payload_days))
             case _:
-                self._versions[action.subject, details.version] = _Version(
-                    action.at, details.digest, details.published_at, details.published_by
+                version = _Version(
+                    index,
+                    action.at,
+                    details.digest,
+                    details.published_at,
+                    details.published_by,
                 )
+                self._note_version(action.subject, details.version, version)
 
     def _note_baseline(self, index: int, baseline: _Baseline) -> None:
         self.has_baseline = True
         self._baseline_index = index
         self._settings.append((index, baseline.payload_days))
         for name, number, digest, at, by in baseline.versions:
-            known = self._versions.get((name, number))
-            if known is None or not known.digest:  # its action may be of an older release
-                version = _Version(datetime.fromisoformat(at), digest, at, by)
-                self._versions[name, number] = version
+            version = _Version(index, datetime.fromisoformat(at), digest, at, by)
+            self._note_version(name, number, version)
+
+    def _note_version(self, name: str, number: int, version: _Version) -> None:
+        """Keep the first entry with a digest: a version never changes.
+
+        Actions of older releases have none; the baseline behind them has it.
+        """
+        known = self._versions.get((name, number))
+        order = (not version.digest, version.entry_index)
+        if known is None or order < (not known.digest, known.entry_index):
+            self._versions[name, number] = version
 
     def check_versions(
         self, listed: Iterable[RegisteredVersion], manifest: Manifest, check: Check
@@ -161,17 +177,17 @@ class Statements:
             key = one.tool_name, one.number
             there.add(key)
             oldest = min(oldest or one.published_at, one.published_at)
-            said, name = self._versions.get(key), f"{shown(one.tool_name)} version {one.number}"
-            if said is None and self.has_baseline:
+            stated, name = self._versions.get(key), f"{shown(one.tool_name)} version {one.number}"
+            if stated is None and self.has_baseline:
                 check.fail(f"{name}: no entry of the ledger says that it was published")
-            elif said is None or not said.digest:
+            elif stated is None or not stated.digest:
                 unproved += 1
-            elif said.digest != one.digest:
+            elif stated.digest != one.digest:
                 check.fail(f"{name} is not the contract that was published")
-            elif (said.published_at, said.published_by) != (one.published_at, one.published_by):
+            elif (stated.published_at, stated.published_by) != (one.published_at, one.published_by):
                 check.fail(
-                    f"{name} was published at {said.published_at} by {shown(said.published_by)},"
-                    " not as stated"
+                    f"{name} was published at {stated.published_at} by"
+                    f" {shown(stated.published_by)}, not as stated"
                 )
         self._check_missing(there, manifest, oldest, check)
         return unproved
@@ -184,9 +200,9 @@ class Statements:
         highest: dict[str, int] = {}
         for name, number in self._versions.keys() | there:
             highest[name] = max(number, highest.get(name, 0))
-        for (name, number), said in self._versions.items():
-            is_older = bool(left_out) and (not oldest or said.published_at <= oldest)
-            is_later = end is not None and said.at >= end
+        for (name, number), stated in self._versions.items():
+            is_older = bool(left_out) and (not oldest or stated.published_at <= oldest)
+            is_later = end is not None and stated.at >= end
             if (name, number) not in there and not is_older and not is_later:
                 check.fail(f"{shown(name)} version {number} was published and is missing")
         if self.has_baseline and not left_out:
@@ -208,9 +224,9 @@ class Statements:
             if index <= self._baseline_index:
                 continue
             try:
-                said = msgspec.json.decode(line.raw, type=_Declaration)
+                declaration = msgspec.json.decode(line.raw, type=_Declaration)
             except (msgspec.MsgspecError, ValueError, RecursionError):
-                said = _Declaration()
+                declaration = _Declaration()
             if line.entry.kind == Kind.RETENTION:
                 in_force = max((each for each in self._settings if each[0] < index), key=_index)
                 if in_force[1] is None:
@@ -218,24 +234,24 @@ class Statements:
                         f"entry {index:,}: payloads expired, but no setting lets them expire"
                     )
                 continue
-            confirmed = self._confirmed.get(said.erasure)
-            wanted = said.actor, said.reason
+            confirmed = self._confirmed.get(declaration.erasure)
+            wanted = declaration.actor, declaration.reason
             if confirmed is None or confirmed[0] > index or confirmed[1:] != wanted:
                 check.fail(
-                    f"entry {index:,}: an erasure by {shown(said.actor)}, but no entry before it "
-                    "says that they confirmed it"
+                    f"entry {index:,}: an erasure by {shown(declaration.actor)}, but no entry"
+                    " before it says that they confirmed it"
                 )
 
     def check_report(self, report_id: UUID | None, data: bytes, check: Check) -> None:
         """Compare the report in the bundle with the action that created it."""
-        said = self._reports.get(str(report_id))
-        if not said:
+        stated = self._reports.get(str(report_id))
+        if not stated:
             check.skip("no signed entry has a hash of this report")
             return
         try:
             document = json.loads(data)
             document.pop("tenant", None)  # the tenant's name of today
-            if report_digest(document) != said:
+            if report_digest(document) != stated:
                 check.fail("it is not the report that was created")
         except (ValueError, AttributeError, RecursionError) as error:
             raise UnreadableError(f"{REPORT} cannot be read ({error})") from error

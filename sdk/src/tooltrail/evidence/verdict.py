@@ -84,7 +84,7 @@ class Verdict:
                 {
                     "name": check.name,
                     "result": check.result,
-                    "told": check.message,
+                    "message": check.message,
                     "problems": check.problems,
                     "problem_count": check.problem_count,
                 }

@@ -34,8 +34,12 @@ _NO_WITNESS = (
     "(--previous, tooltrail watch)."
 )
 _NOT_RECEIVED = (
-    "Events that never reached the server are in no ledger. Times of arrival are those of the "
-    "server's clock."
+    "Events that never reached the server are in no ledger, and events of the last minute may not "
+    "be signed yet. Times of arrival are those of the server's clock."
+)
+_OF_NOW = (
+    "Somebody who can write to the server's database can add an entry dated now, in anybody's "
+    "name. Calls and figures on pages are not in a bundle."
 )
 _NOT_PROVED = (
     "What was published as the older tool versions, by whom and when, is stated by the server and "
@@ -150,6 +154,7 @@ class _Verification:
             *([] if self._checkpoints.has_trusted else [_NO_KEY]),
             _NO_WITNESS,
             _NOT_RECEIVED,
+            _OF_NOW,
             *([_NOT_PROVED] if self._unproved else []),
             *([_REPORT] if self._archive.has_report else []),
             _STATED,

@@ -16,7 +16,7 @@ from tooltrail.trail import Trail
 class TooltrailTool(FunctionTool):
     """AutoGen's `FunctionTool` that records its calls, with what the function returned.
 
-    `agent` is the name of the agent that has it, because AutoGen tells a tool neither agent, model
+    `agent` is the name of the agent that has it, because AutoGen gives a tool neither agent, model
     nor conversation: `Trail.trace` around a run gives its calls one trace.
     """
 

@@ -7,39 +7,46 @@ from typing import Any
 
 from fastmcp.server.middleware import Middleware
 
-from tooltrail.integrations.running import Running, read_json
+from tooltrail.integrations.running import Running
+from tooltrail.mcp_results import ResultDocument
 from tooltrail.trail import Trail
 
 
 class TooltrailMiddleware(Middleware):
     """Records the tools that a server runs, once each: give it to the outermost server only.
 
-    A mounted tool has the name that clients call it by. A result that reports an error is a failed
-    call. FastMCP names neither agent nor model.
+    A mounted tool has the name that clients call it by. The result is recorded as an MCP result:
+    one that reports an error is a failed call, its structured content is what the tool returned.
+    FastMCP names neither agent nor model.
     """
 
     def __init__(self, trail: Trail) -> None:
+        self._trail = trail
         self._running = Running(trail)
 
     async def on_call_tool(self, context: Any, call_next: Any) -> Any:
         """Record one call of a tool. Raises what the tool raises."""
         message = context.message
         with self._running.around(message.name, message.arguments or {}) as outcome:
+            with self._running.harmless():
+                self._trail.current().mcp = _peers(context.fastmcp_context)
             result = await call_next(context)
             with self._running.harmless():
-                if result.is_error:
-                    outcome.failure = "\n".join(_texts(result)) or "the tool reports an error"
-                outcome.output = _plain(result)
+                outcome.output = _document(result)
         return result
 
 
-def _plain(result: Any) -> Any:
-    """The value that the tool returned, where FastMCP keeps it."""
+def _document(result: Any) -> ResultDocument:
+    dumped = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document = ResultDocument(content=dumped["content"], isError=result.is_error)
     if result.structured_content is not None:
-        return result.structured_content
-    texts = _texts(result)
-    return read_json(texts[0]) if len(texts) == len(result.content) == 1 else result.content
+        document["structuredContent"] = dumped["structured_content"]
+    return document
 
 
-def _texts(result: Any) -> list[str]:
-    return [block.text for block in result.content if hasattr(block, "text")]
+def _peers(context: Any) -> dict[str, Any]:
+    peers = {"server": {"name": context.fastmcp.name, "version": context.fastmcp.version}}
+    if (stated := context.session.client_params) is not None:
+        client = stated.client_info
+        peers["client"] = {"name": client.name, "version": client.version}
+    return peers

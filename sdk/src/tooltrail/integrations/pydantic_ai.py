@@ -12,13 +12,14 @@ from pydantic_ai import (
     CallDeferred,
     DeferredToolRequests,
     DeferredToolResults,
+    ModelResponse,
     RunContext,
 )
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.exceptions import ModelRetry, ToolFailedError, ToolRetryError
 
 from tooltrail.events import Decision
-from tooltrail.integrations.running import Running, read_json, why_rejected
+from tooltrail.integrations.running import Running, model_usage, read_json, why_rejected
 from tooltrail.trail import Trail
 
 
@@ -89,8 +90,11 @@ class TooltrailCapability(AbstractCapability[Any]):
 
 
 def _placed(ctx: RunContext[Any]) -> dict[str, Any]:
-    """Where a call belongs."""
+    """Where a call belongs, and what the model's answer took that asked for it."""
+    answers = (each for each in reversed(ctx.messages) if isinstance(each, ModelResponse))
+    used = next((each.usage for each in answers), None)
     return {
+        "model_usage": used and model_usage(used.input_tokens, used.output_tokens),
         "trace_id": ctx.run_id and ctx.run_id.replace("-", ""),
         "run_id": ctx.conversation_id,
         "context": {"agent": ctx.agent and ctx.agent.name, "model": ctx.model.model_name},

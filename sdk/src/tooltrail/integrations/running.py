@@ -34,7 +34,7 @@ class Running:
     def __init__(self, trail: Trail) -> None:
         self._trail = trail
         self._open: dict[Hashable, tuple[ExitStack, Recorded]] = {}
-        self._asked: dict[Hashable, str] = {}  # key of what awaits an approval: its call's id
+        self._awaiting: dict[Hashable, str] = {}  # key of what awaits an approval: its call's id
 
     @contextmanager
     def harmless(self) -> Iterator[None]:
@@ -64,7 +64,7 @@ class Running:
         - `parent` is the key of the call around it, where that is not the one of this context.
         - `encloses` says whether what runs next in this context belongs to this call. False if
           the framework begins several calls in one context.
-        - `context` is what is known of the agent: `agent`, `model`, `conversation`, `user` …
+        - `context` is what is known of the agent: `agent`, `model`, `conversation`, `principal` …
         - `members` are those of `Trail.trace`.
         """
         with self.harmless():
@@ -73,7 +73,7 @@ class Running:
             if around is not None:
                 call = around[1].call
                 place = self._trail.trace(
-                    call.trace_id, parent_invocation_id=call.id, **members, context=_known(context)
+                    call.trace_id, parent_invocation_id=call.id, **members, context=known(context)
                 )
             else:
                 place = self._place(trace_id, context, members)
@@ -95,6 +95,7 @@ class Running:
         decision: Decision,
         *,
         args: Any = None,
+        by: Mapping[str, str] | None = None,
         reason: str | None = None,
         tool_call_id: str | None = None,
         trace_id: str | None = None,
@@ -103,19 +104,18 @@ class Running:
     ) -> None:
         """Record a decision about the call with this key: `awaiting` first, then the answer.
 
-        A call that has begun may be decided about, too. An answer to nothing that awaits one is a
-        call's only decision, unless it is `approved`: most frameworks say that of every call that
-        nobody was asked about.
+        The call may have begun. An answer without a request is recorded, too, unless it is
+        `approved`: most frameworks report that for every call that needs no approval.
         """
         with self.harmless():
-            asked = self._asked.pop(key, None)
-            if decision == "approved" and asked is None:
+            awaiting = self._awaiting.pop(key, None)
+            if decision == "approved" and awaiting is None:
                 return
             place: AbstractContextManager[str]
             if key in self._open:
                 call = self._open[key][1].call
-                asked = call.id
-                place = self._trail.trace(call.trace_id, context=_known(context), **members)
+                awaiting = call.id
+                place = self._trail.trace(call.trace_id, context=known(context), **members)
             else:
                 place = self._place(trace_id, context, members)
             with place:
@@ -123,19 +123,20 @@ class Running:
                     tool,
                     decision,
                     args=args,
+                    by=by,
                     reason=reason,
                     tool_call_id=tool_call_id,
-                    invocation_id=asked,
+                    invocation_id=awaiting,
                 )
             if decision == "awaiting":
-                self._asked[key] = decided
+                self._awaiting[key] = decided
 
     def _place(
         self, trace_id: str | None, context: Mapping[str, Any] | None, members: dict[str, Any]
     ) -> AbstractContextManager[str]:
         if current_scope() is not None or current_span() is not None:
             trace_id = None
-        return self._trail.trace(trace_id, context=_known(context), **members)
+        return self._trail.trace(trace_id, context=known(context), **members)
 
     def is_open(self, key: Hashable) -> bool:
         """Whether a call with this key has begun and not ended."""
@@ -182,8 +183,15 @@ class Running:
             self.fail(key, outcome.failure)
 
 
-def _known(context: Mapping[str, Any] | None) -> dict[str, str]:
+def known(context: Mapping[str, Any] | None) -> dict[str, str]:
+    """What of a context is known, as texts."""
     return {name: str(value) for name, value in (context or {}).items() if value}
+
+
+def model_usage(prompt: Any, completion: Any) -> dict[str, int] | None:
+    """The tokens of a model's answer, as the member `model_usage`; None if it used none."""
+    counts = {"prompt": prompt or 0, "completion": completion or 0}
+    return counts if any(counts.values()) else None
 
 
 def read_json(value: Any) -> Any:
@@ -206,8 +214,8 @@ def why_rejected(error: Exception) -> str:
     """Why arguments were rejected, without quoting them: pydantic's own text does."""
     if not isinstance(error, ValidationError):
         return str(error)
-    told = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(".".join(map(str, each["loc"])) + ": " + each["msg"] for each in told)
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(".".join(map(str, each["loc"])) + ": " + each["msg"] for each in errors)
 
 
 class Outcome:

@@ -16,7 +16,7 @@ from strands.hooks import (
     HookRegistry,
 )
 
-from tooltrail.integrations.running import Running, read_json
+from tooltrail.integrations.running import Running, model_usage, read_json
 from tooltrail.trail import Trail
 
 
@@ -85,6 +85,7 @@ class TooltrailHooks(HookProvider):
             "tool_call_id": event.tool_use["toolUseId"],
             "run_id": getattr(getattr(agent, "_session_manager", None), "session_id", None),
             "context": {"agent": agent.name, "model": _model_of(agent)},
+            "model_usage": _usage(agent),
         }
 
 
@@ -95,6 +96,13 @@ def _key(event: Any) -> tuple[int, str]:
 def _model_of(agent: Any) -> str | None:
     config = agent.model.get_config()
     return config.get("model_id") if isinstance(config, dict) else None
+
+
+def _usage(agent: Any) -> dict[str, int] | None:
+    """The tokens of the model's answer that asked for the tools that run now."""
+    answer = agent.messages[-1] if getattr(agent, "messages", None) else {}
+    used = answer.get("metadata", {}).get("usage")
+    return used and model_usage(used.get("inputTokens"), used.get("outputTokens"))
 
 
 def _value(result: Any) -> Any:

@@ -12,7 +12,7 @@ from tooltrail.ledger.errors import (
     SignatureError,
     UnknownSignerError,
 )
-from tooltrail.ledger.keys import SigningKey, VerifierKey
+from tooltrail.ledger.keys import Signer, SigningKey, VerifierKey
 from tooltrail.ledger.leaf import (
     NO_INVOCATION,
     SALT_LENGTH,
@@ -62,6 +62,7 @@ __all__ = [
     "ProofFile",
     "Signature",
     "SignatureError",
+    "Signer",
     "SigningKey",
     "Subtree",
     "Tile",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tooltrail.ledger.errors import FormatError
-from tooltrail.ledger.keys import SigningKey, VerifierKey
+from tooltrail.ledger.keys import Signer, VerifierKey
 from tooltrail.ledger.lines import HASH_LENGTH, from_base64, from_decimal, shown, to_base64
 from tooltrail.ledger.note import open_note, sign_note
 
@@ -49,7 +49,7 @@ class Checkpoint:
         root = from_base64(lines[1], "the root in a checkpoint", HASH_LENGTH)
         return cls(origin, size, root, tuple(lines[2:]))
 
-    def sign(self, keys: Sequence[SigningKey]) -> bytes:
+    def sign(self, keys: Sequence[Signer]) -> bytes:
         """Make a signed note of the checkpoint; with two keys while one replaces the other.
 
         Raises as `sign_note` does. A log must never sign two inconsistent checkpoints: the caller

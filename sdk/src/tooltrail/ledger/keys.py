@@ -9,7 +9,7 @@ Signing and verifying need `cryptography`, the extra `verify`; nothing else does
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tooltrail.ledger.errors import FormatError, SignatureError
 from tooltrail.ledger.lines import from_base64, shown, to_base64
@@ -72,6 +72,21 @@ class VerifierKey:
             ed25519.Ed25519PublicKey.from_public_bytes(self.public).verify(signature, text.encode())
         except (InvalidSignature, ValueError):
             raise SignatureError(f"the signature of {shown(self.name)} is wrong") from None
+
+
+class Signer(Protocol):
+    """What signs: a key that is here (`SigningKey`), or one that is kept elsewhere."""
+
+    @property
+    def name(self) -> str:
+        """The signer's name."""
+
+    @property
+    def verifier(self) -> VerifierKey:
+        """The matching public key."""
+
+    def sign(self, text: str) -> bytes:
+        """Sign a text; returns the 64 bytes of RFC 8032."""
 
 
 @dataclass(frozen=True, slots=True)

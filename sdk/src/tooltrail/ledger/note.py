@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tooltrail.ledger.errors import FormatError, UnknownSignerError
-from tooltrail.ledger.keys import SigningKey, VerifierKey, check_name
+from tooltrail.ledger.keys import Signer, VerifierKey, check_name
 from tooltrail.ledger.lines import from_base64, shown, to_base64
 
 MAX_LENGTH = 1_000_000
@@ -54,7 +54,7 @@ class OpenedNote:
     unknown: tuple[Signature, ...]
 
 
-def sign_note(text: str, keys: Sequence[SigningKey]) -> bytes:
+def sign_note(text: str, keys: Sequence[Signer]) -> bytes:
     """Make a note with the signature of each key.
 
     Raises FormatError if the text or the number of keys is invalid, and ImportError without the

@@ -6,7 +6,7 @@ from pathlib import Path
 from uuid import UUID
 
 from tooltrail.spool.batch import Batch, new_batch_id
-from tooltrail.spool.home import LOCK, read_note, write_note
+from tooltrail.spool.home import note_path, read_note, taken_homes, write_note
 from tooltrail.spool.lines import salvage
 from tooltrail.spool.losses import Loss, held_in
 
@@ -50,7 +50,7 @@ def settle_note(home: Path) -> list[Loss]:
     """
     lost = read_losses(home)
     if lost:
-        lock = os.open(home / LOCK, os.O_RDWR)
+        lock = os.open(note_path(home), os.O_RDWR)
         try:
             write_note(lock, lost)
         finally:
@@ -79,6 +79,8 @@ def read_home(home: Path) -> list[tuple[Path, int]]:
     """Each event file in a home and its number of lines, for display."""
     files = []
     with suppress(OSError):
+        for taken in taken_homes(home):
+            files += read_home(taken)
         for path in sorted(home.iterdir()):
             if path.suffix in (SEALED, SLIM):
                 files.append((path, parse_name(path).count))

@@ -5,14 +5,19 @@
         acknowledged.json                        what the server acknowledged last, and where in its
                                                  ledger (`tooltrail verify --acknowledged`)
         <producer id>/                           the home of a process; `+…` for a second home
+            owner                                which process (`tooltrail.spool.owner`)
             lock                                 held (flock) while the process lives; contains
-                                                 the losses if it is killed now, in fixed size
+                                                 the losses if it is killed now, in fixed size.
+                                                 SDKs without flock have `note` instead
             <first number>.open                  the segment being written
             <batch id>.<first>.<count>.batch     sealed; `.slim` once payloads were removed
+            <producer id>.taken/                 a dead process's home that this process took over
         rejected/                                batches the server will never accept, and why
 
-If the lock of a home can be taken, its process is dead. Homes are only searched in the own root,
-so events of one key are never sent with another.
+If the lock of a home can be taken, its process is dead. Without a lock, `owner` decides. Whoever
+takes a home over renames it into its own home, so only one can. Homes are only searched in the own
+root, so events of one key are never sent with another. docs/spool.md describes all this for other
+SDKs.
 """
 
 import json
@@ -25,6 +30,7 @@ from pathlib import Path
 from tooltrail.settings import default_spool_dir
 from tooltrail.spool.lines import salvage, seal_line
 from tooltrail.spool.losses import Loss, declared_in
+from tooltrail.spool.owner import OWNER, has_ended, read_owner, runs, this_process, write_owner
 
 # Not on Windows. Not imported on demand: a fork during an import would deadlock the child.
 try:
@@ -35,6 +41,8 @@ else:
     HAS_FILE_LOCKS = True
 
 LOCK = "lock"
+NOTE = "note"  # in homes of SDKs without file locks
+TAKEN = ".taken"
 NOTE_BYTES = 4096  # allocated with the home: a full disk still allows overwriting them
 REJECTED = "rejected"
 ORIGIN = "origin.json"
@@ -91,6 +99,8 @@ def make_home(root: Path, producer_id: str) -> int:
     lock = os.open(draft / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError):  # no room: SDKs without file locks do not take this home over
+            write_owner(draft)
         with suppress(OSError):  # no room: batches taken over can be sent from here anyway
             write_note(lock, [])
         draft.rename(root / producer_id)
@@ -121,8 +131,13 @@ def write_note(lock: int, losses: list[Loss]) -> None:
 def read_note(home: Path) -> list[Loss]:
     """Read the last note of a home: the losses if its process has been killed."""
     with suppress(OSError):
-        return declared_in(salvage((home / LOCK).read_bytes(), 0).lines)
+        return declared_in(salvage(note_path(home).read_bytes(), 0).lines)
     return []
+
+
+def note_path(home: Path) -> Path:
+    """The file with the note of a home: its lock, if it has one."""
+    return home / LOCK if (home / LOCK).exists() else home / NOTE
 
 
 def _draft(home: Path) -> Path:
@@ -142,11 +157,18 @@ def homes(root: Path) -> list[Path]:
 
 @contextmanager
 def claimed(home: Path) -> Iterator[bool]:
-    """Lock a dead process's home; False if its process lives or another process has locked it."""
+    """Lock a dead process's home; False if its process lives or another process has locked it.
+
+    A home without a lock, of another SDK, is not locked: `take` decides who gets it.
+    """
     try:
         lock = os.open(home / LOCK, os.O_RDWR)
     except OSError:
-        yield False
+        owner = read_owner(home)
+        if owner is None:
+            with suppress(OSError):  # of a process that was killed while it removed this home
+                home.rmdir()
+        yield owner is not None and has_ended(owner, this_process(), runs)
         return
     try:
         try:
@@ -159,11 +181,28 @@ def claimed(home: Path) -> Iterator[bool]:
         os.close(lock)
 
 
+def take(home: Path, own: Path) -> Path:
+    """Move a dead process's home into the own one and return where it is.
+
+    If this process dies, too, both are taken over together. Raises OSError if another process
+    was quicker.
+    """
+    taken = own / f"{home.name}{TAKEN}"
+    home.rename(taken)
+    return taken
+
+
+def taken_homes(home: Path) -> list[Path]:
+    """The homes that the process of this home had taken over and not emptied."""
+    return [path for path in home.glob(f"*{TAKEN}") if path.is_dir()]
+
+
 def remove_home(home: Path) -> None:
-    """Remove a home if it is empty."""
-    if any(path.name != LOCK for path in home.iterdir()):
+    """Remove a home if it has no events."""
+    if any(path.name not in (LOCK, NOTE, OWNER) for path in home.iterdir()):
         return
-    (home / LOCK).unlink(missing_ok=True)
+    for name in (NOTE, LOCK, OWNER):
+        (home / name).unlink(missing_ok=True)
     home.rmdir()
 
 

@@ -108,7 +108,7 @@ def declared_in(lines: list[bytes]) -> list[Loss]:
     for line in lines:
         if line.startswith(_GAP):
             # A user's own file may contain anything.
-            with suppress(ValueError, KeyError, TypeError, OverflowError):
+            with suppress(ValueError, KeyError, TypeError, OverflowError, RecursionError):
                 loss = Loss.read(line)
                 if len(loss.numbers):
                     declared.append(loss)

@@ -42,6 +42,8 @@ from tooltrail.spool.home import (
     make_home,
     prune,
     remove_home,
+    take,
+    taken_homes,
     write_note,
 )
 from tooltrail.spool.lines import (
@@ -121,6 +123,9 @@ class SegmentSpool(Spool):
         self._bring_home()
         deadline = time.monotonic() + seconds
         elsewhere, living = 0, 1
+        for taken in taken_homes(self._home):  # what the disk did not let us take before
+            with suppress(OSError):
+                self._empty(taken)
         for home in homes(self._root):
             if home == self._home:
                 continue
@@ -129,7 +134,7 @@ class SegmentSpool(Spool):
             with claimed(home) as is_dead, suppress(OSError):
                 if is_dead:
                     self._take_over(home)
-                else:
+                elif home.exists():
                     living += 1
                     elsewhere += sum(path.stat().st_size for path in home.iterdir())
         # A quiet process keeps its fair share even if another one writes a lot.
@@ -283,6 +288,12 @@ class SegmentSpool(Spool):
     def _take_over(self, home: Path) -> None:
         """Move a dead process's events into this process's home. Raises OSError."""
         self._settle()
+        self._empty(take(home, self._home))
+
+    def _empty(self, home: Path) -> None:
+        for taken in taken_homes(home):
+            with suppress(OSError):  # it stays in there; the rest is taken anyway
+                self._empty(taken.rename(self._home / taken.name))
         finish_replacements(home)
         lost = settle_note(home)
         for path in sorted(home.iterdir()):

@@ -14,11 +14,12 @@ _VIOLATION_KEPT = ("path", "severity", "code", "expected")
 def slim_line(line: bytes, reason: str) -> bytes:
     """Remove the payloads from one event's JSON text and note why.
 
-    A text that is not a JSON object stays as it is, and so does a gap event.
+    A text that is not a JSON object stays as it is. So do a gap event, and a text that is nested
+    too deeply to be read.
     """
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return line
     if not isinstance(event, dict) or event.get("type") == "gap":
         return line

@@ -11,10 +11,12 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import stage
 from agno.agent import Agent
+from agno.db.in_memory import InMemoryDb
 from agno.models.base import Model
 from agno.models.response import ModelResponse
+from agno.tools import tool
 from openinference.instrumentation.agno import AgnoInstrumentor
-from tooltrail.integrations.agno import tooltrail_hook
+from tooltrail.integrations.agno import TooltrailHook
 
 
 class Scripted(Model):
@@ -49,7 +51,7 @@ def call(name: str, n: int, /, **args: Any) -> dict[str, Any]:
 
 
 trail = stage.make_trail()
-hook = tooltrail_hook(trail)
+hook = TooltrailHook(trail)
 
 
 async def helper(task: str) -> str:
@@ -80,13 +82,39 @@ async def ask(*turns: list[dict[str, Any]], hook: Any = hook) -> None:
     ).arun("go")
 
 
+@tool(requires_confirmation=True)
+def pay(amount: int) -> str:
+    return f"paid {amount}"
+
+
+async def decide() -> None:
+    """Two calls await a confirmation; a person confirms the first."""
+    agent = Agent(
+        name="concierge",
+        model=Scripted([call("pay", 11, amount=5), call("pay", 12, amount=9)]),
+        tools=[pay],
+        tool_hooks=[hook],
+        session_id="conv-1",
+        db=InMemoryDb(),
+        telemetry=False,
+    )
+    run = await agent.arun("go")
+    hook.approvals(run)
+    first, second = run.active_requirements
+    first.confirm()
+    second.reject("too much")
+    hook.approvals(run)
+    await agent.acontinue_run(run_id=run.run_id, requirements=run.requirements)
+
+
 async def main() -> None:
     await ask(*stage.turns(call, [call("count", 6, to=3)]))
+    await decide()
     await stage.cancel(ask([call("slow", 6)]))
 
 
 asyncio.run(main())
 beside = stage.Beside()
 AgnoInstrumentor().instrument(tracer_provider=beside.tracer_provider)
-asyncio.run(ask([call("get_weather", 1, city="London")], hook=tooltrail_hook(beside.trail)))
+asyncio.run(ask([call("get_weather", 1, city="London")], hook=TooltrailHook(beside.trail)))
 stage.finish(trail, beside)

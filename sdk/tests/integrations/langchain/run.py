@@ -10,10 +10,13 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import stage
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware, ToolCallLimitMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
 from tooltrail.integrations.langchain import TooltrailHandler
 
 
@@ -33,7 +36,13 @@ class Scripted(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **rest: Any) -> ChatResult:
         calls = self.turns.pop(0) if self.turns else []
-        message = AIMessage(content="" if calls else "done", tool_calls=calls)
+        usage: Any = {
+            "input_tokens": stage.PROMPT_TOKENS,
+            "output_tokens": stage.COMPLETION_TOKENS,
+            "total_tokens": stage.PROMPT_TOKENS + stage.COMPLETION_TOKENS,
+        }
+        content = "" if calls else "done"
+        message = AIMessage(content=content, tool_calls=calls, usage_metadata=usage)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
@@ -64,6 +73,24 @@ async def async_helper(task: str) -> str:
     return str(await async_lookup.ainvoke({"key": task}))
 
 
+@tool
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@tool
+def once(key: str) -> str:
+    """Work once in a run."""
+    return key
+
+
+@tool
+def ask(question: str) -> str:
+    """Ask a person."""
+    return str(interrupt(question))
+
+
 trail = stage.make_trail()
 config: Any = {"callbacks": [TooltrailHandler(trail)], "configurable": {"thread_id": "conv-1"}}
 tools = [get_weather, helper, report, boom, slow]
@@ -83,4 +110,24 @@ async def cancelled() -> None:
 
 
 asyncio.run(cancelled())
+deciding: Any = create_agent(
+    Scripted(
+        turns=[
+            [call("pay", 11, amount=5), call("pay", 12, amount=9)],
+            [call("once", 13, key="a"), call("once", 14, key="b")],
+            [call("ask", 15, question="really?")],
+        ]
+    ),
+    [pay, once, ask],
+    name="concierge",
+    middleware=[
+        HumanInTheLoopMiddleware(interrupt_on={"pay": True}),
+        ToolCallLimitMiddleware(tool_name="once", run_limit=1),
+    ],
+    checkpointer=InMemorySaver(),
+)
+deciding.invoke({"messages": [("user", "go")]}, config)
+answers = [{"type": "approve"}, {"type": "reject", "message": "too much"}]
+deciding.invoke(Command(resume={"decisions": answers}), config)
+deciding.invoke(Command(resume="yes"), config)
 stage.finish(trail)

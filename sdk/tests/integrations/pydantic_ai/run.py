@@ -18,6 +18,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.messages import TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import RequestUsage
 from tooltrail.integrations.pydantic_ai import TooltrailCapability
 
 
@@ -25,7 +26,10 @@ def scripted(*turns: list[ToolCallPart]) -> FunctionModel:
     left = list(turns)
 
     def answer(messages: list[Any], info: AgentInfo) -> ModelResponse:
-        return ModelResponse(parts=left.pop(0) if left else [TextPart("done")])
+        usage = RequestUsage(
+            input_tokens=stage.PROMPT_TOKENS, output_tokens=stage.COMPLETION_TOKENS
+        )
+        return ModelResponse(parts=left.pop(0) if left else [TextPart("done")], usage=usage)
 
     return FunctionModel(answer, model_name="script-1")
 
@@ -72,9 +76,9 @@ async def main() -> None:
         )
     await stage.cancel(agent([call("slow", 6)]).run("go"))
     asking = agent([call("transfer", 7, amount=5)])
-    asked = await asking.run("go", conversation_id="conv-1")
+    pending = await asking.run("go", conversation_id="conv-1")
     await asking.run(
-        message_history=asked.all_messages(),
+        message_history=pending.all_messages(),
         deferred_tool_results=DeferredToolResults(approvals={"call_7": True}),
         conversation_id="conv-1",
     )

@@ -42,6 +42,9 @@ class Scripted(Model):
             yield {"contentBlockDelta": {"delta": {"text": "value of k"}}}
             yield {"contentBlockStop": {}}
         yield {"messageStop": {"stopReason": "tool_use" if calls else "end_turn"}}
+        prompt, completion = stage.PROMPT_TOKENS, stage.COMPLETION_TOKENS
+        usage = {"inputTokens": prompt, "outputTokens": completion}
+        yield {"metadata": {"usage": {**usage, "totalTokens": prompt + completion}}}
 
 
 def call(name: str, n: int, /, **args: Any) -> tuple[str, str, dict[str, Any]]:
