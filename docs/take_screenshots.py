@@ -91,7 +91,7 @@ def signed_in(browser: Browser, demo: Demo, theme: Theme, *, width: int, scale: 
     page.goto("/login")
     page.get_by_label("Username").fill(demo.user)
     page.get_by_label("Password").fill(demo.password)
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url(lambda url: "/login" not in url)
     return page
 
