@@ -1,5 +1,5 @@
-// Draws the charts of a page from their JSON islands (audit/show/charts.py), and stops asking again
-// while nobody reads the page. Without a script the tables behind the charts stand open in their place.
+// Draws the charts of a page from their JSON islands (audit/show/charts.py). While the tab is hidden,
+// the page does not refresh. Without this script the tables with the charts' figures are open instead.
 "use strict";
 
 (() => {
@@ -13,8 +13,8 @@
         : ms < 60000 ? `${+(ms / 1000).toPrecision(3)} s` : `${+(ms / 60000).toPrecision(3)} min`,
   };
 
-  // Colours are the style sheet's, resolved for the theme and painted once to be plain numbers:
-  // neither light-dark() nor color-mix() is a colour to ECharts.
+  // The colours of the style sheet for this theme, painted once to get them as plain numbers:
+  // ECharts understands neither light-dark() nor color-mix().
   const pixel = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   pixel.canvas.width = pixel.canvas.height = 1;
   function colour(tone, alpha = 1) {
@@ -27,7 +27,7 @@
     return `rgba(${red},${green},${blue},${alpha})`;
   }
 
-  // Built of nodes: names of tools and versions must never become HTML.
+  // Made of nodes, not of HTML: names of tools and versions must never become HTML.
   function tip(chart, n, only) {
     const box = document.createElement("div");
     const line = (text, className) => {
@@ -41,6 +41,9 @@
       const row = line("", `tip-value tone-${one.tone}`);
       row.appendChild(document.createElement("span")).textContent = one.name;
       row.appendChild(document.createElement("b")).textContent = one.texts[n];
+    }
+    for (const [slot, title, tone] of chart.marks) {
+      if (slot === n) line("", `tip-value tone-${tone}`).appendChild(document.createElement("span")).textContent = title;
     }
     return box;
   }
@@ -83,7 +86,7 @@
         emphasis: { disabled: true },
       };
       if (!chart.partial.length) return line;
-      // To and from a part of a step the line is thin and dim, and takes no clicks of its own.
+      // To and from a step that the range contains only in part, the line is thin, dim and not clickable.
       const near = (at) => isPartial(at - 1) || isPartial(at) || isPartial(at + 1);
       return [
         { ...line, data: one.values.map((value, at) => isPartial(at) ? null : value) },
@@ -93,6 +96,17 @@
         },
       ];
     });
+  }
+
+  // Where alerts fired: triangles along the top, on an axis of their own. Not clickable: the calls below are.
+  function marks(chart) {
+    if (!chart.marks.length) return [];
+    const data = chart.slots.map(() => null);
+    for (const [slot, , tone] of chart.marks) data[slot] = { value: 1, itemStyle: { color: colour(tone) } };
+    return [{
+      type: "line", data, yAxisIndex: 1, silent: true, z: 5, lineStyle: { width: 0 }, emphasis: { disabled: true },
+      symbol: "triangle", symbolRotate: 180, symbolSize: [11, 8], showSymbol: true, showAllSymbol: true,
+    }];
   }
 
   function options(chart) {
@@ -109,22 +123,24 @@
         axisLabel: { color: dim, fontSize: 11, hideOverlap: true, margin: 8 },
         axisPointer: { lineStyle: { color: dim, type: "solid", width: 1 }, label: { show: false } },
       },
-      yAxis: isHeat
-        ? { type: "category", data: chart.series.map((one) => one.name), axisTick: { show: false },
+      yAxis: [
+        isHeat ? { type: "category", data: chart.series.map((one) => one.name), axisTick: { show: false },
           axisLine: { show: false }, axisLabel: { color: ink, fontSize: 11, width: 150, overflow: "truncate" } }
-        : { type: "value", min: 0, splitNumber: 3, axisLabel: { color: dim, fontSize: 11, formatter: axis[chart.unit] },
-          splitLine: { lineStyle: { color: line } } },
+          : { type: "value", min: 0, splitNumber: 3, axisLabel: { color: dim, fontSize: 11, formatter: axis[chart.unit] },
+            splitLine: { lineStyle: { color: line } } },
+        { type: "value", min: 0, max: 1, show: false },
+      ],
       tooltip: {
         trigger: isHeat ? "item" : "axis", confine: true, transitionDuration: 0, className: "chart-tip",
         axisPointer: { type: chart.kind === "bars" ? "shadow" : "line", shadowStyle: { color: colour("dim", 0.1) } },
         formatter: (at) => isHeat ? tip(chart, at.value[0], chart.series[at.value[1]]) : tip(chart, at[0].dataIndex),
         backgroundColor: "transparent", borderWidth: 0, padding: 0, extraCssText: "box-shadow:none",
       },
-      series: series(chart),
+      series: [...series(chart), ...marks(chart)],
     };
   }
 
-  // A mark leads to its calls; a place between marks to all of that stretch of time.
+  // A click on a mark opens its calls; a click between marks opens all calls of that part.
   function open(figure, query, event) {
     const address = `${figure.dataset.calls}?${new URLSearchParams({ q: query.trim() })}`;
     if (event?.ctrlKey || event?.metaKey) window.open(address, "_blank", "noopener");
@@ -132,7 +148,7 @@
   }
 
   function draw(figure) {
-    // Without an id: htmx would copy its style attribute to the next one, which the policy forbids.
+    // No id: htmx would copy its style attribute to the next chart, which the security policy forbids.
     const place = figure.querySelector(".chart-canvas");
     const island = figure.querySelector('script[type="application/json"]');
     if (!place || !island) return;
@@ -183,7 +199,7 @@
   document.addEventListener("htmx:after:swap", drawAll);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 
-  // htmx' own polling continues in hidden tabs: hold it there, and catch up when the tab is shown again.
+  // htmx polls in hidden tabs, too. Stop that, and refresh when the tab is shown again.
   const polls = () => document.querySelectorAll('[hx-trigger*="every "]');
   document.addEventListener("every", (event) => {
     if (document.hidden) event.stopImmediatePropagation();
@@ -192,5 +208,5 @@
     if (!document.hidden) for (const one of polls()) one.dispatchEvent(new Event("every"));
   });
 
-  drawAll(); // the script is deferred: the page is there
+  drawAll(); // the script is deferred, so the page is complete
 })();

@@ -1,8 +1,8 @@
-// A JSON editor in the place of every textarea with data-json-editor. Without this file they are
-// plain textareas of the same form, which they remain underneath.
+// Replaces every textarea with data-json-editor by a JSON editor. The textarea stays underneath and is
+// submitted. Without this script it is the editor.
 //
-// The editor lives in a shadow root: there its styles are constructed ones, which the content
-// security policy allows; in the document it would write a <style>. Custom properties reach it.
+// The editor is in a shadow root. There it uses constructed style sheets, which the content security
+// policy allows; in the document it would write a <style>. Custom properties apply inside, too.
 "use strict";
 
 (() => {
@@ -21,7 +21,7 @@
     { tag: tags.invalid, color: "var(--failed)" },
   ]);
 
-  const look = EditorView.theme({
+  const theme = EditorView.theme({
     "&": { color: "var(--ink)", backgroundColor: "var(--surface)", fontSize: "13px" },
     "&.cm-focused": { outline: "none" },
     ".cm-scroller": { fontFamily: "var(--font-mono)", lineHeight: "1.5", maxHeight: "440px", overflow: "auto" },
@@ -40,11 +40,11 @@
     ".cm-diagnostic-warning": { borderLeftColor: "var(--violation-bar)" },
   });
 
-  // The server has answered: what it found is to be shown.
+  // Dispatched when the server has answered, so that its problems are shown.
   const answered = StateEffect.define();
   const isAnswer = (update) => update.transactions.some((one) => one.effects.some((each) => each.is(answered)));
 
-  // The value a JSON pointer leads to, or the last one on the way there that exists.
+  // The value at a JSON pointer, or the last value on its path that exists.
   function nodeAt(state, pointer) {
     const text = (node) => state.sliceDoc(node.from, node.to);
     let node = ensureSyntaxTree(state, state.doc.length, 200)?.topNode.firstChild;
@@ -75,8 +75,9 @@
     }
   }
 
-  // What the server found in a document, where it lies: the list beside the form has it in words.
-  function found(state, member) {
+  // The problems that the server reported for a document, with their places. The list beside the form
+  // has their texts.
+  function problems(state, member) {
     const items = document.querySelectorAll(`#check [data-member="${member}"][data-pointer]`);
     return [...items].filter((item) => item.dataset.pointer || item.dataset.line).map((item) => {
       const message = item.querySelector(".message").textContent;
@@ -91,15 +92,16 @@
     });
   }
 
-  // Where a text stops being JSON. Browsers do not say where, so the server's line and column count.
-  // The text may be shorter by now.
+  // Where a text is no longer valid JSON, by the server's line and column: browsers do not give the
+  // place. The text may have become shorter since.
   function placeOf(doc, { line: number, column }) {
     const line = doc.line(Math.min(Number(number), doc.lines));
     const to = Math.min(line.from + Number(column), line.to);
     return { from: Math.max(line.from, to - 1), to };
   }
 
-  // Typed over a selection, Chromium keeps its looks in a style attribute, which the policy refuses.
+  // When somebody types over a selection, Chromium writes its style as an attribute, which the policy
+  // blocks.
   const typing = EditorView.domEventHandlers({
     beforeinput(event, view) {
       const { state } = view;
@@ -124,10 +126,10 @@
       parent: root,
       extensions: [
         lineNumbers(), foldGutter(), lintGutter(), highlightSpecialChars(), history(), drawSelection(),
-        EditorState.tabSize.of(2), indentOnInput(), bracketMatching(), json(), syntaxHighlighting(colours), look,
-        // Tab is left alone: it leads on to the next field.
+        EditorState.tabSize.of(2), indentOnInput(), bracketMatching(), json(), syntaxHighlighting(colours), theme,
+        // Tab moves to the next field, as usual.
         keymap.of([...defaultKeymap, ...historyKeymap, ...foldKeymap, ...lintKeymap]),
-        linter((of) => (of.state.doc.toString().trim() ? found(of.state, textarea.name) : []), { delay: 300, needsRefresh: isAnswer }),
+        linter((of) => (of.state.doc.toString().trim() ? problems(of.state, textarea.name) : []), { delay: 300, needsRefresh: isAnswer }),
         EditorView.lineWrapping, typing,
         EditorView.contentAttributes.of({ "aria-label": label?.textContent ?? textarea.name, spellcheck: "false" }),
         EditorView.updateListener.of((update) => {

@@ -1,5 +1,5 @@
-// What every page does for the person at work on it: menus close, edits are not lost, and a page
-// that refreshes itself leaves alone what is open or being written.
+// For every page: closes menus, protects edits from being lost, and does not refresh a part of the page
+// in which something is open or being typed.
 "use strict";
 
 (() => {
@@ -17,7 +17,7 @@
     }
   });
 
-  // A timed request is not sent, and its answer not shown, while its target is in use.
+  // While the target of a periodic request is in use, do not send the request or show its answer.
   const FIELDS = "input:not([type=hidden]), select, textarea";
   const isInUse = (target) => target.querySelector("details[open]") !== null
     || (target.contains(document.activeElement) && document.activeElement.matches(FIELDS));
@@ -36,7 +36,7 @@
     document.addEventListener(name, () => setTimeout(showHeld), true);
   }
 
-  // A form with data-keep-edits is not left with edits that are not saved, unless one says so.
+  // Ask before leaving a form with data-keep-edits that has unsaved edits.
   for (const form of document.querySelectorAll("form[data-keep-edits]")) {
     let isUnsaved = "unsaved" in form.dataset;
     form.addEventListener("input", () => { isUnsaved = true; });

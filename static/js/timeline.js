@@ -1,9 +1,9 @@
-// The timeline by keyboard and mouse: walking, folding, zooming, copying. Without this file rows
-// are plain links, everything is unfolded and the minimap's places lead to a closer look.
+// The timeline by keyboard and mouse: move, fold, zoom, copy. Without this script rows are plain links,
+// everything is unfolded, and the parts of the minimap are links that zoom.
 "use strict";
 
 (() => {
-  // Every row, and in place of those that were not drawn yet one for each window of them.
+  // All rows. Rows that are not loaded yet are represented by one item for each window.
   const items = () => [...document.querySelectorAll(".calls li[data-depth]")];
   const shown = () => items().filter((li) => !li.hidden);
   const depth = (li) => Number(li.dataset.depth);
@@ -12,7 +12,7 @@
   const inPanel = () => document.getElementById(
     `c-${document.querySelector("#call-panel")?.dataset.call}`);
 
-  // The row of the call the panel shows, and its like.
+  // Marks the row of the call that the panel shows, and the rows of identical calls.
   function mark() {
     const selected = inPanel();
     for (const li of items()) {
@@ -24,7 +24,7 @@
     return selected;
   }
 
-  // Any link may have swapped the panel, for one of a call whose row is not here yet.
+  // Any link may have replaced the panel. The row of its call may not be loaded yet.
   async function select() {
     const panel = document.querySelector("#call-panel");
     if (!inPanel() && panel?.dataset.call && document.querySelector(".rows-unloaded")) {
@@ -33,9 +33,9 @@
       address.searchParams.delete("row");
       const rows = await ask(address).catch(() => []);
       const first = rows.find((li) => !isUnloaded(li));
-      if (!rows.some((li) => li.id === `c-${panel.dataset.call}`)) return; // left out by a filter
+      if (!rows.some((li) => li.id === `c-${panel.dataset.call}`)) return; // excluded by a filter
       const place = document.querySelector(`.rows-unloaded[value="${first.value}"]`);
-      if (!place) return location.reload(); // among earlier rows, not next to any drawn
+      if (!place) return location.reload(); // among earlier rows, not next to a loaded one
       put(place, rows);
     }
     const selected = mark();
@@ -53,7 +53,8 @@
     return [...part.content.children];
   }
 
-  // Rows in place of the window `li`; those before them have a place already unless it was that.
+  // Replaces the window `li` by its rows. Other windows in the answer are new only if `li` is that of
+  // earlier rows; otherwise the list has them already.
   function put(li, rows) {
     if (!li.isConnected) return;
     const isEarlier = li.classList.contains("is-earlier");
@@ -67,7 +68,7 @@
     watch();
   }
 
-  // What is asked for once is not asked for again; after a failure it may be.
+  // Each window is requested once; after a failure it can be requested again.
   const coming = new WeakMap();
   function load(li) {
     if (!coming.has(li)) {
@@ -78,7 +79,7 @@
     return coming.get(li);
   }
 
-  // Later rows come when they are nearly in sight, and take their room before that.
+  // Later rows are loaded when they are nearly visible. Until then their window keeps their height.
   const near = new IntersectionObserver((seen) => {
     for (const each of seen) if (each.isIntersecting) load(each.target);
   }, { rootMargin: "600px" });
@@ -86,7 +87,7 @@
   function watch() {
     near.disconnect();
     const windows = document.querySelectorAll(".rows-unloaded:not(.is-earlier)");
-    if (!windows.length) return; // a height costs 50 ms of layout, before the first paint
+    if (!windows.length) return; // measuring a height costs 50 ms of layout before the first paint
     const height = document.querySelector(".calls li[id]")?.offsetHeight ?? 26;
     for (const li of windows) {
       li.style.height = `${li.dataset.count * height}px`;
@@ -94,7 +95,7 @@
     }
   }
 
-  // ↑ ↓ walk the rows from the one in focus, else from the selected one; Enter opens a link anyway.
+  // ↑ and ↓ move from the focused row, else from the selected one. Enter opens a link without a script.
   function here() {
     return document.activeElement?.closest(".calls li") ??
       document.querySelector(".calls a[aria-current]")?.parentElement;
@@ -110,7 +111,7 @@
     beside()?.querySelector("a").focus();
   }
 
-  // ← folds what has calls inside, else goes to the call around; → unfolds, else goes inside.
+  // ← folds a call with calls inside, else moves to its parent. → unfolds it, else moves inside.
   async function across(step) {
     const li = here();
     if (!li) return;
@@ -120,23 +121,23 @@
       while (ancestors(li)[0] && isUnloaded(ancestors(li)[0])) {
         const place = ancestors(li)[0];
         await load(place);
-        if (place.isConnected) return; // it did not come
+        if (place.isConnected) return; // it could not be loaded
       }
       ancestors(li)[0]?.querySelector("a").focus();
     } else if (fold(li) && !isOpen) set(li, true);
     else if (fold(li)) walk(1);
   }
 
-  // From the call around it outwards; a window that holds one of them stands for it.
+  // The parents, the nearest first. If one is not loaded, its window is in the list instead.
   function ancestors(li) {
-    const found = [];
+    const parents = [];
     let level = depth(li);
     for (let at = li.previousElementSibling; at && level > 0; at = at.previousElementSibling) {
       if (depth(at) >= level) continue;
-      found.push(at);
+      parents.push(at);
       level = depth(at);
     }
-    return found;
+    return parents;
   }
 
   function set(li, isOpen) {
@@ -144,7 +145,7 @@
     refold();
   }
 
-  // Where a fold reaches into a window that is not here, the window stays, to be folded later.
+  // A window that is not loaded stays visible even if a fold reaches into it; its rows are folded later.
   function refold() {
     let hiddenBelow = Infinity;
     for (const each of items()) {
@@ -165,7 +166,7 @@
     location.assign(address);
   }
 
-  // A stretch drawn on the minimap is what the timeline then shows.
+  // Drawing a range on the minimap zooms the timeline to it.
   function zoomable(map) {
     const drawing = map.querySelector(".minimap-window");
     const share = (event) => {
@@ -215,7 +216,7 @@
       link.textContent = "Copied";
       setTimeout(() => (link.textContent = label), 2000);
     } catch {
-      location.assign(link.href); // no clipboard without HTTPS: shown, to be copied by hand
+      location.assign(link.href); // without HTTPS there is no clipboard: open it, to be copied by hand
     }
   }
 
@@ -246,9 +247,9 @@
     ArrowRight: () => across(1),
     "/": () => document.querySelector(".timeline-find input[type=search]")?.focus(),
     Escape: () => {
-      const asked = new URLSearchParams(location.search);
+      const parameters = new URLSearchParams(location.search);
       const shown = ["zoom_from", "zoom_to", "find", "tool", "only", "row"];
-      if (shown.some((name) => asked.has(name))) {
+      if (shown.some((name) => parameters.has(name))) {
         go(Object.fromEntries(shown.map((name) => [name, null])));
       }
     },
@@ -260,7 +261,7 @@
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.target.closest("input, textarea, select, pre, [contenteditable]")) {
       if (event.key === "Escape" && event.target.closest(".timeline-find")) {
-        event.preventDefault(); // the browser would empty the field first
+        event.preventDefault(); // the browser would clear the field first
         event.target.blur();
         walk(0);
       }
@@ -272,5 +273,5 @@
     }
   });
 
-  begin(); // the script is deferred: the page is there
+  begin(); // the script is deferred, so the page is complete
 })();

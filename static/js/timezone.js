@@ -1,8 +1,8 @@
-// Tells the server in which zone times are read. It falls back to UTC, and says so, without this.
+// Tells the server the browser's time zone. Without it the server uses UTC, and says so.
 "use strict";
 
-// Once something is painted: to find its zone takes a browser 16 ms of the processor. "load" comes
-// while the first picture is still being drawn, and a timer after it, too.
+// After the first paint, because a browser needs 16 ms of processor time to find its zone. Neither
+// "load" nor a timer after it is late enough: both can fire while the first paint is under way.
 new PerformanceObserver((_paints, observer) => {
   observer.disconnect();
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
