@@ -49,6 +49,15 @@ ROOT = Path(__file__).resolve().parent.parent
 WORDS = [f"{random.Random(n).getrandbits(40):x}" for n in range(5000)]
 CHUNK = 250_000  # events generated at once, which limits memory
 TOOLS = [f"tool_{n}" for n in range(20)]
+CONTEXT = {
+    "agent": "support-concierge",
+    "agent_version": "2.14.0",
+    "model": "claude-sonnet-4-5",
+    "provider": "anthropic",
+    "service": "support-agents",
+    "environment": "production",
+}
+"""What every start event reports if `BENCH_CONTEXT` is set, beside its principal."""
 TRACES_AT_ONCE = 8  # per client
 GROWING_CLIENTS = 4
 _FIXED_BITS, _VERSION_7 = 0xF << 76 | 0x3 << 62, 0x7 << 76 | 0x2 << 62  # RFC 9562
@@ -113,6 +122,9 @@ def call(
         **shared,
         "args": {"query": " ".join(rng.choices(WORDS, k=60))},
     }
+    if os.environ.get("BENCH_CONTEXT"):
+        principal = f"user-{random.Random(trace_id).randrange(5000)}@example.com"
+        start["context"] = CONTEXT | {"principal": principal}
     end = {
         "type": "toolExecutionEnd",
         "event_id": str(uuid_utils.uuid7()),

@@ -48,6 +48,7 @@ FIRST = 100_000
 SMALL_TENANTS, SMALL_CALLS = 20, 500
 BATCH = 500  # calls
 TOOLS = [f"tool_{n}" for n in range(40)]
+AGENTS = [f"agent_{n}" for n in range(8)]
 CODES = ["WRONG_TYPE", "MISSING_REQUIRED", "ENUM_MISMATCH"]
 REPORT = 2_000.0  # ms, including its PDF
 TRACES = (16, 1_000, 10_000)  # calls per extra trace
@@ -67,7 +68,9 @@ def events(rng: random.Random, at: datetime, trace_id: str) -> Iterator[bytes]:
         "timeouts_ms": 30_000,
     }
     arguments = {"query": f"{rng.getrandbits(400):x}"}
-    yield json.dumps({"type": "toolExecutionStart", **shared, "args": arguments}).encode()
+    context = {"agent": rng.choice(AGENTS), "agent_version": rng.choice(("1", "2"))}
+    start = {"type": "toolExecutionStart", **shared, "args": arguments, "context": context}
+    yield json.dumps(start).encode()
     if rng.random() < 0.0002:
         return
     took_ms = rng.lognormvariate(4, 1)
@@ -274,10 +277,10 @@ def measure(recorded: Recorded, rounds: int, url: str = "") -> bool:
     return fine
 
 
-def _timings(client: "Client", page: Page, trace: str, now: datetime, rounds: int) -> list[float]:
-    client.cookies["timezone"] = page.zone
+def address_of(page: Page, trace: str, now: datetime) -> str:
+    """The address of a page over calls recorded until `now`, one trace of which is `trace`."""
     hour = now - timedelta(days=3)
-    address = page.address.format(
+    return page.address.format(
         trace=trace,
         prefix=trace[:5],
         call="0" * 64,
@@ -286,7 +289,11 @@ def _timings(client: "Client", page: Page, trace: str, now: datetime, rounds: in
         middle=f"{now - timedelta(days=DAYS / 2):%Y-%m-%dT%H:%M:%S}Z",
         zero=UUID(int=0),
     )
-    return times_ms(client, address, rounds)
+
+
+def _timings(client: "Client", page: Page, trace: str, now: datetime, rounds: int) -> list[float]:
+    client.cookies["timezone"] = page.zone
+    return times_ms(client, address_of(page, trace, now), rounds)
 
 
 def main() -> int:

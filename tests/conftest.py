@@ -135,7 +135,7 @@ def _distribute(admin_url: str, name: str) -> None:
     from config.postgresql import distribution
 
     connections.close_all()
-    distribution.join_nodes(admin_url, os.environ["TEST_WORKER_URLS"].split(), name)
+    distribution.join_nodes(admin_url, os.environ["TEST_WORKER_URLS"].split(), name, {})
     with psycopg.connect(os.environ["TEST_SUPERUSER_URL"], autocommit=True) as superuser:
         todo = distribution.plan(superuser)
         distribution.apply(superuser, todo, shards=2, report=lambda _: None)
@@ -240,6 +240,24 @@ def nothing_expected_by_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     from audit.intake import ingest
 
     monkeypatch.setattr(ingest, "_EXPECTATION", ingest._Expectation())
+
+
+@pytest.fixture(autouse=True)
+def any_number_of_downloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most tests do not read a download to its end, so it is never closed."""
+    from config.http import streams
+
+    streams.RUNNING.clear()
+    monkeypatch.setattr(streams, "STREAMS", 1_000)
+    monkeypatch.setattr(streams, "STREAMS_OF_TENANT", 1_000)
+
+
+@pytest.fixture
+def clear_principals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tenants have chosen clear text: the test names persons as executors send them."""
+    from audit.intake import principals
+
+    monkeypatch.setattr(principals, "stores_clear_principals", lambda tenant_id: True)
 
 
 @pytest.fixture

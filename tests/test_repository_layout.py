@@ -8,6 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("audit", "config", "sdk", "tenants", "tests", "tools_registry")
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "services", "service", "misc", "common"}
+VAGUE_VALUES = {"asked", "deed", "found", "look", "said", "standing", "stretch", "told"}
+"""Words that name neither a value nor where it is from."""
 MAX_TOP_MODULES = 6  # of audit/, without __init__.py: all else lies in a storey
 
 FOLDERS_WITHOUT_COUNTERPART = {
@@ -18,11 +20,12 @@ NOT_TESTS = {
     # A module beside tests that is neither a test nor in tests/support, and why.
     "sdk/tests/guard/exemptions.py": "recorded rows that do not apply: data of one test",
     "sdk/tests/integrations/calls.py": "runs a framework's script and pairs the events it recorded",
+    "sdk/tests/integrations/mcp/rounds.py": "a second script of the environment of mcp",
     "sdk/tests/integrations/stage.py": "what the scripts of all frameworks have in common",
     "tests/fuzz/ndjson.py": "hooks of schemathesis, whose import path is this folder",
     "tests/isolation/routes.py": "the routes of the isolation matrix",
     "tests/isolation/world.py": "the tenants and rows of the isolation matrix",
-    "tests/config/later/migrations/0017_later.py": "a migration of a later version",
+    "tests/config/later/migrations/9000_later.py": "a migration of a later version",
     "tests/config/later/settings.py": "the settings of a later version",
     "tests/schema/catalog.py": "the queries of the schema rules",
     "tests/schema/databases.py": "the databases of the schema rules",
@@ -104,6 +107,29 @@ def test_each_audit_test_folder_matches_a_package() -> None:
 def test_no_module_or_package_has_a_vague_name() -> None:
     vague = [
         path for path in python_files(*PACKAGES) if VAGUE_NAMES & {path.stem, *path.parts[:-1]}
+    ]
+
+    assert vague == []
+
+
+def names_given(path: Path) -> Iterator[str]:
+    """Functions, classes, parameters and variables that a module names."""
+    for node in ast.walk(ast.parse((ROOT / path).read_bytes())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def test_names_say_what_a_value_is() -> None:
+    product = python_files("audit", "config", "sdk/src", "tenants", "tools_registry")
+    vague = [
+        f"{path}: {name}"
+        for path in product
+        for name in names_given(path)
+        if name.strip("_").lower() in VAGUE_VALUES
     ]
 
     assert vague == []

@@ -43,7 +43,7 @@ def main() -> int:
                 not_run[pair.id] = captured
                 print(f"{pair.id} does not run here: {captured}", file=sys.stderr, flush=True)
                 continue
-            marks = measure(site, captured.spans, of_events(captured.events), pair.untold)
+            marks = measure(site, captured.spans, of_events(captured.events), pair.unreported)
             add(rows, reasons, pair.id, pair.what, "run", marks, pair.theirs)
         for name, what in KEPT.items():
             if name in chosen:
@@ -71,11 +71,11 @@ def measure(
     site: Tooltrail,
     spans: ExportTraceServiceRequest,
     made: Sequence[SeenCall],
-    untold: Collection[str] = (),
+    unreported: Collection[str] = (),
 ) -> dict[str, Mark]:
     """A mark for each column: the worse of both ways to send the spans."""
     together, single = (
-        judge(made, site.show(spans, one_by_one=each), untold) for each in (False, True)
+        judge(made, site.show(spans, one_by_one=each), unreported) for each in (False, True)
     )
     marks = {}
     for column in COLUMNS:

@@ -27,17 +27,17 @@ def worse(one: Mark, other: Mark) -> Mark:
 
 
 def judge(
-    asked: Sequence[SeenCall], shown: Sequence[SeenCall], untold: Collection[str] = ()
+    wanted: Sequence[SeenCall], shown: Sequence[SeenCall], unreported: Collection[str] = ()
 ) -> dict[str, Mark]:
     """A mark for each column.
 
-    A call that was refused did not run: it may be shown, and need not. `untold` are members of the
-    context that the framework does not know.
+    A call that was refused did not run: it may be shown, and need not. `unreported` are members of
+    the context that the framework does not know.
     """
-    made = [call for call in asked if call.state != "refused"]
+    made = [call for call in wanted if call.state != "refused"]
     both = _pairs(made, shown)
     shown_names = Counter(call.tool for call in shown)
-    made_names = Counter(call.tool for call in asked)
+    made_names = Counter(call.tool for call in wanted)
     missing = Counter(call.tool for call in made) - shown_names
     extra = shown_names - made_names
     marks = {"all": _of(len(both), len(made), f"not shown: {_named(missing)}")}
@@ -52,7 +52,7 @@ def judge(
     marks["result"] = _same(ok, lambda call: call.result)
     marks["error"] = _errors([pair for pair in both if pair[0].state != "ok"])
     marks["nest"] = _same(both, lambda call: call.parent)
-    marks["context"] = _contexts(both, untold)
+    marks["context"] = _contexts(both, unreported)
     return marks
 
 
@@ -63,9 +63,9 @@ def _pairs(made: Sequence[SeenCall], shown: Sequence[SeenCall]) -> list[tuple[Se
     for call in sorted(made, key=lambda each: all(each.args != other.args for other in shown)):
         same = [each for each in left if each.tool == call.tool]
         if same:
-            found = min(same, key=lambda each: (each.args != call.args, each.state != call.state))
-            left.remove(found)
-            pairs.append((call, found))
+            closest = min(same, key=lambda each: (each.args != call.args, each.state != call.state))
+            left.remove(closest)
+            pairs.append((call, closest))
     return pairs
 
 
@@ -96,20 +96,20 @@ def _errors(pairs: Sequence[tuple[SeenCall, SeenCall]]) -> Mark:
     return _of(len(pairs) - len(wrong), len(pairs), "; ".join(wrong))
 
 
-def _contexts(pairs: Sequence[tuple[SeenCall, SeenCall]], untold: Collection[str]) -> Mark:
+def _contexts(pairs: Sequence[tuple[SeenCall, SeenCall]], unreported: Collection[str]) -> Mark:
     lacking: dict[str, list[str]] = {}
-    told = 0
+    compared = 0
     for one, other in pairs:
-        for name in {"agent", "model", "conversation"}.difference(untold):
-            expected, found = getattr(one, name), getattr(other, name)
+        for name in {"agent", "model", "conversation"}.difference(unreported):
+            expected, actual = getattr(one, name), getattr(other, name)
             if expected is not None:
-                told += 1
-                if found != expected:
-                    lacking.setdefault(name, []).append(f"{one.tool}: {_text(found)}")
+                compared += 1
+                if actual != expected:
+                    lacking.setdefault(name, []).append(f"{one.tool}: {_text(actual)}")
     why = ", ".join(
         f"{name} of {len(calls)} (such as {calls[0]})" for name, calls in sorted(lacking.items())
     )
-    return _of(told - sum(map(len, lacking.values())), told, f"lacks {why}")
+    return _of(compared - sum(map(len, lacking.values())), compared, f"lacks {why}")
 
 
 def _named(names: Counter[str] | set[str]) -> str:

@@ -17,7 +17,7 @@ class Pair:
     needs: tuple[str, ...] = ()
     """Further requirements."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    untold: tuple[str, ...] = ()
+    unreported: tuple[str, ...] = ()
     """What of the context the framework does not know, only the script."""
     theirs: Mapping[str, str] = field(default_factory=dict)
     """By column, why it is not right. Looked up in what the pair sent."""
@@ -25,8 +25,13 @@ class Pair:
 
 NO_CONTENT = "no span has it"
 _NO_MODEL = "no span above a tool's names the model"
-_NO_STATUS = "the span of a cancelled call has no status, which is shown as ok"
+_NO_STATUS = "the span of a cancelled call differs in nothing from that of a good one"
 _SAYS_OK = "the span of a cancelled call says OK"
+_HELD = "the span of a call that waits for a confirmation is like that of a call that ran"
+_LATER = "a call that waited for a confirmation runs in another trace when it is confirmed"
+_ASKS = "so is that of a tool that asks for a confirmation"
+_ASKS_ITSELF = "the span of a tool that asks for a confirmation is like that of a call that ran"
+_WAITS = "a call that waits for an approval has a span without a result"
 _REDACTED = "the framework redacts messages"
 _OWN_CONVERSATION = ("conversation",)
 _CONTENT = {
@@ -47,9 +52,10 @@ PAIRS = [
         "Google ADK, own",
         "google_adk",
         theirs={
+            "once": _HELD,
             "args": NO_CONTENT,
             "result": NO_CONTENT,
-            "error": _NO_STATUS,
+            "error": _ASKS,
             "context": _NO_MODEL,
         },
     ),
@@ -59,8 +65,9 @@ PAIRS = [
         "google_adk",
         environment=_CONTENT,
         theirs={
+            "once": _LATER,
             "result": "ADK makes an object of a text",
-            "error": _NO_STATUS,
+            "error": _ASKS_ITSELF,
             "context": _NO_MODEL,
         },
     ),
@@ -72,8 +79,9 @@ PAIRS = [
         _oi("google-adk", "1.0.5"),
         theirs={
             "args": "its span has no arguments",
+            "once": _LATER,
             "result": "ADK makes an object of a text",
-            "error": _SAYS_OK,
+            "error": _ASKS_ITSELF,
             "context": "the spans name the outer session, the adapter the sub-agent's",
         },
     ),
@@ -83,7 +91,11 @@ PAIRS = [
         "openai_agents",
         "oaa-oi",
         _oi("openai-agents", "2.6.0"),
-        theirs={"error": f"{_REDACTED}; {_SAYS_OK}", "context": f"{_NO_MODEL}, none the group"},
+        theirs={
+            "result": _WAITS,
+            "error": f"{_REDACTED}; {_SAYS_OK}",
+            "context": f"{_NO_MODEL}, none the group",
+        },
     ),
     Pair(
         "oaa-tl",
@@ -92,6 +104,7 @@ PAIRS = [
         "oaa-tl",
         ("opentelemetry-instrumentation-openai-agents==0.62.4",),
         theirs={
+            "result": _WAITS,
             "error": f"{_REDACTED}; {_SAYS_OK}",
             "nest": "a sub-agent's spans are not below the tool's",
             "context": f"{_NO_MODEL}, none the group",
@@ -103,7 +116,7 @@ PAIRS = [
         "openai_agents",
         "oaa-logfire",
         ("logfire==5.2.0",),
-        theirs={"error": _REDACTED, "context": f"{_NO_MODEL}; `group_id` above is not read by us"},
+        theirs={"result": _WAITS, "error": _REDACTED, "context": _NO_MODEL},
     ),
     Pair(
         "langchain-oi",
@@ -111,7 +124,11 @@ PAIRS = [
         "langchain",
         "langchain-oi",
         _oi("langchain", "0.1.80"),
-        theirs={"args": "a single argument is sent without its name", "context": _NO_MODEL},
+        theirs={
+            "args": "a single argument is sent without its name",
+            "error": "OpenInference says OK of a tool that interrupts the run",
+            "context": _NO_MODEL,
+        },
     ),
     Pair(
         "langchain-trace",
@@ -135,7 +152,7 @@ PAIRS = [
         "llama_index",
         "li",
         _oi("llama-index", "4.6.1"),
-        untold=_OWN_CONVERSATION,
+        unreported=_OWN_CONVERSATION,
     ),
     Pair(
         "smol",
@@ -143,7 +160,7 @@ PAIRS = [
         "smolagents",
         "smol",
         _oi("smolagents", "0.1.43"),
-        untold=_OWN_CONVERSATION,
+        unreported=_OWN_CONVERSATION,
         theirs={
             "all": "a managed agent is no tool's span",
             "name": "smolagents calls it a tool",
@@ -168,7 +185,7 @@ PAIRS = [
         "autogen",
         "AutoGen, own",
         "autogen",
-        untold=_OWN_CONVERSATION,
+        unreported=_OWN_CONVERSATION,
         theirs={"args": NO_CONTENT, "result": NO_CONTENT, "error": _NO_STATUS},
     ),
     Pair(
@@ -177,15 +194,14 @@ PAIRS = [
         "autogen",
         "autogen-oi",
         _oi("autogen-agentchat", "0.1.22"),
-        untold=_OWN_CONVERSATION,
-        theirs={"error": _NO_STATUS},
+        unreported=_OWN_CONVERSATION,
     ),
     Pair(
         "strands",
         "Strands, own",
         "strands",
-        untold=_OWN_CONVERSATION,
-        theirs={"error": _SAYS_OK, "context": "the span around a cancelled call is never sent"},
+        unreported=_OWN_CONVERSATION,
+        theirs={"context": "the span around a cancelled call is never sent"},
     ),
     Pair(
         "mcp2",
@@ -201,7 +217,11 @@ PAIRS = [
         "fastmcp4",
         "FastMCP 4, own",
         "fastmcp",
-        theirs={"args": NO_CONTENT, "result": NO_CONTENT, "error": _NO_STATUS},
+        theirs={
+            "args": NO_CONTENT,
+            "result": NO_CONTENT,
+            "error": _NO_STATUS,
+        },
     ),
     Pair(
         "crewai",
@@ -209,7 +229,7 @@ PAIRS = [
         "crewai",
         "crewai",
         _oi("crewai", "1.1.21"),
-        untold=_OWN_CONVERSATION,
+        unreported=_OWN_CONVERSATION,
         theirs={"error": "a ToolFailure is sent as OK", "context": _NO_MODEL},
     ),
 ]

@@ -86,10 +86,10 @@ def test_everything_works_from_the_wheels_without_network_and_home(
         without_network(command, user), cwd="/", env=OUTSIDE, capture_output=True, text=True
     )
     assert completed.returncode == 0, completed.stderr
-    found: dict[str, Any] = json.loads(completed.stdout)
-    assert found.pop("sdk").startswith(str(installed.environment))
-    assert found.pop("style_bytes") > 10_000
-    assert found == {
+    answer: dict[str, Any] = json.loads(completed.stdout)
+    assert answer.pop("sdk").startswith(str(installed.environment))
+    assert answer.pop("style_bytes") > 10_000
+    assert answer == {
         "version": version("pyproject.toml"),
         "user": user,
         "interfaces": ["lo"],
@@ -165,9 +165,9 @@ def calls(command: list[str], cwd: str, var: Path) -> int:
             "trail = Trail(url, key, spool='memory')\n"
             "trail.tool(lambda: 1, name='one')()\n"
             "assert trail.flush(30), trail.stats()\n"
-            "asked = web.Request(f'{url}/api/v1/summary?range=24h',"
+            "request = web.Request(f'{url}/api/v1/summary?range=24h',"
             " headers={'Authorization': f'Bearer {key}'})\n"
-            "print(json.load(web.urlopen(asked))['calls'])\n"
+            "print(json.load(web.urlopen(request))['calls'])\n"
         )
         python = [sys.executable, "-c", code, facts["url"], facts["api_key"]]
         return int(subprocess.check_output(python, env=environment))
@@ -191,7 +191,7 @@ def test_checkout_and_wheel_take_turns_on_the_same_data(installed: Installed, fo
 def test_wheel_keeps_its_data_in_the_users_data_folder(
     installed: Installed, tmp_path: Path
 ) -> None:
-    def said(**environment: str) -> str:
+    def error(**environment: str) -> str:
         completed = subprocess.run(
             [str(installed.server), "key", "list", "acme"],
             env={"PATH": "/usr/bin:/bin"} | environment,
@@ -204,8 +204,8 @@ def test_wheel_keeps_its_data_in_the_users_data_folder(
         return completed.stderr
 
     home = f"no installation in {tmp_path}/.local/share/tooltrail: set TOOLTRAIL_VAR"
-    assert home in said(HOME=str(tmp_path))
-    assert f"no installation in {tmp_path}/data/tooltrail" in said(
+    assert home in error(HOME=str(tmp_path))
+    assert f"no installation in {tmp_path}/data/tooltrail" in error(
         HOME="/nonexistent", XDG_DATA_HOME=str(tmp_path / "data")
     )
-    assert "or run tooltrail-server up to create one" in said(HOME=str(tmp_path))
+    assert "or run tooltrail-server up to create one" in error(HOME=str(tmp_path))

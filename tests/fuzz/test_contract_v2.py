@@ -45,7 +45,7 @@ from tests.support.recount import assert_consistent
 
 type Event = dict[str, Any]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("clear_principals")]
 
 NOW = datetime.now(UTC)
 RANGE = TimeRange(NOW - timedelta(hours=8), NOW + timedelta(hours=1), UTC)
@@ -179,7 +179,7 @@ class Expected:
 
     def answered(self) -> Counter[str]:
         """Answers to requests, and requests without one, told apart by whether the call ran."""
-        found: Counter[str] = Counter()
+        counted: Counter[str] = Counter()
         for (first, second), decided in self.decisions.items():
             waits = False
             requesters = {each.get("requested_by") for each in decided} - {None}
@@ -189,16 +189,16 @@ class Expected:
                 if each["decision"] == "awaiting":
                     waits = True
                 elif waits or (is_approved and of_person):
-                    found["approved" if is_approved else "refused"] += 1
-                    found["unasked"] += not waits
+                    counted["approved" if is_approved else "refused"] += 1
+                    counted["unasked"] += not waits
                     is_own = of_person and each["by"].get("id") in requesters
-                    found["self"] += is_approved and is_own
+                    counted["self"] += is_approved and is_own
                     waits = False
             if waits:
                 named = {(each["trace_id"], each.get("tool_call_id", "")) for each in decided}
                 ran = (not second and first in self.reports) or bool(named & self.named)
-                found["ran" if ran else "awaiting"] += 1
-        return +found
+                counted["ran" if ran else "awaiting"] += 1
+        return +counted
 
 
 def stored(tenant: Tenant) -> Expected:
@@ -227,7 +227,7 @@ def check(tenant: Tenant, expected: Expected) -> None:
         of_range = summary(RANGE.start, RANGE.end)
         series = over_time(RANGE)
         unrun = unrun_calls(RANGE.start, RANGE.end, started_calls(series)).total
-        asked = figures(approvals(RANGE, ApprovalFilter(), limit=1000))
+        actual = figures(approvals(RANGE, ApprovalFilter(), limit=1000))
         wrong = violations(RANGE, ViolationFilter(side="arguments")).total
     assert shown == {state: states[state] for state in STATES}
     open_calls = states["open"] + states["waiting"] + states["working"]
@@ -238,12 +238,12 @@ def check(tenant: Tenant, expected: Expected) -> None:
     assert unrun.by_decision == Counter(latest)
     assert unrun.started == len(expected.reports)
     assert {
-        "approved": asked.total.approved,
-        "refused": asked.total.refused,
-        "unasked": asked.total.unasked,
-        "self": asked.total.self_approved,
-        "awaiting": asked.awaiting,
-        "ran": asked.ran,
+        "approved": actual.total.approved,
+        "refused": actual.total.refused,
+        "unasked": actual.total.unasked,
+        "self": actual.total.self_approved,
+        "awaiting": actual.awaiting,
+        "ran": actual.ran,
     } == {
         name: expected.answered()[name]
         for name in ("approved", "refused", "unasked", "self", "awaiting", "ran")

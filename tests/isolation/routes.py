@@ -25,6 +25,7 @@ READ = MappingProxyType({"GET": 200})
 FORM = MappingProxyType({"GET": 200, "POST": 200})
 ACTION = MappingProxyType({"POST": 302})
 SENT = MappingProxyType({"POST": 200})
+WITHOUT_BODY = MappingProxyType({"POST": 400})
 WHATEVER = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -46,6 +47,8 @@ class Object:
     """Whether it is closed to an auditor who has not revealed the object."""
     answers: Mapping[str, int] = READ
     """For members who may open it: the status by method; other methods get 405. HEAD is as GET."""
+    scopes: Mapping[str, Scope] = field(default_factory=dict[str, Scope])
+    """The scope of the API key, by method, where it differs from `scope`."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,26 @@ class Open:
 Visit = Object | Listing | Open
 UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
 
+
+def _act_on_service_account(act: str) -> Object:
+    return Object(
+        lambda world: f"/settings/service-accounts/{world.service.pk}/{act}",
+        is_read=False,
+        role=Role.ADMIN,
+        answers=ACTION,
+    )
+
+
 ROUTES: dict[str, Visit] = {
     # pages of audit
     "": Listing("/"),
     "traces/": Listing("/traces/"),
     "traces/<text:trace_id>": Object(lambda world: f"/traces/{world.canary}"),
+    "traces/<text:trace_id>/graph": Object(lambda world: f"/traces/{world.canary}/graph"),
     "traces/<text:trace_id>/text": Object(lambda world: f"/traces/{world.canary}/text"),
+    "traces/<text:trace_id>/compare": Object(
+        lambda world: f"/traces/{world.canary}/compare?with={world.canary}"
+    ),
     "calls/": Listing("/calls/"),
     "calls/complete": Listing("/calls/complete?q=error:"),
     "calls/count": Listing("/calls/count", shows_canary=False),
@@ -159,8 +176,94 @@ ROUTES: dict[str, Visit] = {
     ),
     "approvals/": Listing("/approvals/"),
     "approvals/export.<slug:kind>": Listing("/approvals/export.ndjson"),
+    "alerts/": Listing("/alerts/"),
+    "alerts/<uuid:pk>": Object(lambda world: f"/alerts/{world.alert_id}"),
+    "alerts/<uuid:pk>/acknowledge": Object(
+        lambda world: f"/alerts/{world.alert_id}/acknowledge",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
+    "alerts/<uuid:pk>/resolve": Object(
+        lambda world: f"/alerts/{world.alert_id}/resolve",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
+    "alerts/maintenance/": Listing("/alerts/maintenance/"),
+    "alerts/maintenance/new": Listing(
+        "/alerts/maintenance/new",
+        shows_canary=False,
+        data=lambda world: {"name": "a stranger's"},
+        role=Role.EDITOR,
+        answers={"POST": 422},
+    ),
+    "alerts/maintenance/<uuid:pk>/delete": Object(
+        lambda world: f"/alerts/maintenance/{world.window_id}/delete",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
+    "alerts/rules/": Listing("/alerts/rules/"),
+    "alerts/rules/new": Listing(
+        "/alerts/rules/new",
+        shows_canary=False,
+        data=lambda world: {"name": "a stranger's"},
+        role=Role.EDITOR,
+        answers={"GET": 200, "POST": 422},
+    ),
+    "alerts/rules/event": Listing(
+        "/alerts/rules/event",
+        shows_canary=False,
+        data=lambda world: {"name": "a stranger's"},
+        role=Role.EDITOR,
+        answers={"GET": 200, "POST": 422},
+    ),
+    "alerts/rules/starter": Listing(
+        "/alerts/rules/starter", shows_canary=False, role=Role.EDITOR, answers=ACTION
+    ),
+    "alerts/rules/<uuid:pk>": Object(
+        lambda world: f"/alerts/rules/{world.rule_id}",
+        role=Role.EDITOR,
+        answers={"GET": 200, "POST": 422},
+    ),
+    "alerts/rules/<uuid:pk>/delete": Object(
+        lambda world: f"/alerts/rules/{world.rule_id}/delete",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
+    "alerts/rules/<uuid:pk>/mute": Object(
+        lambda world: f"/alerts/rules/{world.rule_id}/mute",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
+    # Only dimensions that differ are shown, and the world has one call.
+    "apart/": Listing("/apart/?q=state:failed&range=24h", shows_canary=False),
+    "apart/arguments": Listing(
+        "/apart/arguments",
+        shows_canary=False,
+        role=Role.EDITOR,
+        data=lambda world: {"q": "state:failed tool:x", "range": "24h"},
+        answers=ACTION,
+    ),
+    "apart/arguments/<uuid:pk>": Object(
+        lambda world: f"/apart/arguments/{world.comparison_id}", role=Role.EDITOR
+    ),
+    "apart/arguments/<uuid:pk>/cancel": Object(
+        lambda world: f"/apart/arguments/{world.comparison_id}/cancel",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
+    "compare/": Listing("/compare/?a=state:ok&b=state:failed&range=24h", shows_canary=False),
     "violations/": Listing("/violations/"),
     "violations/export.<slug:kind>": Listing("/violations/export.ndjson"),
+    "agents/": Listing("/agents/"),
+    "costs/": Listing("/costs/"),
+    "conversations/": Listing("/conversations/"),
+    "conversations/<text:run_id>": Object(lambda world: f"/conversations/{world.canary}"),
     "latency/": Listing("/latency/"),
     "latency/newest": Listing("/latency/newest"),
     "latency/export.<slug:kind>": Listing("/latency/export.ndjson"),
@@ -392,6 +495,8 @@ ROUTES: dict[str, Visit] = {
     ),
     # sign-in and settings
     "login": Open("/login", "signing in", answers=FORM, signed_in={"GET": 302, "POST": 302}),
+    "login/code": Open("/login/code", "signing in", answers={"GET": 302, "POST": 302}),
+    "login/passkey": Open("/login/passkey", "signing in", answers={"GET": 302, "POST": 302}),
     "logout": Open("/logout", "signing out", answers=ACTION),
     "invitations/<str:token>": Open(
         f"/invitations/{'0' * 32}_{'0' * 32}_{'x' * 43}",
@@ -418,6 +523,16 @@ ROUTES: dict[str, Visit] = {
         role=Role.ADMIN,
         answers=FORM,
     ),
+    "settings/service-accounts": Listing(
+        "/settings/service-accounts",
+        data=lambda world: {"name": ""},
+        role=Role.ADMIN,
+        answers=FORM,
+    ),
+    **{
+        f"settings/service-accounts/<uuid:pk>/{act}": _act_on_service_account(act)
+        for act in ("disable", "enable", "delete")
+    },
     "settings/members/<uuid:pk>/role": Object(
         lambda world: f"/settings/members/{world.membership.pk}/role",
         is_read=False,
@@ -466,6 +581,36 @@ ROUTES: dict[str, Visit] = {
         role=Role.ADMIN,
         answers=ACTION,
     ),
+    "settings/prices": Listing("/settings/prices", role=Role.ADMIN),
+    "settings/prices/new": Listing("/settings/prices/new", role=Role.ADMIN, answers=FORM),
+    "settings/prices/<day:holds_from>": Object(
+        lambda world: f"/settings/prices/{world.price_day}", role=Role.ADMIN, answers=FORM
+    ),
+    "settings/prices/<day:holds_from>/delete": Object(
+        lambda world: f"/settings/prices/{world.price_day}/delete",
+        is_read=False,
+        role=Role.ADMIN,
+        answers=ACTION,
+    ),
+    "settings/channels": Listing("/settings/channels", role=Role.ADMIN),
+    "settings/channels/new/<slug:kind>": Listing(
+        "/settings/channels/new/webhook", shows_canary=False, role=Role.ADMIN, answers=FORM
+    ),
+    "settings/channels/<uuid:pk>": Object(
+        lambda world: f"/settings/channels/{world.channel_id}", role=Role.ADMIN, answers=FORM
+    ),
+    "settings/channels/<uuid:pk>/test": Object(
+        lambda world: f"/settings/channels/{world.channel_id}/test",
+        is_read=False,
+        role=Role.ADMIN,
+        answers=ACTION,
+    ),
+    "settings/channels/<uuid:pk>/delete": Object(
+        lambda world: f"/settings/channels/{world.channel_id}/delete",
+        is_read=False,
+        role=Role.ADMIN,
+        answers=ACTION,
+    ),
     "settings/holds": Listing(
         "/settings/holds",
         data=lambda world: {"name": "", "reason": ""},
@@ -482,6 +627,50 @@ ROUTES: dict[str, Visit] = {
         "/settings/preferences", data=lambda world: {"time_zone": "No/Where"}, answers=FORM
     ),
     "settings/password": Listing("/settings/password", needs_tenant=False, answers=FORM),
+    "settings/sign-in": Listing(
+        "/settings/sign-in",
+        data=lambda world: {"session_max_hours": 0},
+        role=Role.ADMIN,
+        answers=FORM,
+    ),
+    "settings/security": Listing(
+        "/settings/security", needs_tenant=False, answers={"GET": 200, "POST": 302}
+    ),
+    # Without a confirmation, or without what there is to confirm, they lead there.
+    **{
+        f"settings/security{route}": Listing(
+            f"/settings/security{route}",
+            needs_tenant=False,
+            shows_canary=False,
+            answers={"GET": 302, "POST": 302},
+        )
+        for route in (
+            *("/app", "/codes/new", "/passkeys", "/passkeys/add"),
+            *("/confirm/code", "/confirm/passkey"),
+        )
+    },
+    **{
+        f"settings/security{route}": Listing(
+            f"/settings/security{route}",
+            needs_tenant=False,
+            shows_canary=False,
+            answers={"GET": 404, "POST": 404},
+        )
+        for route in ("/app/remove", "/codes")
+    },
+    "settings/security/confirm": Listing(
+        "/settings/security/confirm", needs_tenant=False, answers=FORM
+    ),
+    # A passkey belongs to an account, of whatever tenant (tests/tenants/accounts).
+    **{
+        f"settings/security/passkeys/<int:pk>/{act}": Listing(
+            f"/settings/security/passkeys/1/{act}",
+            needs_tenant=False,
+            shows_canary=False,
+            answers={"GET": 302, "POST": 302},
+        )
+        for act in ("rename", "remove")
+    },
     "favicon.ico": Open("/favicon.ico", "leads to the icon", answers={"GET": 302}),
     "theme": Open("/theme", "light or dark, in a cookie", answers=ACTION),
     # Django's admin
@@ -516,6 +705,23 @@ ROUTES: dict[str, Visit] = {
         data=lambda world: make_event(world),
         content_type="application/x-ndjson",
         answers=SENT,
+    ),
+    "api/v1/apart": Listing("/api/v1/apart?q=state:failed", Scope.READ, shows_canary=False),
+    "api/v1/apart/arguments": Listing(
+        "/api/v1/apart/arguments",
+        Scope.PAYLOADS,
+        shows_canary=False,
+        data=lambda world: {"q": "state:failed tool:x"},
+        answers={"POST": 201},
+    ),
+    "api/v1/apart/arguments/<uuidstr:comparison_id>": Object(
+        lambda world: f"/api/v1/apart/arguments/{world.comparison_id}", Scope.PAYLOADS
+    ),
+    "api/v1/compare/calls": Listing(
+        "/api/v1/compare/calls?a=state:ok&b=state:failed", Scope.READ, shows_canary=False
+    ),
+    "api/v1/compare/traces": Object(
+        lambda world: f"/api/v1/compare/traces?a={world.canary}&b={world.canary}", Scope.READ
     ),
     "api/v1/calls": Listing("/api/v1/calls", Scope.READ),
     "api/v1/calls/<uuidstr:invocation_id>": Object(
@@ -570,7 +776,11 @@ ROUTES: dict[str, Visit] = {
         is_read=False,
     ),
     "api/v1/tools/<uuidstr:tool_id>/drift": Object(
-        lambda world: f"/api/v1/tools/{world.tool_id}/drift", Scope.READ, is_read=False
+        lambda world: f"/api/v1/tools/{world.tool_id}/drift",
+        Scope.READ,
+        is_read=False,
+        answers={"GET": 200, "POST": 400},
+        scopes={"POST": Scope.REGISTRY},
     ),
     "api/v1/tools/<uuidstr:tool_id>/effect": Object(
         lambda world: f"/api/v1/tools/{world.tool_id}/effect?version=1", Scope.READ, is_read=False
@@ -595,6 +805,372 @@ ROUTES: dict[str, Visit] = {
         )
         for path in LOGS.paths
     },
+    # acts; POST to an object is without a body here: 400 if one is needed
+    **{
+        f"api/v1/{route}": Object(path, scope, is_read=False, answers=answers)
+        for route, path, scope, answers in (
+            (
+                "calls/<uuidstr:invocation_id>/reveal",
+                lambda world: f"/api/v1/calls/{world.call_id}/reveal",
+                Scope.REVEAL,
+                WITHOUT_BODY,
+            ),
+            (
+                "inbox/<uuidstr:line_id>/reveal",
+                lambda world: f"/api/v1/inbox/{world.refused_id}/reveal",
+                Scope.REVEAL,
+                WITHOUT_BODY,
+            ),
+            (
+                "inbox/<uuidstr:line_id>/send",
+                lambda world: f"/api/v1/inbox/{world.refused_id}/send",
+                Scope.OPERATE,
+                WITHOUT_BODY,
+            ),
+            (
+                "inbox/<uuidstr:line_id>/discard",
+                lambda world: f"/api/v1/inbox/{world.refused_id}/discard",
+                Scope.OPERATE,
+                WITHOUT_BODY,
+            ),
+            (
+                "ledger/checks/<uuidstr:check_id>/cancel",
+                lambda world: f"/api/v1/ledger/checks/{world.check_id}/cancel",
+                Scope.OPERATE,
+                SENT,
+            ),
+            (
+                "apart/arguments/<uuidstr:comparison_id>/cancel",
+                lambda world: f"/api/v1/apart/arguments/{world.comparison_id}/cancel",
+                Scope.PAYLOADS,
+                SENT,
+            ),
+            (
+                "searches/<uuidstr:search_id>/cancel",
+                lambda world: f"/api/v1/searches/{world.search_id}/cancel",
+                Scope.PAYLOADS,
+                SENT,
+            ),
+            (
+                "holds/<uuidstr:hold_id>/release",
+                lambda world: f"/api/v1/holds/{world.hold_id}/release",
+                Scope.HOLDS,
+                WITHOUT_BODY,
+            ),
+            (
+                "erasures/<uuidstr:erasure_id>/confirm",
+                lambda world: f"/api/v1/erasures/{world.erasure_id}/confirm",
+                Scope.ERASE,
+                WITHOUT_BODY,
+            ),
+            (
+                "erasures/<uuidstr:erasure_id>/cancel",
+                lambda world: f"/api/v1/erasures/{world.erasure_id}/cancel",
+                Scope.ERASE,
+                SENT,
+            ),
+            (
+                "keys/<uuidstr:key_pk>/rotate",
+                lambda world: f"/api/v1/keys/{world.api_key.pk}/rotate",
+                Scope.ADMIN,
+                {"POST": 403},  # a key cannot give scopes that it lacks
+            ),
+            (
+                "keys/<uuidstr:key_pk>/revoke",
+                lambda world: f"/api/v1/keys/{world.api_key.pk}/revoke",
+                Scope.ADMIN,
+                SENT,
+            ),
+            (
+                "members/<uuidstr:member_id>/role",
+                lambda world: f"/api/v1/members/{world.membership.pk}/role",
+                Scope.ADMIN,
+                {"PUT": 400},
+            ),
+            (
+                "members/<uuidstr:member_id>/remove",
+                lambda world: f"/api/v1/members/{world.membership.pk}/remove",
+                Scope.ADMIN,
+                {"POST": 409},  # the last admin
+            ),
+            *(
+                (
+                    f"service-accounts/<uuidstr:account_id>/{act}",
+                    lambda world, act=act: f"/api/v1/service-accounts/{world.service.pk}/{act}",
+                    Scope.ADMIN,
+                    SENT,
+                )
+                for act in ("disable", "enable")
+            ),
+            (
+                "service-accounts/<uuidstr:account_id>",
+                lambda world: f"/api/v1/service-accounts/{world.service.pk}",
+                Scope.ADMIN,
+                {"DELETE": 200},
+            ),
+            (
+                "invitations/<uuidstr:invitation_id>/revoke",
+                lambda world: f"/api/v1/invitations/{world.invitation_id}/revoke",
+                Scope.ADMIN,
+                {"POST": 409},  # accepted long ago
+            ),
+            *(
+                (
+                    f"tools/<uuidstr:tool_id>/{act}",
+                    lambda world, act=act: f"/api/v1/tools/{world.tool_id}/{act}",
+                    Scope.REGISTRY,
+                    WITHOUT_BODY,
+                )
+                for act in (
+                    *("draft/begin", "draft/check", "draft/discard", "draft/publish"),
+                    "replays",
+                )
+            ),
+            (
+                "tools/<uuidstr:tool_id>/description",
+                lambda world: f"/api/v1/tools/{world.tool_id}/description",
+                Scope.REGISTRY,
+                {"PATCH": 422},  # the world's link is no URL
+            ),
+            (
+                "tools/<uuidstr:tool_id>/arrivals",
+                lambda world: f"/api/v1/tools/{world.tool_id}/arrivals",
+                Scope.REGISTRY,
+                {"PUT": 400},
+            ),
+            (
+                "tools/<uuidstr:tool_id>/versions/<int:number>/state",
+                lambda world: f"/api/v1/tools/{world.tool_id}/versions/1/state",
+                Scope.REGISTRY,
+                WITHOUT_BODY,
+            ),
+            (
+                "tools/<uuidstr:tool_id>/replays/<uuidstr:replay_id>/cancel",
+                lambda world: f"/api/v1/tools/{world.tool_id}/replays/{world.replay_id}/cancel",
+                Scope.REGISTRY,
+                SENT,
+            ),
+            (
+                "tools/<uuidstr:tool_id>/drift/<uuidstr:analysis_id>/cancel",
+                lambda world: f"/api/v1/tools/{world.tool_id}/drift/{world.analysis_id}/cancel",
+                Scope.REGISTRY,
+                SENT,
+            ),
+            (
+                "tools/<uuidstr:tool_id>/drift/draft",
+                lambda world: f"/api/v1/tools/{world.tool_id}/drift/draft",
+                Scope.REGISTRY,
+                {"POST": 409},  # there is a draft
+            ),
+        )
+    },
+    "api/v1/tools/<uuidstr:tool_id>/draft": Object(
+        lambda world: f"/api/v1/tools/{world.tool_id}/draft",
+        Scope.READ,
+        answers={"GET": 200, "PUT": 400},
+        scopes={"PUT": Scope.REGISTRY},
+    ),
+    "api/v1/tools/<uuidstr:tool_id>/replays/<uuidstr:replay_id>": Object(
+        lambda world: f"/api/v1/tools/{world.tool_id}/replays/{world.replay_id}", Scope.READ
+    ),
+    "api/v1/ledger/checks/<uuidstr:check_id>": Object(
+        lambda world: f"/api/v1/ledger/checks/{world.check_id}", Scope.READ
+    ),
+    "api/v1/searches/<uuidstr:search_id>": Object(
+        lambda world: f"/api/v1/searches/{world.search_id}", Scope.PAYLOADS
+    ),
+    "api/v1/views/<uuidstr:view_id>": Object(
+        lambda world: f"/api/v1/views/{world.view_id}",
+        Scope.OPERATE,
+        is_read=False,
+        answers={"DELETE": 200},
+    ),
+    "api/v1/erasures/<uuidstr:erasure_id>": Object(
+        lambda world: f"/api/v1/erasures/{world.erasure_id}", Scope.READ
+    ),
+    "api/v1/tools/create": Listing(
+        "/api/v1/tools/create",
+        Scope.REGISTRY,
+        shows_canary=False,
+        data=lambda world: {"name": f"stranger {secrets.token_hex(4)}"},
+        answers={"POST": 201},
+    ),
+    "api/v1/views": Listing(
+        "/api/v1/views",
+        Scope.OPERATE,
+        data=lambda world: {"q": "tool:a", "name": "mine"},
+        answers={"GET": 200, "POST": 201},
+    ),
+    "api/v1/searches": Listing(
+        "/api/v1/searches",
+        Scope.PAYLOADS,
+        shows_canary=False,
+        data=lambda world: {"text": "a stranger's"},
+        answers={"POST": 201},
+    ),
+    "api/v1/polling-tools": Listing(
+        "/api/v1/polling-tools",
+        Scope.READ,
+        data=lambda world: {"tool": "a stranger's"},
+        answers={"GET": 200, "POST": 200},
+        scopes={"POST": Scope.OPERATE},
+    ),
+    "api/v1/polling-tools/remove": Listing(
+        "/api/v1/polling-tools/remove",
+        Scope.OPERATE,
+        shows_canary=False,
+        data=lambda world: {"tool": "nobody's"},
+        answers={"POST": 404},
+    ),
+    "api/v1/ledger/checks": Listing(
+        "/api/v1/ledger/checks", Scope.OPERATE, shows_canary=False, answers={"POST": 201}
+    ),
+    "api/v1/inbox/discard": Listing(
+        "/api/v1/inbox/discard",
+        Scope.OPERATE,
+        shows_canary=False,
+        data=lambda world: {
+            "code": "nothing",
+            "until": str(world.refused_id),
+            "reason": "a stranger's",
+        },
+        answers=SENT,
+    ),
+    "api/v1/reports/schedule": Listing(
+        "/api/v1/reports/schedule",
+        Scope.READ,
+        shows_canary=False,
+        answers={"GET": 200, "PUT": 400},
+        scopes={"PUT": Scope.ADMIN},
+    ),
+    "api/v1/settings": Listing(  # the world's time zone is none
+        "/api/v1/settings", Scope.ADMIN, answers={"GET": 200, "PATCH": 422}
+    ),
+    "api/v1/settings/redaction": Listing(
+        "/api/v1/settings/redaction", Scope.ADMIN, answers={"GET": 200, "PUT": 400}
+    ),
+    "api/v1/settings/sign-in": Listing(
+        "/api/v1/settings/sign-in", Scope.ADMIN, answers={"GET": 200, "PUT": 400}
+    ),
+    "api/v1/settings/principals/look-up": Listing(
+        "/api/v1/settings/principals/look-up",
+        Scope.ADMIN,
+        shows_canary=False,
+        data=lambda world: {"person": "ada"},
+        answers=SENT,
+    ),
+    "api/v1/settings/redaction/try": Listing(
+        "/api/v1/settings/redaction/try",
+        Scope.ADMIN,
+        shows_canary=False,
+        data=lambda world: {"names": ["x"], "patterns": [], "sample": "a stranger's"},
+        answers=SENT,
+    ),
+    "api/v1/holds": Listing(
+        "/api/v1/holds",
+        Scope.READ,
+        data=lambda world: {"name": "mine", "reason": "mine", "trace_id": "mine"},
+        answers={"GET": 200, "POST": 201},
+        scopes={"POST": Scope.HOLDS},
+    ),
+    "api/v1/erasures": Listing(
+        "/api/v1/erasures",
+        Scope.READ,
+        data=lambda world: {"q": "tool:a"},
+        answers={"GET": 200, "POST": 201},
+        scopes={"POST": Scope.ERASE},
+    ),
+    "api/v1/keys": Listing(
+        "/api/v1/keys",
+        Scope.ADMIN,
+        data=lambda world: {"name": "mine", "scopes": ["admin"]},
+        answers={"GET": 200, "POST": 201},
+    ),
+    "api/v1/members": Listing("/api/v1/members", Scope.ADMIN),
+    "api/v1/service-accounts": Listing(
+        "/api/v1/service-accounts",
+        Scope.ADMIN,
+        data=lambda world: {"name": "mine"},
+        answers={"GET": 200, "POST": 201},
+    ),
+    "api/v1/invitations": Listing(
+        "/api/v1/invitations",
+        Scope.ADMIN,
+        shows_canary=False,
+        data=lambda world: {"label": "mine"},
+        answers={"GET": 200, "POST": 201},
+    ),
+    "api/v1/alert-rules": Listing(
+        "/api/v1/alert-rules",
+        Scope.READ,
+        answers={"GET": 200, "PUT": 400},  # without rules
+        scopes={"PUT": Scope.OPERATE},
+    ),
+    "api/v1/alert-rules/<uuidstr:rule_id>": Object(
+        lambda world: f"/api/v1/alert-rules/{world.rule_id}",
+        Scope.OPERATE,
+        is_read=False,
+        answers={"DELETE": 200},
+    ),
+    "api/v1/alert-rules/<uuidstr:rule_id>/mute": Object(
+        lambda world: f"/api/v1/alert-rules/{world.rule_id}/mute",
+        Scope.OPERATE,
+        is_read=False,
+        answers=WITHOUT_BODY,
+    ),
+    "api/v1/maintenance-windows": Listing(
+        "/api/v1/maintenance-windows",
+        Scope.READ,
+        answers={"GET": 200, "PUT": 400},  # without windows
+        scopes={"PUT": Scope.OPERATE},
+    ),
+    "api/v1/maintenance-windows/<uuidstr:window_id>": Object(
+        lambda world: f"/api/v1/maintenance-windows/{world.window_id}",
+        Scope.OPERATE,
+        is_read=False,
+        answers={"DELETE": 200},
+    ),
+    "api/v1/alerts": Listing("/api/v1/alerts", Scope.READ),
+    "api/v1/alerts/<uuidstr:alert_id>": Object(
+        lambda world: f"/api/v1/alerts/{world.alert_id}", Scope.READ
+    ),
+    "api/v1/alerts/<uuidstr:alert_id>/acknowledge": Object(
+        lambda world: f"/api/v1/alerts/{world.alert_id}/acknowledge",
+        Scope.OPERATE,
+        is_read=False,
+        answers=WITHOUT_BODY,
+    ),
+    "api/v1/alerts/<uuidstr:alert_id>/resolve": Object(
+        lambda world: f"/api/v1/alerts/{world.alert_id}/resolve",
+        Scope.OPERATE,
+        is_read=False,
+        answers=WITHOUT_BODY,
+    ),
+    "api/v1/costs": Listing("/api/v1/costs", Scope.READ),
+    "api/v1/price-lists": Listing("/api/v1/price-lists", Scope.READ),
+    # A day, and no id: each tenant may have a list of its own then.
+    "api/v1/price-lists/<holds_from>": Listing(
+        "/api/v1/price-lists/1999-12-31",
+        Scope.READ,
+        shows_canary=False,
+        answers={"GET": 404, "PUT": 400, "DELETE": 404},
+        scopes={"PUT": Scope.ADMIN, "DELETE": Scope.ADMIN},
+    ),
+    "api/v1/channels": Listing("/api/v1/channels", Scope.ADMIN),
+    "api/v1/channels/<name>": Object(
+        lambda world: f"/api/v1/channels/{world.channel_id}",
+        Scope.ADMIN,
+        answers={"GET": 200, "PUT": 400, "DELETE": 200},
+    ),
+    "api/v1/channels/<name>/test": Object(
+        lambda world: f"/api/v1/channels/{world.channel_id}/test",
+        Scope.ADMIN,
+        is_read=False,
+        answers=SENT,
+    ),
+    "api/v1/channels/<name>/deliveries": Object(
+        lambda world: f"/api/v1/channels/{world.channel_id}/deliveries", Scope.ADMIN
+    ),
     "api/v1/definitions": Listing("/api/v1/definitions", Scope.READ),
     "api/v1/definitions/<uuidstr:definition_id>": Object(
         lambda world: f"/api/v1/definitions/{world.definition_id}", Scope.READ
@@ -742,6 +1318,7 @@ def imagined(world: World) -> World:
         search_id=uuid_utils.compat.uuid7(),
         report_id=uuid_utils.compat.uuid7(),
         import_id=uuid.uuid4(),
+        check_id=uuid_utils.compat.uuid7(),
         replay_id=uuid_utils.compat.uuid7(),
         hold_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
@@ -749,6 +1326,7 @@ def imagined(world: World) -> World:
         analysis_id=uuid_utils.compat.uuid7(),
         api_key=ApiKey(pk=uuid.uuid4()),
         membership=Membership(pk=uuid.uuid4()),
+        service=Membership(pk=uuid.uuid4()),
     )
 
 
@@ -756,6 +1334,7 @@ ASKING: tuple[Callable[[World, World], str], ...] = (
     lambda own, foreign: f"/traces/?trace={foreign.canary}",
     lambda own, foreign: f"/traces/?before={quote(foreign.at.isoformat())},{foreign.canary}",
     lambda own, foreign: f"/traces/{own.canary}?call={foreign.call_id}",
+    lambda own, foreign: f"/traces/{own.canary}/compare?with={foreign.canary}",
     lambda own, foreign: f"/calls/?q=tool:{foreign.canary}",
     lambda own, foreign: f"/calls/?q=violation:{foreign.canary}",
     lambda own, foreign: f"/calls/complete?q=error:{foreign.canary[:-1]}",

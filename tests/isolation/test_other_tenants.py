@@ -16,6 +16,7 @@ from django.test.client import MULTIPART_CONTENT
 from django.urls import URLPattern, include, path, reverse
 
 from audit.models import Invocation
+from config.http.request_ids import HEADER
 from tenants import access
 from tenants.keys import create_key
 from tenants.members import add_member
@@ -46,6 +47,7 @@ SHOWN = sorted(
 )
 _FRESH = re.compile(
     r"nonce-[^']+'|nonce=\"[^\"]+|name=\"csrfmiddlewaretoken\" value=\"\w+|'Expires', '[^']+'"
+    r"|\d{8}T\d{6}Z?"  # the second in the name of an export's file
 )
 """What differs in every response."""
 PERSONAL = {
@@ -93,9 +95,10 @@ def double(foreign: World) -> World:
 
 
 def _text(response: HttpResponseBase) -> str:
-    """Body and headers."""
+    """Body and headers, without the id that each answer has."""
     body = response.getvalue()
-    return str(body.decode(errors="replace")) + repr(sorted(response.headers.items()))
+    headers = {name: value for name, value in response.headers.items() if name != HEADER}
+    return str(body.decode(errors="replace")) + repr(sorted(headers.items()))
 
 
 def _blurred(response: HttpResponseBase, world: World) -> str:
@@ -119,16 +122,25 @@ def _request_all(visit: Visit, visitor: World, named: World, client: Client) -> 
     address = _path(visit, named)
     data = visit.data(named) if isinstance(visit, Listing) else {"tenant": str(named.tenant.id)}
     scope = None if isinstance(visit, Open) else visit.scope
+    scopes = {} if isinstance(visit, Open) else visit.scopes
     headers = {"Authorization": f"Bearer {visitor.key(scope)}"} if scope else {}
-    posted = dict(headers)
-    if isinstance(visit, Listing) and "POST" in visit.scopes:
-        posted = {"Authorization": f"Bearer {visitor.key(visit.scopes['POST'])}"}
+    by_method = {
+        method: {"Authorization": f"Bearer {visitor.key(each)}"} for method, each in scopes.items()
+    }
     kind = visit.content_type if scope and isinstance(visit, Listing) else MULTIPART_CONTENT
     for extra in ({}, {"HX-Request": "true"}):
         yield "GET", client.get(address, headers={**headers, **extra})
-        yield "POST", client.post(address, data, content_type=kind, headers={**posted, **extra})
+        yield (
+            "POST",
+            client.post(
+                address,
+                data,
+                content_type=kind,
+                headers={**by_method.get("POST", headers), **extra},
+            ),
+        )
     for method in ("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"):
-        yield method, client.generic(method, address, headers=headers)
+        yield method, client.generic(method, address, headers=by_method.get(method, headers))
 
 
 def _check_routes(routes: dict[str, URLPattern]) -> None:

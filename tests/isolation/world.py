@@ -8,7 +8,7 @@ import secrets
 import uuid
 from collections.abc import Set
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -26,6 +26,7 @@ from tenants.members import add_member
 from tenants.models import ApiKey, Membership, Role, Scope, Tenant, User
 from tenants.provision import ensure_tenant
 from tenants.scope import tenant_scope
+from tenants.service_accounts import create_account
 from tests.support.factories import make_user
 
 # Tables of tenants that hold no text, hence no canary.
@@ -48,10 +49,16 @@ _PROVISIONED = {"api_key", "membership"}
 # Values that a constraint or a reader requires; other columns get a value by their type.
 _LEAVES = bytes(64)
 _FITTING: dict[str, dict[str, Any]] = {
+    "alert_channel": {"kind": "webhook", "secret_box": None},
+    "alert_delivery": {"state": "delivered", "attempt_count": 1},
+    "alert_rule": {"repeat_minutes": 0},
+    "maintenance_window": {"minutes": 60, "repeats": "daily", "time_zone": "UTC"},
     "batch": {"first_index": 0, "is_own": False},
+    "key_quota": {"events_left": 5.0},
     "invitation": {"role": "viewer", "token_sha256": bytes(32), "revoked_at": None},
     "ledger_head": {"size": 2},
     "ledger_check": {"state": "failed", "missing": []},
+    "alert": {"state": "open", "severity": "alert", "resolved_at": None, "acknowledged_at": None},
     "erasure": {"state": "done", "step": "inbox"},
     "legal_hold": {"released_at": None, "released_by": None, "release_reason": None},
     "ledger_tile": {"level": 0, "tile_index": 0, "hashes": _LEAVES},
@@ -67,6 +74,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "served_definition": {"state": "approved", "approved_during": "{}"},
     "decision": {"decision": "approved", "by_kind": "person", "tool_call_id": None},
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
+    "argument_comparison": {"state": "done", "observed": "", "differences": "[]"},
     "payload_search": {"state": "done", "cursor_at": None, "cursor_id": None},
     "payload_search_hit": {"kind": "start"},
     "tool_replay": {"state": "done", "call_limit": 1, "base_number": 1, "findings": ""}
@@ -111,6 +119,7 @@ class World:
     refused_id: UUID
     view_id: UUID
     search_id: UUID
+    comparison_id: UUID
     report_id: UUID
     check_id: UUID
     replay_id: UUID
@@ -118,10 +127,18 @@ class World:
     import_id: UUID
     definition_id: UUID
     hold_id: UUID
+    alert_id: UUID
+    rule_id: UUID
     erasure_id: UUID
+    channel_id: UUID
+    window_id: UUID
     invitation_id: UUID
+    price_day: date
+    """The day of its price list: no other world has one then."""
     api_key: ApiKey
     membership: Membership
+    service: Membership
+    """A service account."""
 
     def client(self) -> Client:
         """A client in which the admin is signed in."""
@@ -131,7 +148,7 @@ class World:
 
     def key(self, scope: Scope) -> str:
         """The text of a new API key."""
-        return create_key(self.tenant, self.canary, [scope])[1]
+        return create_key(self.tenant, self.canary, [scope], created_by=self.admin)[1]
 
 
 def make_world(name: str) -> World:
@@ -142,6 +159,7 @@ def make_world(name: str) -> World:
     at = datetime.now(UTC)
     with tenant_scope(tenant.id):
         membership = add_member(tenant, admin, Role.ADMIN)
+        service = create_account(tenant, admin, canary)
     world = World(
         tenant=tenant,
         admin=admin,
@@ -153,6 +171,7 @@ def make_world(name: str) -> World:
         refused_id=uuid_utils.compat.uuid7(),
         view_id=uuid_utils.compat.uuid7(),
         search_id=uuid_utils.compat.uuid7(),
+        comparison_id=uuid_utils.compat.uuid7(),
         report_id=uuid_utils.compat.uuid7(),
         check_id=uuid_utils.compat.uuid7(),
         replay_id=uuid_utils.compat.uuid7(),
@@ -160,10 +179,16 @@ def make_world(name: str) -> World:
         import_id=uuid.uuid4(),
         definition_id=uuid_utils.compat.uuid7(),
         hold_id=uuid_utils.compat.uuid7(),
+        alert_id=uuid_utils.compat.uuid7(),
+        rule_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
+        channel_id=uuid_utils.compat.uuid7(),
+        window_id=uuid_utils.compat.uuid7(),
         invitation_id=uuid_utils.compat.uuid7(),
+        price_day=date(2000, 1, 1) + timedelta(days=secrets.randbelow(9_000)),
         api_key=create_key(tenant, canary, list(Scope))[0],
         membership=membership,
+        service=service,
     )
     columns = _columns()
     values = _values(world)
@@ -252,6 +277,21 @@ def _values(world: World) -> dict[str, Any]:
     document = json.dumps({"description": world.canary})
     return {
         **dict.fromkeys(_DOCUMENTS, document),
+        "alert_channel.id": world.channel_id,
+        "alert_channel.settings": json.dumps({"url": f"https://{world.canary}.example/"}),
+        "price_list.holds_from": world.price_day,
+        "price_list.currency": "EUR",
+        "price_list.prices": _prices(world),
+        "price_list.in_use": _prices(world),
+        "unit_path.path": "output.units",
+        "a numeric": 1,
+        "alert_delivery.channel_id": world.channel_id,
+        "alert_delivery.message": json.dumps(
+            dict.fromkeys(("kind", "rule", "title", "text", "link"), world.canary)
+        ),
+        "alert_delivery.attempts": json.dumps(
+            [{"at": world.at.isoformat(), "answer": world.canary, "status": 200}]
+        ),
         "tool.id": world.tool_id,
         "rejected_event.id": world.refused_id,
         "saved_view.id": world.view_id,
@@ -261,6 +301,15 @@ def _values(world: World) -> dict[str, Any]:
         "erasure_call.erasure_id": world.erasure_id,
         "invitation.id": world.invitation_id,
         "legal_hold.id": world.hold_id,
+        "alert.id": world.alert_id,
+        "alert.rule_id": world.rule_id,
+        "alert_rule.id": world.rule_id,
+        "maintenance_window.id": world.window_id,
+        "alert_rule.condition": json.dumps(
+            {"on": "window", "measure": "failed", "query": f"tool:{world.canary}", "alert": 1}
+        ),
+        "a uuid[]": [],
+        "a double precision": 1.5,
         "served_definition.id": world.definition_id,
         "tool_replay.id": world.replay_id,
         "tool_drift.id": world.analysis_id,
@@ -271,6 +320,7 @@ def _values(world: World) -> dict[str, Any]:
         ),
         "tool_import_tool.drafts": planned,
         "tool_import_tool.published": planned,
+        "argument_comparison.id": world.comparison_id,
         "payload_search.id": world.search_id,
         "payload_search_hit.search_id": world.search_id,
         "tenant_id": world.tenant.id,
@@ -304,6 +354,10 @@ def _values(world: World) -> dict[str, Any]:
         "a integer": 1,
         "a bigint[]": [1],
     }
+
+
+def _prices(world: World) -> str:
+    return json.dumps({"tools": [{"tool": world.canary, "amount": "0.5", "path": ""}]})
 
 
 def _planned(world: World) -> dict[str, Any]:

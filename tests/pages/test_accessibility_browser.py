@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 
-from audit.models import RejectedEvent
+from audit.models import ChannelKind, RejectedEvent
 from audit.queries.call_query import parse
 from audit.queries.saved_views import save_view
 from audit.work.payload_search import run_slice, start_search
@@ -24,7 +24,10 @@ from tenants.models import Role, Scope
 from tenants.scope import tenant_scope
 from tests.support import sampling
 from tests.support.accessibility import Scheme, accessibility_findings, open_folds
+from tests.support.acts import act_on_prices
+from tests.support.alerts import fired_alert
 from tests.support.contracts import make_contract
+from tests.support.deliveries import make_channel
 from tests.support.drafts import drafted_and_replayed
 from tests.support.erasures import preview_erasure
 from tests.support.event_requests import post
@@ -93,7 +96,11 @@ def site() -> Site:
     run_slice(cast.tenant.id, search.id)
     run_replay(cast.tenant.id, replay)
     set_hold(cast, trace_id="orphan")
+    alert = fired_alert(cast)
     erasure = preview_erasure(cast, "state:ok").id
+    channel, _ = make_channel(cast, ChannelKind.WEBHOOK, url="https://alerts.example/")
+    signed_in(cast.admin).post(f"/settings/channels/{channel.id}/test")
+    act_on_prices(cast)
     signed = sign(cast.tenant).signed_size
     # The family starts when its module is imported, maybe before midnight.
     fetched, notified = (milliseconds_after_start(ms).date() for ms in (500, 3_900))
@@ -102,6 +109,9 @@ def site() -> Site:
         *("/traces/trace-123?find=nowhere", f"/traces/trace-123?call={ids['get_weather']}"),
         *("/calls/", "/calls/?live=1", "/calls/?q=state:eror+x", "/calls/?q=tool:none"),
         *(f"/calls/{fetched}/{ids['fetch_page']}", f"/calls/{notified}/{ids['notify']}"),
+        "/traces/many/compare?with=trace-123&pair=1",
+        *("/apart/?q=trace:many&range=7d", "/apart/?q=state:failed+tool:late&range=7d"),
+        *("/compare/?a=state:ok&b=NOT+state:ok&range=7d", "/compare/?a=agent:x"),
         *("/calls/open", "/calls/open?kind=orphan", "/calls/open?kind=crashed"),
         *(f"/calls/search/{search.id}", "/inbox/", "/inbox/?state=sent"),
         *(f"/inbox/{pk}" for pk in refused),
@@ -109,8 +119,14 @@ def site() -> Site:
         *(f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/replays/{replay}"),
         f"/tools/{tool.pk}/effect",
         *("/reports/", f"/reports/{make(signed_in(cast.admin), kind='range', range='24h')}"),
+        *("/alerts/?state=all", f"/alerts/{alert}", "/alerts/rules/", "/alerts/rules/new"),
+        "/alerts/maintenance/",
+        *("/agents/", "/conversations/", "/traces/trace-123/graph"),
         *("/skipped/", "/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
+        "/settings/service-accounts",
+        *("/settings/channels", "/settings/channels/new/email", f"/settings/channels/{channel.id}"),
+        *("/settings/prices", "/settings/prices/new", "/settings/prices/2026-01-01", "/costs/"),
         *("/settings/tenant", "/settings/redaction", "/settings/preferences"),
         *("/settings/holds", "/settings/erasures", f"/settings/erasures/{erasure}"),
     ]

@@ -50,8 +50,10 @@ PAGES = [
     *("/traces/", "/traces/long?row=0", "/calls/", "/calls/?live=1", "/calls/open"),
     *("/calls/open?kind=orphan", "/inbox/", "/tools/", "/reports/"),
     *("/settings/keys", "/settings/members", "/settings/redaction", "/settings/tenant"),
+    "/settings/service-accounts",
     *("/", "/approvals/", "/violations/", "/latency/", "/latency/newest"),
-    *("/repeats/", "/repeats/results", "/definitions/"),
+    *("/repeats/", "/repeats/results", "/definitions/", "/apart/?q=state:ok&range=24h"),
+    *("/agents/", "/conversations/", "/compare/?a=state:ok&b=NOT+state:ok&range=24h"),
 ]
 COUNTS = {
     "report": 1,

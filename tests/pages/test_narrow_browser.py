@@ -6,13 +6,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from audit.models import RejectedEvent
+from audit.models import ChannelKind, RejectedEvent
 from audit.queries.definitions import ToolFilter, served_tools
 from audit.work.replay.job import run_slice as run_replay
 from tenants.scope import tenant_scope
 from tests.support import sampling
+from tests.support.acts import act_on_prices
 from tests.support.browser_errors import complaints
 from tests.support.contracts import make_contract
+from tests.support.deliveries import make_channel
 from tests.support.drafts import drafted_and_replayed
 from tests.support.erasures import preview_erasure
 from tests.support.event_requests import post
@@ -91,7 +93,11 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast, pytestconfig: pytest.C
         lines = [f"/inbox/{pk}" for pk in refused]
     report = make(signed_in(acme.admin), kind="range", range="24h")
     set_hold(acme, trace_id="t" * 128, tool_name=LONG[:200], name=LONG[:100], reason=LONG[:900])
+    url = f"https://alerts.example/{LONG[:900]}"
+    channel, _ = make_channel(acme, ChannelKind.WEBHOOK, LONG[:100], url=url)
+    signed_in(acme.admin).post(f"/settings/channels/{channel.id}/test")
     erasure = preview_erasure(acme, f"trace:{'t' * 128} version:{LONG[:200]}").id
+    act_on_prices(acme)
     signed = sign(acme.tenant).signed_size
     page.set_viewport_size({"width": 390, "height": 844})
     sign_in(page, acme.admin)
@@ -107,11 +113,18 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast, pytestconfig: pytest.C
             f"/tools/{tool.pk}/drift",
         ),
         *("/calls/", "/calls/open", "/approvals/", "/violations/", "/latency/", "/repeats/"),
+        f"{trace}/compare?with={'t' * 128}&pair=1",
+        *("/apart/?q=state:ok&range=24h", "/apart/?q=state:nonsense&range=24h"),
+        *("/compare/?a=state:ok&b=NOT+state:ok&range=7d", "/compare/?a=agent:x"),
+        *("/agents/", "/conversations/"),
         *("/inbox/", *lines),
         *("/definitions/", f"/definitions/{definition.id}"),
         *("/reports/", f"/reports/{report}"),
         *("/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
+        "/settings/service-accounts",
+        *("/settings/channels", "/settings/channels/new/email", f"/settings/channels/{channel.id}"),
+        *("/settings/prices", "/settings/prices/new", "/settings/prices/2026-01-01", "/costs/"),
         *("/settings/tenant", "/settings/redaction", "/settings/preferences", "/api/v1/docs"),
         *("/settings/holds", "/settings/erasures", f"/settings/erasures/{erasure}"),
     )

@@ -1,7 +1,7 @@
 """Acts of people and keys, through pages and commands, that change proved rows."""
 
 import io
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -10,7 +10,12 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from audit.models import StoredReport, StoredServedDefinition
+from audit.alerts.evaluation import evaluate
+from audit.alerts.quiet import all_windows
+from audit.alerts.stored import all_rules
+from audit.deliveries.channels import all_channels
+from audit.models import Alert, AlertState, StoredReport, StoredServedDefinition
+from audit.prices import units
 from audit.tasks import keep_reports
 from tenants.models import ApiKey, Invitation, Membership
 from tenants.scope import tenant_scope
@@ -84,6 +89,7 @@ def act_on_settings(cast: Cast) -> None:
     admin = signed_in(cast.admin)
     post(admin, "tenant_settings", name="New", time_zone="", payload_days=30, is_sure="on")
     post(admin, "redaction_settings", names="password", patterns="", otlp="on")
+    post(admin, "redaction_settings", person="ada", look_up="1")
     call_command("tenant", "suspend", cast.tenant.slug)
     call_command("tenant", "resume", cast.tenant.slug)
     editor = signed_in(cast.editor)
@@ -150,11 +156,73 @@ def act_on_definitions(cast: Cast) -> None:
     post(editor, "definition_withdraw", ids[0], reason="not read")
 
 
+def act_on_alerts(cast: Cast) -> None:
+    """Make, change, mute and delete rules; an alert is opened, acknowledged, resolved, worse."""
+    editor = signed_in(cast.editor)
+    rule = {"measure": "calls", "window_minutes": 60, "compare_with": "number", "for_minutes": 0}
+    rule |= {"direction": "above", "warning": 0, "no_data": "nothing", "is_enabled": "on"}
+    post(editor, "alert_rule_new", name="calls", **rule)
+    post(editor, "alert_rule_new", name="other", **rule)
+    send_events(cast.tenant, make_call(), key=operators_key(cast, "ingest"))
+    with tenant_scope(cast.tenant.id):
+        kept, gone = all_rules()
+        evaluate(timezone.now() + timedelta(minutes=2))
+        first, second = Alert.objects.for_tenant(cast.tenant.id).order_by("rule_name")
+    post(editor, "alert_rule_edit", kept.id, name="calls", **rule | {"alert": 0})
+    post(editor, "alert_rule_mute", kept.id, minutes=60, reason="maintenance")
+    window = {"starts_at": "2026-01-01T02:00", "minutes": 60, "repeats": "daily"}
+    post(editor, "maintenance_new", name="kept", reason="backup", **window)
+    post(editor, "maintenance_new", name="gone", reason="backup", **window)
+    with tenant_scope(cast.tenant.id):
+        window_gone = all_windows()[0]
+    post(editor, "maintenance_delete", window_gone.id)
+    post(editor, "alert_acknowledge", first.id, note="seen")
+    with tenant_scope(cast.tenant.id):
+        evaluate(timezone.now() + timedelta(minutes=4))
+    post(editor, "alert_resolve", first.id, note="done")
+    post(editor, "alert_rule_delete", gone.id)
+    with tenant_scope(cast.tenant.id):
+        second.refresh_from_db()
+    assert second.state == AlertState.RESOLVED
+
+
+def act_on_channels(cast: Cast) -> None:
+    """Create, change and test channels of alerts, and delete one."""
+    admin = signed_in(cast.admin)
+    for name in ("on call", "old"):
+        post(admin, "channel_new", "webhook", name=name, url="https://alerts.example/")
+    with tenant_scope(cast.tenant.id):
+        channels = {channel.name: channel for channel in all_channels()}
+    post(admin, "channel_detail", channels["on call"].id, name="on duty", url="https://b.example/")
+    post(admin, "channel_test", channels["on call"].id)
+    post(admin, "channel_delete", channels["old"].id)
+
+
+def act_on_prices(cast: Cast) -> None:
+    """Create two price lists, change one, delete one, and count the units of a call."""
+    admin = signed_in(cast.admin)
+    output = {"status": "ok", "data": {}, "meta": {"pages": 3}}
+    key = operators_key(cast, "ingest")
+    send_events(cast.tenant, make_call(tool_name="read_pdf", output=output), key=key)
+    row = {"price-TOTAL_FORMS": "2", "price-INITIAL_FORMS": "0", "currency": "EUR"}
+    row |= {"price-0-tool": "old", "price-0-amount": "0.01", "price-1-tool": "read_pdf"}
+    row |= {"price-1-amount": "0.1", "price-1-path": "output.meta.pages"}
+    for day in ("2026-01-01", "2026-02-01"):
+        post(admin, "price_list_new", holds_from=day, **row)
+    post(admin, "price_list_detail", date(2026, 1, 1), **(row | {"price-0-amount": "0.02"}))
+    post(admin, "price_list_delete", date(2026, 2, 1))
+    while units.run_slice(cast.tenant.id):
+        pass
+
+
 def row_of_each_table(cast: Cast) -> None:
     """At least one row of each proved model."""
+    act_on_alerts(cast)
     act_on_keys(cast)
     act_on_members(cast)
     act_on_settings(cast)
+    act_on_channels(cast)
+    act_on_prices(cast)
     act_on_holds_and_erasures(cast)
     act_on_definitions(cast)
     fill_registry(cast)

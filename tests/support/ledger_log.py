@@ -16,9 +16,10 @@ from django.db import connection
 from tooltrail.ledger.lines import to_base64
 
 from audit.events.batch_ids import batch_day
-from audit.ledger import private_files, signer
+from audit.ledger import signer
 from audit.ledger.folding import fold_slice
 from audit.ledger.status import LedgerStatus, ledger_status
+from config import private_files
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from django.core.management import get_commands, load_command_class
 from psycopg import sql
 
 from config.instance import BASE_DIR
@@ -20,6 +21,13 @@ def row_count(connection: psycopg.Connection[Any], table: str) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def parse(arguments: list[str]) -> None:
+    """Parse as manage.py would. Raises CommandError for unknown arguments."""
+    name, *rest = arguments
+    command = load_command_class(get_commands()[name], name)
+    command.create_parser("manage.py", name).parse_args(rest)
 
 
 def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":

@@ -21,7 +21,7 @@ HOSTILE = [
 ]
 PARTIAL = {"HX-Request": "true"}
 FRAME = 10
-"""Of every page: session, user, memberships (4), scope (3), number of rejected events."""
+"""Of every page: session, user, memberships (4), scope (3), numbers of the navigation."""
 
 
 def signed_in(user: User) -> Client:

@@ -33,7 +33,9 @@ _RECOUNTS = {
         SELECT started_on, trace_id, min(started_at),
                max(greatest(started_at, coalesce(ended_at, started_at))),
                (array_agg(tool_name ORDER BY started_at, tool_name COLLATE "C"))[1],
-               min(run_id COLLATE "C"), count(state),
+               (array_agg(run_id ORDER BY started_at, run_id COLLATE "C")
+                   FILTER (WHERE run_id IS NOT NULL))[1],
+               min(started_at) FILTER (WHERE run_id IS NOT NULL), count(state),
                count(*) FILTER (WHERE state IN ('ok', 'failed')),
                count(*) FILTER (WHERE state = 'failed'), sum(violation_count)::bigint,
                coalesce(sum(prompt_tokens) FILTER (WHERE state <> 'cancelled'), 0)::bigint,
@@ -76,7 +78,7 @@ _RECOUNTS = {
 }
 _KEPT = {
     "trace": """
-        SELECT started_on, trace_id, first_started_at, last_at, first_tool_name, run_id,
+        SELECT started_on, trace_id, first_started_at, last_at, first_tool_name, run_id, run_at,
                started_count, completed_count, failed_count, violation_count, prompt_tokens,
                completion_tokens, decision_count, cancelled_count
         FROM trace WHERE tenant_id = %(tenant_id)s

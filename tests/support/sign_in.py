@@ -31,5 +31,5 @@ def sign_in_by_form(page: "Page", user: User) -> None:
     page.goto("/login")
     page.get_by_label("Username").fill(user.username)
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url(lambda url: "/login" not in url)

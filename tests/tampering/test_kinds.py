@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 
+from audit.evidence import bundling
 from tests.support import sampling
 from tests.support.tampering import all_kinds, rows
 from tests.support.tampering.finders import found_by
@@ -19,7 +20,7 @@ from tests.support.tampering.story import new_record
 
 KINDS = {kind.name: kind for kind in all_kinds()}
 DRAWS = 5
-"""How often each kind is drawn anew; with `--sample` once."""
+"""How many times each kind is drawn; with `--sample` once."""
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,7 @@ def record(
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("tampering")
         patch.setattr(settings, "LEDGER_DIR", folder / "ledger")
+        patch.setattr(bundling, "_WAIT_SECONDS", 0.0)  # nobody signs while a bundle is made
         with new_record(folder) as made:
             made.is_thorough = not pytestconfig.getoption("sample")
             yield made
@@ -53,8 +55,8 @@ def test_every_table_has_kinds_or_a_reason() -> None:
 @pytest.mark.slow
 def test_record_itself_is_found_faultless(record: Record) -> None:
     record.go_on()
-    said: list[str] = []
-    assert found_by(record, said.append) == set(), said
+    notes: list[str] = []
+    assert found_by(record, notes.append) == set(), notes
     record.restore()
 
 
@@ -67,10 +69,10 @@ def test_tampering_is_found_by_whom_its_kind_says(
     name: str, number: int, record: Record, pytestconfig: pytest.Config
 ) -> None:
     kind: Tampering = KINDS[name]
-    said: list[str] = []
+    notes: list[str] = []
     rng = random.Random(f"{sampling.seed(pytestconfig)} {number} {name}")
     try:
-        found = outcome(kind, record, rng, said.append)
+        finders = outcome(kind, record, rng, notes.append)
     finally:
         record.restore()
-    assert found == kind.found_by, "\n".join(said)
+    assert finders == kind.found_by, "\n".join(notes)

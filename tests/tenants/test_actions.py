@@ -23,15 +23,15 @@ def test_session_actions_are_logged_only_in_the_tenant_of_the_session(
     with tenant_scope(globex.tenant.id):
         add_member(globex.tenant, acme.viewer, Role.ADMIN)
     client, name = Client(), acme.viewer.username
-    client.post(reverse("login"), {"username": name, "password": "wrong"})
-    client.post(reverse("login"), {"username": name, "password": PASSWORD})
+    client.post(reverse("account_login"), {"username": name, "password": "wrong"})
+    client.post(reverse("account_login"), {"username": name, "password": PASSWORD})
     new = "a quite different horse"
     answer = client.post(
         reverse("password_change"),
         {"old_password": PASSWORD, "new_password1": new, "new_password2": new},
     )
     assert answer.status_code == 302
-    client.post(reverse("logout"))
+    client.post(reverse("account_logout"))
     verbs = ["session.refuse", "session.start", "password.change", "session.end"]
     assert actions_of(acme.tenant) == [(verb, name) for verb in verbs]
     assert actions_of(globex.tenant) == []
@@ -41,10 +41,10 @@ def test_tenant_switch_is_logged_in_the_entered_tenant(acme: Cast, globex: Cast)
     with tenant_scope(globex.tenant.id):
         add_member(globex.tenant, acme.viewer, Role.VIEWER)
     client, name = Client(), acme.viewer.username
-    client.post(reverse("login"), {"username": name, "password": PASSWORD})
+    client.post(reverse("account_login"), {"username": name, "password": PASSWORD})
     for tenant in (globex.tenant, globex.tenant, acme.tenant):
         client.post(reverse("tenant_switch"), {"tenant": str(tenant.id)})
-    client.post(reverse("logout"))
+    client.post(reverse("account_logout"))
     assert actions_of(globex.tenant) == [("session.switch", name)]
     assert [verb for verb, _ in actions_of(acme.tenant)] == [
         "session.start",
@@ -59,11 +59,11 @@ def test_next_session_opens_in_the_last_selected_tenant(acme: Cast, globex: Cast
     pair = {"username": acme.viewer.username, "password": PASSWORD}
     first, other = Client(), Client()
     for client in (first, other):
-        client.post(reverse("login"), pair)
+        client.post(reverse("account_login"), pair)
     first.post(reverse("tenant_switch"), {"tenant": str(globex.tenant.id)})
     assert _shown(other) == acme.tenant, "a choice in one session does not move another"
     again = Client()
-    again.post(reverse("login"), pair)
+    again.post(reverse("account_login"), pair)
     assert _shown(again) == globex.tenant
     assert ("session.start", acme.viewer.username) in actions_of(globex.tenant)
 
@@ -73,7 +73,7 @@ def test_tenant_name_does_not_affect_the_tenant_of_a_session(acme: Cast, globex:
         add_member(globex.tenant, acme.viewer, Role.VIEWER)
     Tenant.objects.filter(pk=globex.tenant.pk).update(name="!! first by name")
     client = Client()
-    client.post(reverse("login"), {"username": acme.viewer.username, "password": PASSWORD})
+    client.post(reverse("account_login"), {"username": acme.viewer.username, "password": PASSWORD})
     assert _shown(client) == acme.tenant
 
 
@@ -86,15 +86,15 @@ def _shown(client: Client) -> Tenant:
 def test_repeated_failed_sign_ins_are_logged_once_a_minute(acme: Cast) -> None:
     client, name = Client(), acme.viewer.username
     for _ in range(FAILURES_ALLOWED + 5):
-        client.post(reverse("login"), {"username": name, "password": "wrong"})
+        client.post(reverse("account_login"), {"username": name, "password": "wrong"})
     refused = actions_of(acme.tenant)
     assert set(refused) == {("session.refuse", name)}
     assert len(refused) <= 3, "once a minute"
 
 
 def test_failed_sign_in_with_an_unknown_name_is_not_logged(acme: Cast) -> None:
-    Client().post(reverse("login"), {"username": "correct horse", "password": ""})
-    Client().post(reverse("login"), {"username": "correct horse", "password": "x"})
+    Client().post(reverse("account_login"), {"username": "correct horse", "password": ""})
+    Client().post(reverse("account_login"), {"username": "correct horse", "password": "x"})
     assert actions_of(acme.tenant) == []
 
 

@@ -92,7 +92,7 @@ def test_user_returns_to_the_link_after_signing_in(acme: Cast) -> None:
     link, user, client = _invite(acme), make_user("nina"), Client()
     assert f"/login?next={link}" in client.get(link).text
     pair = {"username": user.username, "password": PASSWORD, "next": link}
-    assert client.post(reverse("login"), pair)["Location"] == link
+    assert client.post(reverse("account_login"), pair)["Location"] == link
     assert client.post(link).status_code == 302
     assert _role(acme.tenant, user) == "viewer"
 

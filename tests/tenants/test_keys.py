@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -236,7 +237,7 @@ def test_concurrent_requests_with_a_new_key_query_once(monkeypatch: pytest.Monke
     together = threading.Barrier(8)
     loaded = []
 
-    def load_key(token: str, scope: Scope) -> ApiKeyIdentity:
+    def load_key(token: str, scope: Scope, address: str) -> ApiKeyIdentity:
         loaded.append(token)
         threading.Event().wait(0.1)  # long enough for the others to want it, too
         keys._VERIFIED.add(token, identity, 60)
@@ -251,3 +252,71 @@ def test_concurrent_requests_with_a_new_key_query_once(monkeypatch: pytest.Monke
         assert {each.result() for each in [many.submit(send) for _ in range(8)]} == {identity}
     assert loaded == ["new"]
     keys._VERIFIED.clear()
+
+
+NETWORKS = ["10.0.0.0/8", "2001:db8::/32"]
+
+
+@pytest.mark.parametrize("scope", [Scope.READ, Scope.INGEST])
+@pytest.mark.parametrize("address", ["10.1.2.3", "::ffff:10.1.2.3", "2001:db8::7"])
+def test_key_is_accepted_from_its_networks(acme: Cast, scope: Scope, address: str) -> None:
+    _, text = create_key(acme.tenant, "ci", [scope], allowed_addresses=NETWORKS)
+    assert authenticate(text, scope, address).tenant_id == acme.tenant.id
+    assert authenticate(text, scope, address).tenant_id == acme.tenant.id
+
+
+@pytest.mark.parametrize("scope", [Scope.READ, Scope.INGEST])
+@pytest.mark.parametrize("address", ["11.1.2.3", "2001:db9::7", "", "unix:", "10.1.2.3.4"])
+def test_key_is_refused_from_elsewhere_even_if_it_was_just_accepted(
+    acme: Cast, scope: Scope, address: str
+) -> None:
+    key, text = create_key(acme.tenant, "ci", [scope], allowed_addresses=NETWORKS)
+    with pytest.raises(KeyRefused) as first:
+        authenticate(text, scope, address)
+    with tenant_scope(acme.tenant.id):
+        assert ApiKey.objects.get(tenant=acme.tenant, pk=key.pk).last_used_at is None
+    authenticate(text, scope, "10.0.0.1")
+    with pytest.raises(KeyRefused) as refused:
+        authenticate(text, scope, address)
+    assert (first.value.code, refused.value.status) == ("wrong_address", 403)
+
+
+@pytest.mark.parametrize("wrong", ["10.0.0.0/33", "example.org", "", "10.0.0"])
+def test_invalid_network_creates_no_key(acme: Cast, wrong: str) -> None:
+    with pytest.raises(ValueError, match="no address or network"):
+        create_key(acme.tenant, "ci", [Scope.READ], allowed_addresses=[wrong])
+    with tenant_scope(acme.tenant.id):
+        assert not ApiKey.objects.exists()
+
+
+def test_key_of_a_request_is_checked_against_the_address_of_its_client(acme: Cast) -> None:
+    _, text = create_key(
+        acme.tenant, "ci", [Scope.READ, Scope.INGEST], allowed_addresses=["10.0.0.0/8"]
+    )
+    headers = {"x-api-key": text}
+    for sender, status in (("10.0.0.7", 200), ("192.0.2.7", 403)):
+        client = Client(headers=headers)
+        client.defaults["REMOTE_ADDR"] = sender
+        assert client.get("/api/v1/summary").status_code == status
+        spans = client.post("/v1/traces", b"{}", content_type="application/json")
+        assert spans.status_code == status
+
+
+def test_rotated_key_is_like_the_old_one(acme: Cast) -> None:
+    old, _ = create_key(
+        acme.tenant,
+        "ci",
+        [Scope.READ],
+        owner=acme.editor,
+        purpose="nightly",
+        allowed_addresses=["10.0.0.0/8"],
+    )
+    with tenant_scope(acme.tenant.id):
+        new, _ = rotate_key(
+            old, overlap=datetime.timedelta(), created_by=acme.admin, expires_at=None
+        )
+    assert (new.owner, new.purpose, new.allowed_addresses) == (
+        acme.editor,
+        "nightly",
+        ["10.0.0.0/8"],
+    )

@@ -40,7 +40,7 @@ print(json.dumps({
 
 def _sign_in(cast: Cast, client: Client) -> Any:
     pair = {"username": cast.viewer.username, "password": PASSWORD}
-    return client.post(reverse("login"), pair)
+    return client.post(reverse("account_login"), pair)
 
 
 def test_session_cookie_is_http_only_and_same_site(acme: Cast) -> None:

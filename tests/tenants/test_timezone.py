@@ -42,7 +42,7 @@ def test_times_are_shown_in_the_viewer_zone_with_utc_as_title(acme: Cast) -> Non
     html = call_page(acme, "Asia/Kathmandu")
     hover = 'datetime="2026-11-20T18:15:00.250Z" title="2026-11-20 18:15:00.250 UTC"'
     assert f"<time {hover}>2026-11-21 00:00:00.250 UTC+5:45</time>" in html
-    assert timezone.get_current_timezone_name() == "UTC"  # the next request begins anew
+    assert timezone.get_current_timezone_name() == "UTC"  # the next request begins in UTC
 
 
 def test_times_are_utc_without_a_cookie(acme: Cast) -> None:

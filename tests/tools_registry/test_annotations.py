@@ -1,6 +1,7 @@
 """Annotations of MCP definitions: kept, shown on pages, and filters of calls."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,14 @@ from django.utils import timezone
 from audit.queries.call_list import call_page
 from audit.queries.call_query import parse
 from tenants.scope import tenant_scope
-from tests.support.factories import Cast, make_call, make_cast, send_events
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_cast,
+    make_definition,
+    make_definitions,
+    send_events,
+)
 from tests.support.pages import signed_in
 from tools_registry.annotations import HINTS, declared_hints, hints_of_tool, tools_with_hint
 from tools_registry.changes import Publisher
@@ -36,7 +44,7 @@ def publish(cast: Cast, name: str, **annotations: Any) -> Tool:
         return tool
 
 
-def found(cast: Cast, query: str) -> list[str]:
+def listed_tools(cast: Cast, query: str) -> list[str]:
     with tenant_scope(cast.tenant.id):
         page = call_page(parse(query).wanted, now=timezone.now(), before=None, size=50)
         return sorted(call.tool_name for call in page.calls)
@@ -65,11 +73,11 @@ def test_calls_are_found_by_what_their_tools_declare(acme: Cast) -> None:
     publish(other, "elsewhere", destructiveHint=True)
     for name in ("wipe", "look", "plain", "elsewhere", "unknown"):
         send_events(acme.tenant, make_call(tool_name=name))
-    assert found(acme, "is:destructive") == ["wipe"]
-    assert found(acme, "is:read-only") == found(acme, "is:idempotent") == ["look"]
-    assert found(acme, "is:open-world") == []
-    assert found(acme, "NOT is:destructive tool:wipe") == []
-    assert found(acme, "(is:destructive OR is:idempotent) state:ok") == ["look", "wipe"]
+    assert listed_tools(acme, "is:destructive") == ["wipe"]
+    assert listed_tools(acme, "is:read-only") == listed_tools(acme, "is:idempotent") == ["look"]
+    assert listed_tools(acme, "is:open-world") == []
+    assert listed_tools(acme, "NOT is:destructive tool:wipe") == []
+    assert listed_tools(acme, "(is:destructive OR is:idempotent) state:ok") == ["look", "wipe"]
     with tenant_scope(acme.tenant.id):
         assert tools_with_hint(acme.tenant.id, "destructive") == ["wipe"]
 
@@ -78,8 +86,69 @@ def test_current_version_decides(acme: Cast) -> None:
     publish(acme, "wipe", destructiveHint=True)
     send_events(acme.tenant, make_call(tool_name="wipe"))
     publish(acme, "wipe", destructiveHint=False, idempotentHint=True)
-    assert found(acme, "is:destructive") == []
-    assert found(acme, "is:idempotent") == ["wipe"]
+    assert listed_tools(acme, "is:destructive") == []
+    assert listed_tools(acme, "is:idempotent") == ["wipe"]
+
+
+def serve(cast: Cast, age_s: int, server: str = "s", **annotations: Any) -> None:
+    """A server lists its tool wipe."""
+    served = make_definition("wipe", annotations=annotations)
+    seen_at = timezone.now() - timedelta(seconds=age_s)
+    answer = send_events(cast.tenant, [make_definitions(served, server=server, seen_at=seen_at)])
+    assert answer["rejected"] == []
+
+
+def call_at(cast: Cast, age_s: int, trace: str, server: str | None = None) -> list[dict[str, Any]]:
+    started_at = timezone.now() - timedelta(seconds=age_s)
+    start, end = make_call(tool_name="wipe", trace_id=trace, started_at=started_at)
+    if server is not None:
+        start["mcp"] = {"server": {"name": server, "version": "2"}}
+    send_events(cast.tenant, [start, end])
+    return [start, end]
+
+
+def traces(cast: Cast, query: str) -> list[str]:
+    with tenant_scope(cast.tenant.id):
+        page = call_page(parse(query).wanted, now=timezone.now(), before=None, size=50)
+        return sorted(call.trace_id for call in page.calls)
+
+
+def test_definition_in_force_counts_before_the_registry(acme: Cast) -> None:
+    publish(acme, "wipe", idempotentHint=True)
+    serve(acme, 80)
+    serve(acme, 60, readOnlyHint=True)
+    serve(acme, 30, readOnlyHint=False, destructiveHint=True)
+    for age_s, trace in ((100, "earlier"), (70, "unsaid"), (50, "reads"), (20, "destroys")):
+        call_at(acme, age_s, trace)
+    assert traces(acme, "is:read-only") == ["reads"]
+    assert traces(acme, "is:destructive") == ["destroys"]
+    assert traces(acme, "is:idempotent") == ["earlier", "unsaid"], "by the registry"
+    assert traces(acme, "NOT is:destructive") == ["earlier", "reads", "unsaid"]
+
+
+def test_definition_of_the_calls_own_server_counts_alone(acme: Cast) -> None:
+    serve(acme, 60, "reader", readOnlyHint=True)
+    serve(acme, 60, "wiper", destructiveHint=True)
+    for server in ("reader", "wiper", "another", None):
+        call_at(acme, 20, str(server), server)
+    assert traces(acme, "is:read-only") == ["None", "another", "reader"]
+    assert traces(acme, "is:destructive") == ["None", "another", "wiper"]
+    other = make_cast("other")
+    call_at(other, 20, "elsewhere")
+    assert traces(other, "is:destructive") == []
+
+
+def test_page_of_a_call_shows_hints_of_the_definition_in_force(acme: Cast) -> None:
+    publish(acme, "wipe", idempotentHint=True)
+    serve(acme, 60, readOnlyHint=True)
+    serve(acme, 30, readOnlyHint=False, destructiveHint=True)
+    shown = []
+    for age_s in (50, 20, 90):
+        start, _ = call_at(acme, age_s, "t")
+        address = f"/calls/{start['started_at'][:10]}/{start['invocation_id']}"
+        text = signed_in(acme.viewer).get(address).content.decode()
+        shown.append([hint for hint in HINTS if f"?q=is:{hint}" in text])
+    assert shown == [["read-only"], ["destructive"], ["idempotent"]]
 
 
 def test_hints_are_on_the_pages_of_tool_and_call(acme: Cast) -> None:

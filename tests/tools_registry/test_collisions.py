@@ -251,9 +251,9 @@ def test_existing_lookahead_schema_can_be_published_with_a_new_description(
     with monkeypatch.context() as earlier:  # before there was such a rule
         earlier.setattr(versions, "judging_problems", lambda contract, **_: {})
         executor.announce(make_contract(input_schema=lookahead))
-    anew = {"description": "b", "on_collision": "replace"}
-    executor.announce(make_contract(input_schema=lookahead, **anew))
-    executor.announce(make_contract(output_schema=ahead, **anew))
+    changed = {"description": "b", "on_collision": "replace"}
+    executor.announce(make_contract(input_schema=lookahead, **changed))
+    executor.announce(make_contract(output_schema=ahead, **changed))
     assert executor.kinds() == ["published", "published", "refused"]
 
 

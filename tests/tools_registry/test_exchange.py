@@ -387,6 +387,9 @@ def test_operator_exports_and_imports_a_registry(acme: Cast, globex: Cast, tmp_p
     file = tmp_path / "registry.json"
     call_command("registry", "export", acme.tenant.slug, str(file))
     assert json.loads(file.read_bytes()) == exported_registry(acme.tenant)
+    with tenant_scope(acme.tenant.id):
+        exported = Action.objects.get(tenant=acme.tenant, verb="registry.export")
+    assert exported.user_name.startswith("operator")
     with pytest.raises(CommandError, match="--reason"):
         call_command("registry", "import", globex.tenant.slug, str(file), "--publish")
     message = io.StringIO()

@@ -30,7 +30,7 @@ def test_user_signs_in_and_reaches_the_violation(visitor: Page, demo: Demo) -> N
     page.goto("/")
     page.get_by_label("Username").fill(demo.user)
     page.get_by_label("Password").fill(demo.password)
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
 
     # The start page shows the tools with most failures.
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()

@@ -65,8 +65,8 @@ def test_shape_alone_makes_no_mcp_result(members: dict[str, Any]) -> None:
 
 def test_missing_structured_content_violates_any_schema() -> None:
     raw = end({"content": [PROSE]}, **OF_MCP)
-    found = judged_output(compile_schema(SCHEMA), raw, 10_000)
-    assert [(each.path, each.code) for each in found.violations] == [MISSING]
+    judged = judged_output(compile_schema(SCHEMA), raw, 10_000)
+    assert [(each.path, each.code) for each in judged.violations] == [MISSING]
     kinds, none = frozenset({MISSING}), frozenset[Kind]()
     assert Judge("output", None, SCHEMA).judge(raw) == Verdict(none, kinds, none, none)
     assert Judge("output", SCHEMA, None).judge(raw) == Verdict(kinds, none, none, none)

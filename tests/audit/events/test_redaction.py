@@ -87,6 +87,17 @@ def test_members_are_redacted_by_name_and_texts_by_pattern_at_any_depth() -> Non
     }
 
 
+def test_large_line_without_a_secret_is_not_read_token_by_token() -> None:
+    """More than 64 brackets used to cost 0.4 ms per KB: 1.2 s for a request of 1.4 MB."""
+    raw = json.dumps({"type": "toolExecutionEnd", "output": [[-1]] * 100_000}).encode()
+    rules = Redaction((), (), defaults=True)
+    began = time.thread_time()
+    assert rules.clean(raw) is raw
+    assert time.thread_time() - began < 0.1
+    secret = raw.replace(b"[-1]", b'{"password":"x"}', 1)
+    assert rules.clean(secret) == raw.replace(b"[-1]", b'{"password":"[redacted]"}', 1)
+
+
 def test_unmatched_bytes_stay_unchanged() -> None:
     raw = b'{ "args" : {"n":1.50, "n":2e400,  "s":"\\u00e9\\/", "iban":"DE89" } ,"x":[ ] }'
     assert Redaction(["iban"], []).clean(raw) == raw.replace(b'"DE89"', b'"[redacted]"')

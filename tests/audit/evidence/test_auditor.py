@@ -43,7 +43,7 @@ def test_auditor_watches_the_ledger_and_verifies_the_evidence(
         words = ["watch", live_server.url, "--once", "--json", "--folder", str(folder)]
         completed = tooltrail(*words, key=key)
         document = json.loads(completed.stdout)
-        return completed.returncode, document["outcome"], document["told"]
+        return completed.returncode, document["outcome"], document["message"]
 
     assert watch()[:2] == (3, "no answer")
     sizes = []

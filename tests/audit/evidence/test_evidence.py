@@ -51,6 +51,7 @@ from tests.support.factories import (
     send_events,
 )
 from tests.support.ledger_log import as_owner, keep, write_key
+from tests.support.old_verifier import OLD_BUNDLES, old_code, old_verify
 from tests.support.pages import signed_in
 
 NOW = timezone.now()
@@ -544,6 +545,19 @@ def test_bundle_proves_who_confirmed_an_erasure(acme: Cast, tmp_path: Path) -> N
     verdict = judge(data, tmp_path)
     assert verdict.is_genuine, verdict_text(verdict)
     assert verdict.erased == 2
-    said = [json.loads(line) for line in member(data, "statements.ndjson").splitlines()]
-    raws = [base64.b64decode(line["raw"]) for line in said]
+    statements = [json.loads(line) for line in member(data, "statements.ndjson").splitlines()]
+    raws = [base64.b64decode(line["raw"]) for line in statements]
     assert any(b'"verb":"erasure.confirm"' in raw for raw in raws)
+
+
+def test_verifier_of_format_1_rejects_a_new_bundle(acme: Cast, tmp_path: Path) -> None:
+    """Its exit code is 2, not "not genuine". That it takes old bundles shows that it works here."""
+    code, path = old_code(tmp_path), tmp_path / "evidence.zip"
+    arrive(acme.tenant, NOW)
+    sign(acme.tenant)
+    path.write_bytes(data := make(acme.tenant))
+    answer = old_verify(code, path, member(data, "keys.txt").decode().split()[0])
+    assert answer.returncode == 2, answer
+    assert "a member that belongs to no bundle: 'statements.ndjson'" in answer.stderr
+    old = old_verify(code, OLD_BUNDLES / "plain.zip", str(OLD_BUNDLES / "key.txt"))
+    assert old.returncode == 0, old

@@ -1,13 +1,15 @@
 """Admission of requests: served, queued or rejected with 503; and the quota of a key."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http import HTTPStatus
 from uuid import UUID
 
 import pytest
+from django.db import OperationalError
 from django.test import Client, override_settings
 
 from audit.intake import door
@@ -18,7 +20,7 @@ from audit.intake.admission import (
     Admission,
     OverloadedError,
 )
-from audit.intake.quota import Quota, QuotaExceededError, quota
+from audit.intake.quota import HOLDS_S, Quota, QuotaExceededError, quota, settle_quota
 from audit.models import Batch
 from tenants.scope import tenant_scope
 from tests.support.event_requests import lines, post
@@ -203,7 +205,7 @@ def test_answer_contains_the_pace_under_load(acme: Cast, monkeypatch: pytest.Mon
 
 
 def test_quota_allows_a_burst_and_reports_the_retry_time() -> None:
-    bucket = Quota(10)
+    bucket = Quota[str](10)
     bucket.check("a")
     bucket.take("a", 250)
     with pytest.raises(QuotaExceededError) as refused:
@@ -212,10 +214,45 @@ def test_quota_allows_a_burst_and_reports_the_retry_time() -> None:
     bucket.check("b")
 
 
+def test_processes_share_the_quota_of_a_key(acme: Cast) -> None:
+    key = (acme.tenant.id, "shared")
+    per_second, request = 50, 10
+    with override_settings(EVENTS_PER_SECOND=per_second):
+        processes = [Quota(per_second, settle_quota) for _ in range(4)]
+        stored, began = 0, time.monotonic()
+        while time.monotonic() < began + 3:
+            for process in processes:
+                with suppress(QuotaExceededError):
+                    process.check(key)
+                    process.take(key, request)
+                    stored += request
+        seconds = time.monotonic() - began
+    allowed = per_second * (HOLDS_S + seconds)
+    assert allowed - per_second <= stored <= allowed + len(processes) * (per_second + request)
+
+
+def test_failed_settlement_is_made_up_for() -> None:
+    taken = list[int]()
+
+    def settle(_key: str, events: int) -> float:
+        taken.append(events)
+        if len(taken) == 2:
+            raise OperationalError("the database cannot be reached")
+        return 100.0 - sum(taken)
+
+    bucket = Quota(10, settle)
+    bucket.check("a")
+    bucket.take("a", 30)
+    with pytest.raises(OperationalError):
+        bucket.check("a")
+    bucket.check("a")
+    assert taken == [0, 30, 30], "nothing that was sent is forgotten"
+
+
 @pytest.fixture
 def small_quota() -> Iterator[None]:
     quota.cache_clear()
-    with override_settings(EVENTS_PER_SECOND=1, INTAKE_PROCESSES=2):
+    with override_settings(EVENTS_PER_SECOND=1):
         yield
     quota.cache_clear()
 
@@ -223,7 +260,7 @@ def small_quota() -> Iterator[None]:
 @pytest.mark.usefixtures("small_quota")
 def test_key_over_its_quota_gets_429_and_another_key_does_not(acme: Cast, globex: Cast) -> None:
     key = make_ingest_key(acme.tenant)
-    many = lines(event for _ in range(10) for event in make_call())
+    many = lines(event for _ in range(20) for event in make_call())
     assert post(key, many).status_code == HTTPStatus.OK
     refused = post(key, lines(make_call()))
     assert refused.status_code == HTTPStatus.TOO_MANY_REQUESTS

@@ -114,11 +114,11 @@ def test_cancelled_is_in_no_figure_but_its_own(acme: Cast) -> None:
     assert_consistent(acme.tenant)
     since, until = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
     with tenant_scope(acme.tenant.id):
-        found = summary(since, until)
+        totals = summary(since, until)
         shown = over_time(TimeRange(since, until, UTC)).total
         traces = Trace.objects.for_tenant(acme.tenant.id)
         assert sum(each.cancelled_count for each in traces) == 1
-    assert (found.calls, found.errors, found.open, found.cancelled) == (1, 1, 1, 1)
+    assert (totals.calls, totals.errors, totals.open, totals.cancelled) == (1, 1, 1, 1)
     assert (shown.calls, shown.failed, shown.open, shown.cancelled) == (1, 1, 1, 1)
     assert shown.error_rate == 1
     assert matches(acme, "state:cancelled") == ["cancelled"]
@@ -194,12 +194,13 @@ def layer(number: int, parent: int = 0, *, kind: int, result: Any = None, **memb
 ASKS = {"resultType": "input_required", "requestState": "s"}
 TASK = {"resultType": "task", "task": {"taskId": "t", "status": "working"}}
 GONE = {"resultType": "task", "task": {"taskId": "t", "status": "cancelled"}}
+FAILED = {"task": {"taskId": "t", "status": "failed", "statusMessage": "no such seat"}}
 
 
 @pytest.mark.parametrize(
     ("result", "state"),
-    [(ASKS, "waiting"), (TASK, "working"), (GONE, "cancelled")],
-    ids=["asks", "task", "gone"],
+    [(ASKS, "waiting"), (TASK, "working"), (GONE, "cancelled"), (FAILED, "failed")],
+    ids=["asks", "task", "gone", "failed"],
 )
 def test_spans_say_what_a_call_does_in_any_order(acme: Cast, result: Any, state: str) -> None:
     bodies = [layer(2, kind=3), layer(3, 2, kind=2, result=result)]

@@ -12,6 +12,7 @@ from django.db import connection, connections
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tooltrail.events import Decision
+from tooltrail.testing import MemoryTrail
 
 from audit.events.redaction import forget_rules
 from audit.models import Invocation, RejectedEvent, Trace
@@ -26,6 +27,8 @@ from tests.support.legal_holds import event_texts, missing_in_ledger, set_hold
 from tests.support.recount import assert_consistent
 from tests.support.retention import DAY, apply_retention, index_agrees_with_log, set_retention
 
+pytestmark = pytest.mark.usefixtures("clear_principals")
+
 DECISIONS = get_args(Decision)
 NOW = datetime.now(UTC)
 
@@ -37,8 +40,8 @@ def rows(cast: Cast, columns: str) -> list[tuple[Any, ...]]:
             f"SELECT {columns} FROM decision WHERE tenant_id = %s ORDER BY decided_at, decision_id",
             [cast.tenant.id],
         )
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-        return found
+        stored: list[tuple[Any, ...]] = cursor.fetchall()
+        return stored
 
 
 def matches(cast: Cast, query: str) -> list[tuple[UUID, str]]:
@@ -105,13 +108,16 @@ def test_decision_without_ids_is_recognized_in_another_request(acme: Cast) -> No
 
 
 def test_decisions_of_one_provider_call_belong_together(acme: Cast) -> None:
+    trail = MemoryTrail(clock=lambda: NOW - timedelta(seconds=30))
+    with trail.trace("trace-123", tool_call_id="toolu_1"):
+        trail.decision("pay", "awaiting")
     events = [
         make_decision(decision, decided_at=NOW - timedelta(seconds=age), tool_call_id="toolu_1")
         for decision, age in (("awaiting", 20), ("denied", 10))
     ]
     for event in events:
         del event["invocation_id"]
-    send_events(acme.tenant, events)
+    send_events(acme.tenant, [*trail.events, *events])
     assert len({pk for (pk,) in rows(acme, "invocation_id")}) == 1
     assert [state for _, state in matches(acme, "state:refused")] == ["refused"]
     assert matches(acme, "state:awaiting") == []

@@ -40,8 +40,8 @@ def ago(seconds: int) -> datetime:
 def select(cast: Cast, text: str) -> list[tuple[Any, ...]]:
     with tenant_scope(cast.tenant.id), connection.cursor() as cursor:
         cursor.execute(text)
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-        return found
+        stored: list[tuple[Any, ...]] = cursor.fetchall()
+        return stored
 
 
 def served(cast: Cast) -> list[tuple[Any, ...]]:
@@ -60,10 +60,10 @@ def changes(cast: Cast) -> list[tuple[Any, ...]]:
 
 def entries(cast: Cast) -> list[dict[str, Any]]:
     """The ledger's entries of changes, the oldest first."""
-    found = []
+    entries = []
     for (payload,) in select(cast, "SELECT payload FROM batch WHERE is_own ORDER BY first_index"):
-        found += [json.loads(raw) for _, raw in unpack(bytes(payload))]
-    return [each for each in found if each["type"] == Kind.DEFINITION.name.lower()]
+        entries += [json.loads(raw) for _, raw in unpack(bytes(payload))]
+    return [each for each in entries if each["type"] == Kind.DEFINITION.name.lower()]
 
 
 def test_list_is_entered_once_and_a_change_once(acme: Cast) -> None:

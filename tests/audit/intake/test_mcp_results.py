@@ -45,7 +45,7 @@ def states(tenant: Tenant) -> list[tuple[str, str, str | None]]:
         return [(row.state, row.error_type, row.error_message) for row in rows]
 
 
-def found(tenant: Tenant) -> list[tuple[str, str]]:
+def violations_of(tenant: Tenant) -> list[tuple[str, str]]:
     with tenant_scope(tenant.id):
         rows = Violation.objects.for_tenant(tenant.id).order_by("invocation_id", "ordinal")
         return [(row.path, row.code) for row in rows]
@@ -93,7 +93,7 @@ def test_structured_content_is_validated_on_arrival(
 ) -> None:
     register_checked_tool(acme.tenant)
     record_request(acme.tenant, [*mcp_call(result), *mcp_call(result, is_bare=True)])
-    assert found(acme.tenant) == expected * 2
+    assert violations_of(acme.tenant) == expected * 2
     assert is_as_logged(acme.tenant)
 
 

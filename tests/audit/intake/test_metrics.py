@@ -10,16 +10,20 @@ from pathlib import Path
 import pytest
 from django.test import Client, override_settings
 
+from audit.deliveries.outbox import enqueue
 from audit.intake.metrics import (
     LAGS_S,
     Counters,
     counters,
     totals,
 )
+from audit.models import AlertDelivery, ChannelKind
 from config import health
 from config.health import METRICS_TYPE
 from config.instance import BASE_DIR
 from config.version import VERSION
+from tenants.scope import tenant_scope
+from tests.support.deliveries import deliveries, make_channel, make_message
 from tests.support.event_requests import lines, post
 from tests.support.factories import Cast, make_call, make_ingest_key
 
@@ -35,6 +39,29 @@ def read(**headers: str) -> dict[str, float]:
         name: float(value)
         for name, _, value in (line.rpartition(" ") for line in metrics if line[0] != "#")
     }
+
+
+def test_pages_and_api_are_counted_by_status_and_time(acme: Cast) -> None:
+    before = read()
+    paths = ["/login", "/nowhere", "/api/v1/calls", "/static/nothing.css", "/healthz"]
+    statuses = [Client().get(path).status_code for path in paths]
+    assert statuses == [200, 404, 401, 404, 200]
+    post(make_ingest_key(acme.tenant), lines(make_call()))
+    grown = {name: value - before[name] for name, value in read().items()}
+    counted = {
+        name: value
+        for name, value in grown.items()
+        if value and re.match("tooltrail_(page|api)", name)
+    }
+    seconds = {name: counted.pop(name) for name in list(counted) if "seconds" in name}
+    assert counted == {
+        'tooltrail_page_requests_total{status="2xx"}': 1,
+        'tooltrail_page_requests_total{status="4xx"}': 1,
+        'tooltrail_api_requests_total{status="4xx"}': 1,
+    }
+    assert seconds["tooltrail_page_request_seconds_count"] == 2
+    assert seconds['tooltrail_api_request_seconds_bucket{le="+Inf"}'] == 1
+    assert 0 < seconds["tooltrail_api_request_seconds_sum"] < 60
 
 
 @pytest.mark.slow
@@ -82,12 +109,39 @@ def test_event_lag_is_measured_from_the_end_of_a_call(acme: Cast) -> None:
 def test_waiting_events_of_all_inboxes_are_counted(
     acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "INBOX_KNOWN_S", 0.0)
-    monkeypatch.setattr(health, "_INBOX", health._Inbox())
+    monkeypatch.setattr(health, "KNOWN_S", 0.0)
+    monkeypatch.setattr(health, "_INBOX", health._Known(health._inbox_open))
     before = read()["tooltrail_inbox_open"]
     for cast, count in ((acme, 1), (globex, 2)):
         post(make_ingest_key(cast.tenant), lines(make_call(is_open=True)) + b"{}\n" * count)
     assert read()["tooltrail_inbox_open"] - before == 3
+
+
+def test_messages_of_alerts_that_wait_and_that_were_given_up_are_counted(
+    acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "KNOWN_S", 0.0)
+    monkeypatch.setattr(health, "_DELIVERIES", health._Known(health._deliveries))
+    before = read()
+    for cast in (acme, globex):
+        channel, _ = make_channel(cast, ChannelKind.WEBHOOK, url="https://alerts.example/")
+        with tenant_scope(cast.tenant.id):
+            for _ in range(3):
+                enqueue(cast.tenant.id, make_message(), [channel.id])
+    first, second = deliveries(acme)[:2]
+    now = datetime.now(UTC)
+    with tenant_scope(acme.tenant.id):
+        rows = AlertDelivery.objects.for_tenant(acme.tenant.id)
+        rows.filter(id=first.id).update(state="failed", finished_at=now)
+        rows.filter(id=second.id).update(created_at=now - timedelta(days=1000))
+    grown = {name: value - before[name] for name, value in read().items()}
+    assert grown["tooltrail_deliveries_waiting"] == 5
+    assert grown["tooltrail_deliveries_dead"] == 1
+    assert read()["tooltrail_deliveries_waiting_seconds"] >= 1000 * 86_400
+    with tenant_scope(acme.tenant.id):
+        rows.filter(id=first.id).update(finished_at=now - timedelta(hours=25))
+        rows.filter(id=second.id).update(created_at=now)
+    assert read()["tooltrail_deliveries_dead"] == before["tooltrail_deliveries_dead"]
 
 
 def test_output_is_valid_prometheus_format(acme: Cast) -> None:
@@ -122,6 +176,10 @@ def test_gauges_report_partitions_and_due_jobs() -> None:
     assert metrics[f'tooltrail_build_info{{version="{VERSION}"}}'] == 1
     assert metrics["tooltrail_partition_days_ahead"] == 14
     assert metrics["tooltrail_jobs_due"] >= 0
+    assert metrics["tooltrail_database_connections"] >= 1
+    assert metrics["tooltrail_database_connections_busy"] >= 1  # the one that asks
+    assert metrics["tooltrail_processes"] >= 1
+    assert metrics["tooltrail_processes_memory_bytes"] > 10_000_000
 
 
 def test_counters_of_all_processes_are_summed_including_dead_ones(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 from tooltrail.evidence.layout import COVERING
 from tooltrail.ledger import Kind
@@ -307,3 +309,23 @@ def test_check_of_another_tenant_is_not_run(acme: Cast, globex: Cast) -> None:
     pk = start(acme).id
     assert not checks.run_slice(globex.tenant.id, pk)
     assert reload(acme, pk).state == JobState.WAITING
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["kept entries", "lost entries"])
+def test_checkpoints_of_an_earlier_epoch_are_checked(acme: Cast, lost: bool) -> None:
+    for minute in range(2):
+        send_events(acme.tenant, make_call())
+        keep(acme.tenant, NOW + minute * LATER)
+    if lost:
+        as_owner("DELETE FROM batch WHERE tenant_id = %s AND first_index >= 2", [acme.tenant.id])
+        as_owner("UPDATE ledger_head SET size = 2 WHERE tenant_id = %s", [acme.tenant.id])
+    call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "disk", stdout=StringIO())
+    keep(acme.tenant, NOW + 2 * LATER)
+    assert run(acme).findings == []
+    as_owner(
+        "UPDATE ledger_checkpoint SET root = sha256('x') WHERE tenant_id = %s AND epoch = 0",
+        [acme.tenant.id],
+    )
+    assert run(acme).findings == [
+        f"the checkpoint of {size} entries has a different root" for size in (2, 4)
+    ]

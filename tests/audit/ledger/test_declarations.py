@@ -20,7 +20,7 @@ from audit.tasks import erase_calls, expire
 from config.postgresql.aliases import KEEPER
 from tenants.scope import tenant_scope
 from tests.support.erasures import confirm_erasure, preview_erasure, read_erasure, run_erasure
-from tests.support.factories import Cast, make_call, send_events
+from tests.support.factories import Cast, make_call, make_decision, send_events
 from tests.support.ledger_log import as_owner
 from tests.support.legal_holds import event_texts, set_hold
 from tests.support.pages import signed_in
@@ -130,7 +130,9 @@ def test_erasure_of_held_events_is_found_although_the_hold_is_gone_from_the_tabl
     enter_actions(acme.tenant.id, timezone.now())
     as_owner("DELETE FROM legal_hold WHERE tenant_id = %s", [acme.tenant.id])
     declare_by_sql(acme, Kind.RETENTION, 3, days=3)
-    assert faults(acme)[-1].endswith("it erased events of a call that the hold Case 7 covers")
+    erased, other = faults(acme)
+    assert erased.endswith("it erased events of a call that the hold Case 7 covers")
+    assert other.endswith("is another in the database than in the entries of kind hold")
 
 
 @pytest.mark.parametrize(
@@ -175,3 +177,65 @@ def test_list_of_erasures_must_be_what_the_entries_say(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         append_entry(acme.tenant.id, Kind.ERASURE, {"ranges": [[0, 1]]}, timezone.now())
     assert len(faults(acme)) == 2
+
+
+def test_list_of_an_erasures_calls_must_be_what_preview_and_confirmation_state(acme: Cast) -> None:
+    begin(acme)
+    send_events(acme.tenant, make_call(case_id="mine"))
+    one = preview_erasure(acme)
+    confirm_erasure(acme, one.id)
+    run_erasure(acme, one.id)
+    assert faults(acme) == []
+    as_owner("DELETE FROM erasure_call WHERE tenant_id = %s", [acme.tenant.id])
+    assert faults(acme) == [
+        f"the erasure {one.id} lists 0 calls, and entries state 1 or other ones",
+        f"the erasure {one.id} erased events of a call that it does not list",
+    ]
+
+
+def test_erasure_of_a_call_that_is_not_listed_is_found(acme: Cast) -> None:
+    begin(acme)
+    for case in ("mine", "theirs"):
+        send_events(acme.tenant, make_call(case_id=case))
+    send_events(acme.tenant, [make_decision("approved", tool_name="theirs")])
+    one = preview_erasure(acme)
+    confirm_erasure(acme, one.id)
+    run_erasure(acme, one.id)
+    with tenant_scope(acme.tenant.id, using=KEEPER):
+        by = acme.admin.get_username()
+        declare(
+            acme.tenant.id,
+            Kind.ERASURE,
+            [(3, 6)],
+            "asked to",
+            by,
+            timezone.now(),
+            using=KEEPER,
+            erasure_id=one.id,
+        )
+    assert faults(acme) == [f"the erasure {one.id} erased events of 2 calls that it does not list"]
+
+
+def test_forged_entries_about_holds_are_found(acme: Cast) -> None:
+    set_hold(acme, case_id="mine")
+    assert faults(acme) == []
+    covers = {"case_id": "forged"}
+    entry = {"hold": str(NEVER), "state": "set", "name": "forged", "covers": covers}
+    with tenant_scope(acme.tenant.id):
+        append_entry(acme.tenant.id, Kind.HOLD, entry, timezone.now())
+    assert faults(acme) == [
+        f"the hold {NEVER} is another in the database than in the entries of kind hold"
+    ]
+
+
+def test_holds_and_erasures_that_come_while_the_check_reads_are_no_fault(acme: Cast) -> None:
+    send_events(acme.tenant, make_call())
+    begin(acme)
+    declare_by_sql(acme, Kind.RETENTION, 2)
+    with tenant_scope(acme.tenant.id):
+        reading = unjustified(acme.tenant.id)
+        assert "no setting in force" in next(reading)
+    set_hold(acme, case_id="mine")
+    declare_by_sql(acme, Kind.RETENTION, 2)
+    with tenant_scope(acme.tenant.id):
+        assert list(reading) == []

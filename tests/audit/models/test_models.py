@@ -11,6 +11,7 @@ TYPES = {
     "timestamp with time zone": models.DateTimeField,
     "bigint": models.BigIntegerField,
     "integer": models.IntegerField,
+    "double precision": models.FloatField,
     "text": models.TextField,
     "bytea": models.BinaryField,
     "boolean": models.BooleanField,

@@ -11,13 +11,16 @@ import pytest
 from django.db import connections
 from django.test import Client
 
+from audit.alerts.life import acknowledge, find_alert
 from audit.index.partitions import PARTITIONED_TABLES, Partition, apply
 from audit.index.window import INDEX_DAYS
+from audit.models import Alert
 from audit.queries.latency import latency
 from audit.reports.queries import Report
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
+from tests.support.alerts import fired_alert
 from tests.support.contracts import make_contract
 from tests.support.event_requests import post
 from tests.support.factories import (
@@ -312,3 +315,24 @@ def test_report_uses_only_statements_of_the_pages(cast: Cast) -> None:
     assert len(of_pages) > 5
     assert reads_of_index(statements) - of_pages == Counter()
     assert any(re.search("ISOLATION LEVEL REPEATABLE READ", one) for one in statements)
+
+
+def test_alerts_of_the_range_are_a_section(acme: Cast, globex: Cast) -> None:
+    pk = fired_alert(acme)
+    with tenant_scope(acme.tenant.id):
+        alert = find_alert(pk)
+        assert alert is not None
+        acknowledge(alert, acme.editor, "on it", NOW)
+        alerts = Alert.objects.for_tenant(acme.tenant.id)
+        alerts.update(held_from=NOW - timedelta(hours=1), uncounted=2)
+    start = f"{NOW - timedelta(hours=2):%Y-%m-%dT%H:%M:%S}"
+    report = report_of(acme, kind="range", **{"from": start})
+    own = report.figures["alerts"]
+    counts = {"fired": 3, "alerts": 0, "muted": 0, "acknowledged": 1, "unresolved": 1}
+    assert own == {**counts, "rule_count": 1, "rules": [{"rule": "many calls", **counts}]}
+    page = text(signed_in(acme.viewer).get(f"/reports/{report.id}").content.decode())
+    assert "many calls 3 0 0 1 1" in page
+    other = report_of(globex, kind="range", **{"from": start})
+    assert other.figures["alerts"]["rules"] == []
+    shown = text(signed_in(globex.viewer).get(f"/reports/{other.id}").content.decode())
+    assert "No rule fired." in shown

@@ -13,6 +13,8 @@ from tests.support.factories import Cast, make_call, make_decision, make_ingest_
 from tests.support.otlp_requests import JSON, post, request, span
 from tests.support.retention import index_agrees_with_log
 
+pytestmark = pytest.mark.usefixtures("clear_principals")
+
 USER = "ada.lovelace"
 
 
@@ -32,14 +34,14 @@ def mentions(cast: Cast) -> dict[str, int]:
 def run() -> list[dict[str, Any]]:
     """An agent that works for the user calls a tool, which runs another agent with a tool."""
     tool = {"gen_ai.operation.name": "execute_tool"}
-    said: list[tuple[str, dict[str, Any]]] = [
+    documents: list[tuple[str, dict[str, Any]]] = [
         ("invoke_agent main", {"gen_ai.agent.name": "main", "user.id": USER}),
         ("execute_tool helper", tool | {"gen_ai.tool.name": "helper"}),
         ("invoke_agent sub", {"gen_ai.agent.name": "sub"}),
         ("execute_tool look_up", tool | {"gen_ai.tool.name": "look_up"}),
     ]
     spans = []
-    for number, (name, attributes) in enumerate(said, 1):
+    for number, (name, attributes) in enumerate(documents, 1):
         above = {"parentSpanId": f"{number - 1:016x}"} if number > 1 else {}
         ids = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": f"{number:016x}", **above}
         spans.append(span(name, **ids, attributes=attributes))

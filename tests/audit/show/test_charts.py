@@ -1,24 +1,30 @@
 """Charts as values: the drawing and a table with the same data. Without a database."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from audit.alerts.rules import EventKind, Measure
+from audit.queries.alerts import Fired
 from audit.queries.call_query import parse
 from audit.queries.over_time import Figures, OverTime
 from audit.queries.time_range import TimeRange
 from audit.show.charts import (
     Chart,
+    Mark,
     Series,
     Slot,
     Unit,
+    alert_marks,
     range_query,
     sparkline,
     time_slots,
     value_text,
 )
-from audit.show.tiles import tiles
+from audit.show.tiles import MARKED, charts, tiles
 from audit.templatetags.charts import table_rows, with_term
 
 END = datetime(2026, 11, 21, 12, 30, 0, 250_000, tzinfo=UTC)
@@ -52,6 +58,51 @@ def test_table_cells_are_escaped() -> None:
         '<a href="/calls/?q=tool%3A%22%3Ci%3E%26%22+state%3Aok">2</a></td>'
         '<td class="r">—</td></tr>\n'
     )
+
+
+def fired(at: datetime, watches: str, severity: str = "alert") -> Fired:
+    return Fired(UUID(int=7), at, "<b>fails</b>", severity, "", watches)
+
+
+def test_alerts_are_marked_in_the_part_in_which_they_began() -> None:
+    of = TimeRange(END - timedelta(hours=3), END, UTC)
+    first, _ = of.parts[1]
+    found = alert_marks(
+        of,
+        [
+            fired(of.start, "failed"),
+            fired(first - timedelta(microseconds=1), "failed", "warning"),
+            fired(first, "failed"),
+            fired(first, "tokens"),
+            fired(END - timedelta(milliseconds=1), "failed"),
+        ],
+        {"failed", "failed_share"},
+    )
+    assert [(mark.slot, mark.tone) for mark in found] == [
+        (0, "failed"),
+        (0, "violation"),
+        (1, "failed"),
+        (len(of.parts) - 1, "failed"),
+    ]
+
+
+def test_marks_are_in_the_drawing_and_in_the_table() -> None:
+    chart = replace(make_chart(), marks=[Mark(1, "<b>fails</b>", "failed", UUID(int=7))])
+    assert chart.island["marks"] == [[1, "<b>fails</b>", "failed"]]
+    first, second = table_rows(chart).splitlines()
+    assert "alert-mark" not in first
+    assert f'href="/alerts/{UUID(int=7)}"' in second
+    assert "&lt;b&gt;fails&lt;/b&gt;</a>" in second
+
+
+def test_each_measure_is_marked_on_one_chart_of_the_overview() -> None:
+    watched = [*Measure, *EventKind, ""]
+    at = END - timedelta(minutes=1)
+    of = TimeRange(END - timedelta(hours=1), END, UTC)
+    series = OverTime(of, Figures(), Figures(), [Figures() for _ in of.parts], {})
+    listed = charts(series, [fired(at, one) for one in watched])
+    assert sum(len(chart.marks) for chart in listed.values()) == len(watched)
+    assert {*MARKED["errors"], *MARKED["latency"], *MARKED["violations"]} <= set(watched)
 
 
 def test_term_is_added_to_a_url() -> None:

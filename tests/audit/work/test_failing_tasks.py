@@ -28,6 +28,7 @@ from tools_registry.tasks import import_tools
 
 TAKEN_UP_BY_NOBODY_ELSE: list[Task[Any, Any, Any]] = [
     tasks.search_payloads,
+    tasks.compare_arguments,
     tasks.replay_calls,
     tasks.analyze_drift,
     tasks.erase_calls,

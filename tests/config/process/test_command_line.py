@@ -1,6 +1,7 @@
 """`manage.py` as a program: its version, its errors, and Ctrl-C during startup."""
 
 import importlib.metadata
+import os
 import signal
 import subprocess
 import sys
@@ -98,6 +99,38 @@ def test_ctrl_c_is_not_lost_in_a_callback_during_imports(tmp_path: Path) -> None
     assert (result.returncode, result.stdout) == (130, "")
     assert result.stderr == "\ntooltrail: interrupted\n"
     assert not (tmp_path / "var" / "postgres").exists()
+
+
+_INTERRUPTED_AT_FIRST = """
+import os, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            sys.meta_path.remove(finder)
+            os.kill(os.getpid(), 2)
+finder = Finder()
+sys.meta_path.insert(0, finder)
+sys.path.insert(0, os.getcwd())
+import manage
+manage.run()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["signal", "pathlib", "config.process", "config.instance"])
+def test_ctrl_c_during_the_first_imports_prints_one_line(name: str, tmp_path: Path) -> None:
+    # -S: the modules that an environment's own hooks import would be loaded already.
+    paths = os.pathsep.join(path for path in sys.path if path)
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", _INTERRUPTED_AT_FIRST, name],
+        cwd=settings.BASE_DIR,
+        env=clean_environment(TOOLTRAIL_VAR=str(tmp_path / "var"), PYTHONPATH=paths),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (result.returncode, result.stdout) == (130, "")
+    assert result.stderr == "\ntooltrail: interrupted\n"
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ COMMANDS = (
     ("tenant", "suspend", "acme"),
     ("registry", "export", "acme", os.devnull),
     ("changepassword", "acme"),
+    ("removefactors", "acme"),
     ("ledger", "status"),
     ("partitions", "plan"),
     ("migrate", "--check"),

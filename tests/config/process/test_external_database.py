@@ -173,9 +173,10 @@ def test_every_environment_variable_is_documented() -> None:
         name
         for module in (BASE_DIR / "config").rglob("*.py")
         for name in re.findall(
-            r"""env\.(?:text|boolean|integer|words)\(\s*"(\w+)\"""", module.read_text()
+            r"""env\.(?:text|boolean|choice|integer|openings|words)\(\s*"(\w+)\"""",
+            module.read_text(),
         )
     }
     table = (BASE_DIR / "docs" / "running.md").read_text().partition("## In production")[2]
-    documented = set(re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE))
+    documented = set(re.findall(r"^\| `([A-Z0-9_]+)` \|", table, re.MULTILINE))
     assert documented == read | database.VARIABLES.keys()

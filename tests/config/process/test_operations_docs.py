@@ -10,13 +10,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from django.core.management import CommandError, get_commands, load_command_class
+from django.core.management import CommandError, get_commands
 
 from audit.intake.metrics import FAMILIES
 from config.health import _gauges
 from config.instance import BASE_DIR
 from config.postgresql.database import VARIABLES
 from tests.support.documents import DOCUMENTS
+from tests.support.management_commands import parse
 
 OPERATIONS = BASE_DIR / "docs" / "operations.md"
 CONTAINERFILE = (BASE_DIR / "Containerfile").read_text()
@@ -35,13 +36,6 @@ def commands_in(text: str) -> list[list[str]]:
             end = next((at for at, word in enumerate(words) if word in (">", "|", ">>")), None)
             commands.append(words[:end])
     return commands
-
-
-def parse(arguments: list[str]) -> None:
-    """Parse as manage.py would. Raises CommandError for unknown arguments."""
-    name, *rest = arguments
-    command = load_command_class(get_commands()[name], name)
-    command.create_parser("manage.py", name).parse_args(rest)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -103,7 +97,7 @@ def test_container_uses_existing_uv_options() -> None:
     if uv is None:
         pytest.skip("uv is not on the PATH, as where the environment was made by other means")
     shown = subprocess.run([uv, "sync", "--help"], capture_output=True, text=True, check=True)
-    for option in called.split():
+    for option in re.findall(r"--\S+", called):
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", shown.stdout), option
 
 

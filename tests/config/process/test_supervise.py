@@ -88,6 +88,20 @@ for lived_s in (60, 60, 60, 0, 0):
     )
 
 
+def test_child_killed_again_and_again_is_restarted_immediately() -> None:
+    """The gRPC server, killed a few times, was away for 16 s: exporters gave their spans up."""
+    completed = supervise("""
+child = Child("gRPC server", ["sleep", "600"])
+child.start()
+for _ in range(5):
+    child.signal(signal.SIGKILL)
+    child.wait()
+    print(child.restart_if_due())
+child.signal(signal.SIGKILL)
+""")
+    assert completed.stdout.split() == ["True"] * 5
+
+
 def test_processes_of_a_killed_server_go_on_until_the_next_one_ends_them() -> None:
     completed = supervise("""
 supervisor = Supervisor(None)

@@ -3,6 +3,8 @@
 import json
 import random
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -42,6 +44,17 @@ class Load:
                     self.acknowledged[batch_id] = self._send(http, batch_id, body)
                 if random.random() < 0.2:
                     http.clear()  # a new connection finds a process that has just begun to serve
+
+    @contextmanager
+    def sending(self) -> Iterator["Load"]:
+        """Send in a thread until the block ends."""
+        thread = threading.Thread(target=self.run)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.stop.set()
+            thread.join()
 
     def wait_for(self, more: int) -> None:
         """Wait until so many more batches are acknowledged: the last fault is survived."""

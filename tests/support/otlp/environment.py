@@ -4,11 +4,14 @@ They are large, and they pin versions that the server cannot have (docs/adr/0004
 lies within the running environment and is named after the pins, so that new ones make a new one.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -24,25 +27,38 @@ _TIMEOUT_S = 600
 
 @cache
 def frameworks_python() -> str:
-    """The interpreter that has the frameworks. Ends the session if they cannot be installed."""
+    """The interpreter that has the frameworks. Fails the test if they cannot be installed."""
     digest = hashlib.sha256(_REQUIREMENTS.read_bytes()).hexdigest()[:12]
     folder = Path(sys.prefix) / f"otlp-frameworks-{digest}"
     python = folder / "bin" / "python"
-    if not (folder / "complete").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        uv = os.environ.get("UV") or shutil.which("uv")
-        if uv is None or not _install(
-            [uv, "venv", "--quiet", "--python", sys.executable, str(folder)],
-            [uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(_REQUIREMENTS)],
-        ):
-            shutil.rmtree(folder, ignore_errors=True)
-            _install(
-                [sys.executable, "-m", "venv", str(folder)],
-                [str(python), "-m", "pip", "install", "--quiet", "-r", str(_REQUIREMENTS)],
-                is_last_try=True,
-            )
-        (folder / "complete").touch()
+    with _alone(folder):
+        if not (folder / "complete").exists():
+            _make(folder, python)
     return str(python)
+
+
+def _make(folder: Path, python: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    uv = os.environ.get("UV") or shutil.which("uv")
+    if uv is None or not _install(
+        [uv, "venv", "--quiet", "--python", sys.executable, str(folder)],
+        [uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(_REQUIREMENTS)],
+    ):
+        shutil.rmtree(folder, ignore_errors=True)
+        _install(
+            [sys.executable, "-m", "venv", str(folder)],
+            [str(python), "-m", "pip", "install", "--quiet", "-r", str(_REQUIREMENTS)],
+            is_last_try=True,
+        )
+    (folder / "complete").touch()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time makes a folder: those of `pytest -n 2` share it."""
+    with folder.with_name(f"{folder.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @cache
@@ -53,10 +69,11 @@ def npm_server() -> str:
         pytest.skip("a server from npm needs Node.js")
     folder = Path(sys.prefix) / "mcp-servers" / EVERYTHING.rpartition("@")[2]
     index = folder / "node_modules" / EVERYTHING.rpartition("@")[0] / "dist" / "index.js"
-    if not index.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        command = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(folder), EVERYTHING]
-        subprocess.run(command, check=True, capture_output=True, timeout=300)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        if not index.exists():
+            command = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(folder)]
+            subprocess.run([*command, EVERYTHING], check=True, capture_output=True, timeout=300)
     return f"{node} {index} stdio"
 
 
@@ -100,9 +117,8 @@ def _install(*commands: list[str], is_last_try: bool = False) -> bool:
         except (OSError, subprocess.TimeoutExpired) as error:
             reason = str(error)
         if reason is not None and is_last_try:
-            pytest.exit(
-                f"the OTLP tests need their frameworks; `{' '.join(command)}` failed: {reason}",
-                returncode=3,
+            pytest.fail(
+                f"the OTLP tests need their frameworks; `{' '.join(command)}` failed: {reason}"
             )
         if reason is not None:
             return False

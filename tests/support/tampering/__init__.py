@@ -5,7 +5,7 @@ from tests.support.tampering.kinds import Tampering
 
 PARTS = {
     "The log": log,
-    "What is made of the log": tree,
+    "Derived from the log": tree,
     "Actions and entries": entries,
     "Rows": rows,
     "The host": hosts,

@@ -6,31 +6,41 @@ from contextlib import contextmanager
 from datetime import timedelta
 from uuid import UUID
 
+import pytest
 from django.utils import timezone
 from tooltrail.ledger import Kind
 from tooltrail.ledger.lines import to_base64
 
 from audit.ledger.entries import append_entry
-from audit.models import Erasure
+from audit.models import Erasure, ErasureState
+from audit.queries.call_query import parse
+from audit.retention.erasure import confirm_erasure, start_erasure
+from audit.retention.erasure_targets import CallsAlteredError
 from audit.retention.event_removal import declare
+from config.instants import iso
 from config.postgresql.aliases import KEEPER
 from tenants.actions import record_action
 from tenants.scope import tenant_scope
+from tests.support.erasures import read_erasure, run_erasure
 from tests.support.factories import make_call
 from tests.support.tampering.finders import Finder
 from tests.support.tampering.kinds import Act, Tampering, kind, sql
 from tests.support.tampering.log import payload, repair_index
 from tests.support.tampering.record import DAY, Power, Record, keep_ledger, send
 from tests.support.tampering.values import change_row, delete_row
+from tools_registry.models import ToolVersion
+from tools_registry.versions import contract_of
 
 CHECK, INDEX = Finder.CHECK, Finder.INDEX
 BUNDLE, RECEIPT = Finder.BUNDLE, Finder.RECEIPT
 APPLICATION, OWNER = Power.APPLICATION, Power.OWNER
 _ENTERED = "ledger_index IS NOT NULL"
-_OF_NOW = "whoever can write to the database can act now in anybody's name, for everybody to see"
-_SAFE = "nothing is erased while the entries and the table of holds differ"
+_OF_NOW = (
+    "whoever can write to the database can act now in anybody's name, and everybody can see it"
+)
 _UNSIGNED = "the worker signs within a minute; before that nothing proves an event's bytes"
 _SECONDS = "the worker enters actions within seconds; before that nothing proves them"
+_NUMBERED = "SELECT * FROM invocation WHERE tenant_id = %(tenant)s AND tool_name = 'numbered'"
 _ONE = (
     "WHERE tenant_id = %(tenant)s"
     " AND id = (SELECT max(id::text)::uuid FROM action WHERE tenant_id = %(tenant)s)"
@@ -45,7 +55,7 @@ def kinds() -> Iterator[Tampering]:
             "an action was changed", f"action.{column}", OWNER, frozenset({CHECK}), _change(column)
         )
     yield sql(
-        "an action was made one that waits",
+        "an action was marked as not entered yet",
         APPLICATION,
         f"UPDATE action SET ledger_index = NULL {_ONE}",
         CHECK,
@@ -90,13 +100,13 @@ def change_waiting(record: Record, rng: random.Random) -> None:
     change_row(record, rng, "action", {"subject"}, OWNER, where="ledger_index IS NULL")
 
 
-@kind("actions were silenced by a trigger", OWNER, of="of reading a payload", why=_SECONDS)
+@kind("a trigger suppressed actions", OWNER, of="of reading a payload", why=_SECONDS)
 def silence(record: Record, _: random.Random) -> None:
     with silenced(record):
         act_as(record, "call.reveal", "a call")
 
 
-@kind("actions were silenced by a trigger", OWNER, CHECK, of="of a new admin")
+@kind("a trigger suppressed actions", OWNER, CHECK, of="of a new admin")
 def silence_member(record: Record, _: random.Random) -> None:
     with silenced(record):
         record.change(
@@ -106,12 +116,12 @@ def silence_member(record: Record, _: random.Random) -> None:
         act_as(record, "member.role", "a member")
 
 
-@kind("an action of now was invented", APPLICATION, why=_OF_NOW)
+@kind("an action dated now was invented", APPLICATION, why=_OF_NOW)
 def invent(record: Record, _: random.Random) -> None:
     act_as(record, "call.reveal", "a call")
 
 
-@kind("an action of days ago was invented", APPLICATION, CHECK)
+@kind("an action dated days ago was invented", APPLICATION, CHECK)
 def invent_old(record: Record, rng: random.Random) -> None:
     record.change(
         "INSERT INTO action (tenant_id, id, at, user_name, verb, subject, details)"
@@ -119,6 +129,34 @@ def invent_old(record: Record, rng: random.Random) -> None:
         APPLICATION,
         at=timezone.now() - timedelta(days=rng.uniform(0.1, 20)),
     )
+
+
+@kind("a contract was replaced, and published again by an action of now", OWNER, BUNDLE)
+def publish_again(record: Record, rng: random.Random) -> None:
+    cast = record.cast
+    with tenant_scope(record.tenant_id):
+        versions = ToolVersion.objects.filter(tenant=cast.tenant).select_related("tool")
+        version = rng.choice(list(versions.order_by("id")))
+        contract = contract_of(version).model_copy(update={"description": "forged"})
+    record.change(
+        "UPDATE tool_version SET description = 'forged', digest = %(digest)s"
+        " WHERE tenant_id = %(tenant)s AND id = %(id)s",
+        OWNER,
+        digest=contract.digest,
+        id=version.id,
+    )
+    with tenant_scope(record.tenant_id):
+        record_action(
+            cast.tenant,
+            cast.admin,
+            "tool.publish",
+            version.tool.name,
+            rows=[version],
+            version=version.number,
+            digest=contract.digest,
+            published_at=iso(version.created_at),
+            published_by=version.created_by or version.created_by_key,
+        )
 
 
 @kind("an erasure was declared that nobody confirmed", OWNER, CHECK, BUNDLE)
@@ -138,7 +176,7 @@ def declare_expired(record: Record, rng: random.Random) -> None:
     declare_erased(record, rng, Kind.RETENTION, "Tooltrail")
 
 
-@kind("an erasure was declared with a forged confirmation of now", OWNER, why=_OF_NOW)
+@kind("an erasure was declared with a forged confirmation dated now", OWNER, why=_OF_NOW)
 def declare_and_confirm(record: Record, rng: random.Random) -> None:
     name = UUID(int=rng.getrandbits(128))
     with tenant_scope(record.tenant_id):
@@ -151,6 +189,42 @@ def declare_and_confirm(record: Record, rng: random.Random) -> None:
 def erase_held(record: Record, rng: random.Random) -> None:
     record.change("DELETE FROM legal_hold WHERE tenant_id = %(tenant)s", OWNER)
     declare_erased(record, rng, Kind.RETENTION, "Tooltrail")
+
+
+@kind("a call was added to an erasure", APPLICATION, CHECK, of="before it was confirmed")
+def add_before_confirmation(record: Record, _: random.Random) -> None:
+    one = preview(record)
+    add_call(record, one)
+    with pytest.raises(CallsAlteredError):
+        confirm(record, one)
+
+
+@kind("a call was added to an erasure", APPLICATION, CHECK, of="after it was confirmed")
+def add_after_confirmation(record: Record, _: random.Random) -> None:
+    one = preview(record)
+    confirm(record, one)
+    add_call(record, one)
+    run_erasure(record.cast, one.id)
+    assert read_erasure(record.cast, one.id).erased_events == 0
+
+
+@kind("a call was added to an erasure", APPLICATION, CHECK, of="as a span of a listed one")
+def add_as_span(record: Record, _: random.Random) -> None:
+    one = preview(record)
+    confirm(record, one)
+    record.change(
+        "INSERT INTO otlp_span (tenant_id, started_on, span_uuid, invocation_id, call_started_at,"
+        " tool_name, scope, kind)"
+        " SELECT i.tenant_id, i.started_on, i.invocation_id, c.invocation_id, c.started_at,"
+        " 'guarded', '', 1"
+        f" FROM ({_NUMBERED}) i JOIN erasure_call c ON c.tenant_id = %(tenant)s"
+        " AND c.erasure_id = %(erasure)s"
+        " AND (c.started_at AT TIME ZONE 'UTC')::date = i.started_on LIMIT 1",
+        APPLICATION,
+        erasure=one.id,
+    )
+    run_erasure(record.cast, one.id)
+    assert read_erasure(record.cast, one.id).state == ErasureState.DONE
 
 
 @kind("an entry was forged", APPLICATION, CHECK, INDEX, of="baseline")
@@ -168,13 +242,13 @@ def forge_epoch(record: Record, _: random.Random) -> None:
     forge(record, Kind.EPOCH, epoch=7, origin="x", reason="r", by="operator", previous=None)
 
 
-@kind("an entry was forged", APPLICATION, of="hold that was set", why=_SAFE)
+@kind("an entry was forged", APPLICATION, CHECK, of="hold that was set")
 def forge_hold(record: Record, rng: random.Random) -> None:
     name = str(UUID(int=rng.getrandbits(128)))
     forge(record, Kind.HOLD, hold=name, state="set", name="forged", covers={"case_id": "x"})
 
 
-@kind("an entry was forged", APPLICATION, of="hold that was released", why=_SAFE)
+@kind("an entry was forged", APPLICATION, CHECK, of="hold that was released")
 def forge_release(record: Record, _: random.Random) -> None:
     ((hold,),) = record.run(
         "SELECT id FROM legal_hold WHERE tenant_id = %(tenant)s AND released_at IS NULL"
@@ -182,18 +256,18 @@ def forge_release(record: Record, _: random.Random) -> None:
     forge(record, Kind.HOLD, hold=str(hold), state="released", name="x", reason="r")
 
 
-@kind("a call that nobody made was stored", APPLICATION, of="of now", why=_OF_NOW)
+@kind("an invented call was stored", APPLICATION, of="dated now", why=_OF_NOW)
 def send_now(record: Record, _: random.Random) -> None:
     send(record, timezone.now(), make_call())
 
 
-@kind("a call that nobody made was stored", APPLICATION, CHECK, of="of days ago")
+@kind("an invented call was stored", APPLICATION, CHECK, of="dated days ago")
 def send_old(record: Record, rng: random.Random) -> None:
     at = timezone.now() - rng.uniform(1, 20) * DAY
     send(record, at, make_call(started_at=at))
 
 
-@kind("a call that nobody made was stored", APPLICATION, CHECK, of="of tomorrow")
+@kind("an invented call was stored", APPLICATION, CHECK, of="dated tomorrow")
 def send_future(record: Record, _: random.Random) -> None:
     send(record, timezone.now() + DAY, make_call())
 
@@ -223,6 +297,34 @@ def act_as(record: Record, verb: str, subject: str) -> None:
     """An action in the admin's name."""
     with tenant_scope(record.tenant_id):
         record_action(record.cast.tenant, record.cast.admin, verb, subject)
+
+
+def preview(record: Record) -> Erasure:
+    """An erasure of calls of a tool that no hold covers, counted and not confirmed."""
+    record.touch("tenant_setting", "ledger_erasure", "violation", "decision", "otlp_span")
+    record.touch("erasure", "erasure_call", "payload_search_hit", "rejected_event")
+    cast = record.cast
+    with tenant_scope(record.tenant_id):
+        one = start_erasure(cast.tenant, cast.admin, parse("tool:guarded"), timezone.now())
+    run_erasure(cast, one.id)
+    return read_erasure(cast, one.id)
+
+
+def confirm(record: Record, one: Erasure) -> None:
+    """Confirm an erasure. Raises CallsAlteredError."""
+    cast = record.cast
+    with tenant_scope(record.tenant_id):
+        assert confirm_erasure(cast.tenant, cast.admin, one.id, "asked to", timezone.now())
+
+
+def add_call(record: Record, one: Erasure) -> None:
+    """Put a call of another tool on the list of an erasure."""
+    record.change(
+        "INSERT INTO erasure_call (tenant_id, erasure_id, started_at, invocation_id)"
+        f" SELECT tenant_id, %(erasure)s, started_at, invocation_id FROM ({_NUMBERED}) i LIMIT 1",
+        APPLICATION,
+        erasure=one.id,
+    )
 
 
 def forge(record: Record, kind_of: Kind, **members: object) -> None:

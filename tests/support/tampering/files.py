@@ -72,7 +72,7 @@ def kinds() -> Iterator[Tampering]:
     yield Tampering("an older bundle was shown", "", Power.FILE, frozenset({KEPT}), _older)
 
 
-def _of(what: str, edit: Edit, *found: Finder, why: str = "") -> Tampering:
+def _of(what: str, edit: Edit, *finders: Finder, why: str = "") -> Tampering:
     def act(record: Record, rng: random.Random) -> set[Finder]:
         path = record.bundle.with_name("altered.zip")
         with ZipFile(record.bundle) as file:
@@ -86,7 +86,7 @@ def _of(what: str, edit: Edit, *found: Finder, why: str = "") -> Tampering:
         return verified(record, path, record.explain)
 
     what, _, of = what.partition(": ")
-    return Tampering(what, of, Power.FILE, frozenset(found), act, why)
+    return Tampering(what, of, Power.FILE, frozenset(finders), act, why)
 
 
 def _lines(data: bytes) -> list[bytes]:

@@ -57,17 +57,17 @@ type Explain = Callable[[str], None]
 
 def found_by(record: Record, explain: Explain) -> set[Finder]:
     """Who finds something in the record as it is now. The worker must have run before."""
-    found = set()
+    finders = set()
     with tenant_scope(record.tenant_id):
         refusal = ledger_status(record.tenant_id).refusal
     if refusal is not None:
         explain(f"signer: {refusal}")
-        found.add(Finder.SIGNER)
+        finders.add(Finder.SIGNER)
     for finder, find in ((Finder.CHECK, _check), (Finder.INDEX, _reindex), (Finder.WATCH, _watch)):
         if findings := find(record):
             explain(f"{finder}: {findings}")
-            found.add(finder)
-    return found | verified(record, make_bundle(record), explain)
+            finders.add(finder)
+    return finders | verified(record, make_bundle(record), explain)
 
 
 def verified(record: Record, path: Path | None, explain: Explain) -> set[Finder]:

@@ -107,7 +107,7 @@ def fork(record: Record, _: random.Random) -> None:
     repair_index(record)
 
 
-@kind("a call that nobody made was stored and signed", KEY, why="it is an entry of now")
+@kind("an invented call was stored and signed", KEY, why="it is an entry dated now")
 def add(record: Record, _: random.Random) -> None:
     send(record, timezone.now(), make_call())
 
@@ -116,7 +116,8 @@ def add(record: Record, _: random.Random) -> None:
 def rotate_silently(record: Record, _: random.Random) -> None:
     record.touch("ledger_key")
     new, _old = keys.rotate(timezone.now(), OVERLAP)
-    write_key(record.folder, new.private)
+    assert isinstance(new.secret, bytes)
+    write_key(record.folder, new.secret)
 
 
 def _memory(record: Record) -> Path:
@@ -129,7 +130,7 @@ def _rewrite(record: Record, rng: random.Random) -> bytes:
     batch, at = payload(record, rng)
     batch.forge(at, edited(rng, batch.given[at][1]))
     record.write(batch)
-    return record.fold_anew()
+    return record.fold_again()
 
 
 def _restore(record: Record) -> int:

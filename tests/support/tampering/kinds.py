@@ -36,12 +36,12 @@ class Tampering:
 
 
 def kind(
-    what: str, power: Power, *found: Finder, of: str = "", why: str = ""
+    what: str, power: Power, *finders: Finder, of: str = "", why: str = ""
 ) -> Callable[[Act], Tampering]:
     """Decorate an act: it becomes a kind."""
 
     def made(act: Act) -> Tampering:
-        return Tampering(what, of, power, frozenset(found), act, why)
+        return Tampering(what, of, power, frozenset(finders), act, why)
 
     return made
 
@@ -57,21 +57,21 @@ def statements(*texts: str, power: Power) -> Act:
 
 
 def sql(
-    what: str, power: Power, text: str, *found: Finder, of: str = "", why: str = ""
+    what: str, power: Power, text: str, *finders: Finder, of: str = "", why: str = ""
 ) -> Tampering:
     """A kind that is one statement."""
-    return Tampering(what, of, power, frozenset(found), statements(text, power=power), why)
+    return Tampering(what, of, power, frozenset(finders), statements(text, power=power), why)
 
 
 def outcome(one: Tampering, record: Record, rng: random.Random, explain: Explain) -> set[Finder]:
     """Do it, let the server work on, and return who finds it."""
     record.explain = explain
     try:
-        found = one.act(record, rng)
+        finders = one.act(record, rng)
     except (errors.InsufficientPrivilege, NothingChangedError) as error:
         explain(f"database: {error}")
         return {Finder.DATABASE}
-    if found is not None:
-        return found
+    if finders is not None:
+        return finders
     record.go_on()
     return found_by(record, explain)

@@ -15,7 +15,7 @@ from tests.support.tampering.record import Batch, Power, Record
 SIGNER, CHECK, INDEX = Finder.SIGNER, Finder.CHECK, Finder.INDEX
 BUNDLE, KEPT, WATCH = Finder.BUNDLE, Finder.KEPT, Finder.WATCH
 OWNER = Power.OWNER
-_UNREAD = "the column is a receipt for a repeated request, no fact"
+_UNREAD = "the column only answers a repeated request; it is not a fact of the record"
 
 
 def kinds() -> Iterator[Tampering]:
@@ -88,7 +88,7 @@ def edit_with_tile(record: Record, rng: random.Random) -> None:
     batch, at = payload(record, rng)
     batch.forge(at, edited(rng, batch.given[at][1]))
     record.write(batch)
-    record.fold_anew()
+    record.fold_again()
 
 
 @kind("an event's tool was changed, with leaf, tile and index", OWNER, SIGNER, CHECK, BUNDLE)
@@ -97,7 +97,7 @@ def edit_everything(record: Record, rng: random.Random) -> None:
     raw = json.loads(batch.given[at][1])
     batch.forge(at, json.dumps(raw | {"tool_name": "forged"}).encode())
     record.write(batch)
-    record.fold_anew()
+    record.fold_again()
     repair_index(record)
 
 
@@ -115,7 +115,7 @@ def edit_leaf(record: Record, rng: random.Random) -> None:
     record.write(batch)
 
 
-@kind("a call that nobody made was written into an old batch", OWNER, CHECK, INDEX, BUNDLE)
+@kind("an invented call was written into an old batch", OWNER, CHECK, INDEX, BUNDLE)
 def insert_event(record: Record, rng: random.Random) -> None:
     batch, at = pick(record, rng)
     salt, raw = rng.randbytes(32), json.dumps(make_call()[0]).encode()
@@ -143,7 +143,7 @@ def delete_and_shift(record: Record, rng: random.Random) -> None:
         first=batch.first_index,
     )
     record.change("UPDATE ledger_head SET size = size - 1 WHERE tenant_id = %(tenant)s", OWNER)
-    record.fold_anew()
+    record.fold_again()
 
 
 @kind("a batch was deleted", OWNER, CHECK, INDEX, BUNDLE)

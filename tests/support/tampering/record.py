@@ -23,15 +23,16 @@ import psycopg
 import uuid_utils.compat
 from django.utils import timezone
 from tooltrail.evidence import Acknowledged
-from tooltrail.ledger import Entry, Kind, SigningKey, VerifierKey, commit_of, leaf_of, root_of
+from tooltrail.ledger import Entry, Kind, Signer, VerifierKey, commit_of, leaf_of, root_of
 
 from audit import tasks
 from audit.events.batch_ids import BatchId
 from audit.events.body import Line
 from audit.events.instants import microseconds
-from audit.ledger import keys, private_files, signer_state
+from audit.ledger import keys, signer_state
 from audit.log.payload import pack, unpack
 from audit.queries.time_range import TimeRange
+from config import private_files
 from tenants.models import Tenant
 from tests.isolation.world import tenant_tables
 from tests.support.batches import record_batch
@@ -44,6 +45,7 @@ _TABLE = re.compile(r"\b(?:UPDATE|INTO|FROM|TABLE)\s+(?:ONLY\s+)?(\w+)", re.IGNO
 _WORKERS = {
     *("batch", "ledger_head", "ledger_tile", "ledger_checkpoint", "ledger_signer"),
     *("ledger_check", "action", "invocation", "trace", "rollup", "quarter_rollup"),
+    *("violation", "violation_day"),  # a tool whose contract was changed is judged by that
 }
 """What the worker and one more call write after each tampering."""
 
@@ -138,13 +140,13 @@ class Record:
         return VerifierKey.parse((self.watched / "keys.txt").read_text().split()[0])
 
     @property
-    def signing(self) -> SigningKey:
+    def signing(self) -> Signer:
         """The server's own private key: for who has the host."""
         newest = max(keys.load(), key=lambda key: key.created_at)
         (origin,) = self.run(
             "SELECT max(origin) FROM ledger_checkpoint WHERE tenant_id = %(tenant)s"
         )
-        return SigningKey(origin[0], newest.private)
+        return newest.signer(origin[0])
 
     @property
     def people(self) -> list[int]:
@@ -231,7 +233,7 @@ class Record:
             payload=None if batch.events is None else pack(batch.events),
         )
 
-    def fold_anew(self) -> bytes:
+    def fold_again(self) -> bytes:
         """Make the tiles of the leaves as they are now; the root."""
         leaves = [leaf for batch in self.batches() for leaf in batch.leaves]
         assert len(leaves) < 256, "more than one tile"

@@ -22,7 +22,7 @@ BUNDLE, CHECK, INDEX = Finder.BUNDLE, Finder.CHECK, Finder.INDEX
 
 _EXEMPT = {
     "definition_change": ("digest = ''", "", ""),
-    "tool": ("latest_number = 0", "owner", "a name without a version says nothing"),
+    "tool": ("latest_number = 0", "owner", "a name without a version is no registration"),
     "tool_change": ("attempted_on IS NOT NULL", "reason", "a refused registration changed nothing"),
 }
 """Rows that no entry names (`ledger_exempt`), a column, and why. The first has none here."""
@@ -33,17 +33,22 @@ _NOT_IN_BUNDLES: Mapping[str, frozenset[str]] = {
 }
 """Of tables whose rows are in bundles: the proved columns that are not."""
 _UNIQUE: Mapping[str, Mapping[str, str]] = {
+    "alert": {"occasion": "%(word)s"},
+    "alert_rule": {"name": "%(word)s"},
+    "alert_channel": {"name": "%(word)s"},
     "api_key": {"key_id": "left(%(word)s, 16)"},
     "definition": {"digest": "'sha256:' || %(word)s"},
     "definition_change": {"server": "%(word)s"},
     "erasure": {},
     "invitation": {},
     "legal_hold": {},
+    "maintenance_window": {"name": "%(word)s"},
     "membership": {
         "user_id": "(SELECT max(id) FROM app_user u"
         " WHERE u.id NOT IN (SELECT m.user_id FROM membership m))"
     },
     "polling_tool": {"tool_name": "%(word)s"},
+    "price_list": {"holds_from": "holds_from + %(number)s"},
     "report": {"period": "NULL"},
     "served_definition": {"server": "%(word)s"},
     "tool": {"name": "%(word)s"},
@@ -56,10 +61,13 @@ _UNIQUE: Mapping[str, Mapping[str, str]] = {
 }
 """What a copy of a row must have otherwise. Of the other tables a tenant has one row."""
 _UNPROVED = {
+    "alert": "when it ended, and how often it fired again without an alert",
+    "alert_rule": "how far it was judged",
     "definition_change": "the index of its entry",
-    "api_key": "when it was last used; by whom it was made, the action says",
+    "api_key": "when it was last used; the action says who made it",
     "erasure": "the progress of a job",
-    "invitation": "by whom it was made, the action says",
+    "invitation": "the action says who made it",
+    "price_list": "which prices figures use until units are counted",
     "served_definition": "when it was seen",
     "tenant": "when it was made",
     "tenant_setting": "how far retention has come",
@@ -111,11 +119,14 @@ _LABELS = frozenset(
 )
 
 NOT_PROVED = {
+    "alert_delivery": "how messages were sent; the actions say which were delivered",
+    "argument_comparison": "the result of a job: run it again",
     "app_user": "accounts belong to no tenant",
+    "call_units": "how many units calls took; the worker counts them again for a new list",
     "definition_server": "when a server was seen, and counters",
-    "erasure_call": "which calls a preview has found; what was erased is in entries",
-    "ledger_check": "a result is nobody's proof: run the check again",
-    "observed_tool": "derived from the index, and made again by the worker",
+    "key_quota": "how much a key may still send; the events are in the log",
+    "ledger_check": "a check's result proves nothing: run the check again",
+    "observed_tool": "derived from the index; the worker makes it again",
     "otlp_span": "how spans were joined to calls; the calls are compared",
     "payload_search": "a person's search, deleted after a day",
     "payload_search_hit": "a person's search, deleted after a day",
@@ -125,15 +136,19 @@ NOT_PROVED = {
     "tool_import": "a job, deleted after a day",
     "tool_import_tool": "a job, deleted after a day",
     "tool_replay": "the result of a job: run it again",
+    "unit_path": "how far units are counted",
 }
 """Tables that no entry proves, and why."""
 _ELSEWHERE = {
     *("action", "batch", "ledger_checkpoint", "ledger_erasure", "ledger_head", "ledger_key"),
-    *("ledger_signer", "ledger_tile"),
+    *("ledger_signer", "ledger_tile", "erasure_call"),
+    # Part of no record:
     *("app_user_groups", "app_user_user_permissions"),
-    *("skipped_span", "sign_in_failure", "tolerated_migration", "tombstone"),
+    *("server_process", "skipped_span", "sign_in_failure", "tolerated_migration", "tombstone"),
+    *("account_emailaddress", "account_emailconfirmation", "cache_entry"),
+    *("mfa_authenticator", "usersessions_usersession"),  # of an account, in whatever tenants
 }
-"""Tables with kinds of their own in other modules; the last six are part of no record."""
+"""Tables with kinds of their own in other modules, and those that are part of no record."""
 
 
 def kinds() -> Iterator[Tampering]:
@@ -142,13 +157,18 @@ def kinds() -> Iterator[Tampering]:
         yield from _proved(model)
     for table in KEYS:
         yield from _indexed(table)
-    for columns, found, why in (
+    for columns, finders, why in (
         (_COUNTED, (INDEX,), "by the sums of its hour"),
         (_LABELS, (), "its events are gone, so the log does not say it any more"),
     ):
         what = "a column of an erased call was changed"
         listed = ", ".join(sorted(columns))
-        yield _changed(what, "invocation", columns, *found, where=_ERASED, why=why, of=listed)
+        yield _changed(what, "invocation", columns, *finders, where=_ERASED, why=why, of=listed)
+    what, listed = "the list of an erasure's calls", "erasure_call"
+    others = {"invocation_id": "gen_random_uuid()"}
+    yield _changed(f"{what} was changed", listed, columns_of(listed), CHECK)
+    yield _deleted(f"{what} lost some", listed, CHECK)
+    yield _inserted(f"{what} has one more", listed, others, CHECK)
     for table, why in NOT_PROVED.items():
         # The application can change only together what became of a rejected event.
         columns = columns_of(table) - (writable(table) if table == "rejected_event" else set())
@@ -176,10 +196,10 @@ def _proved(model: Any) -> Iterator[Tampering]:
         yield _changed(what, table, columns, CHECK, *also, where=there, documents=documents)
     if shown:
         of = f"{table} (what is in bundles)"
-        found = (CHECK, BUNDLE)
-        yield _changed(what, table, shown, *found, where=there, documents=documents, of=of)
+        finders = (CHECK, BUNDLE)
+        yield _changed(what, table, shown, *finders, where=there, documents=documents, of=of)
     if column:
-        what = "a row that says nothing was changed"
+        what = "a row that no entry needs to prove was changed"
         yield _changed(what, table, frozenset({column}), where=exempt, why=why)
     if unseen := documents - shown:
         yield _changed("a document was made unreadable", table, unseen, CHECK, where=there)
@@ -223,7 +243,7 @@ def _changed(
     what: str,
     table: str,
     columns: frozenset[str],
-    *found: Finder,
+    *finders: Finder,
     where: str = "true",
     documents: frozenset[str] = frozenset(),
     why: str = "",
@@ -237,25 +257,25 @@ def _changed(
             record, rng, table, within, power, where=where, documents=documents, empties=empties
         )
 
-    return Tampering(what, of or table, power, frozenset(found), act, why)
+    return Tampering(what, of or table, power, frozenset(finders), act, why)
 
 
 def _deleted(
-    what: str, table: str, *found: Finder, where: str = "true", why: str = ""
+    what: str, table: str, *finders: Finder, where: str = "true", why: str = ""
 ) -> Tampering:
     power = deleter(table)
 
     def act(record: Record, rng: random.Random) -> None:
         delete_row(record, rng, table, power, where=where)
 
-    return Tampering(what, table, power, frozenset(found), act, why)
+    return Tampering(what, table, power, frozenset(finders), act, why)
 
 
 def _inserted(
     what: str,
     table: str,
     others: Mapping[str, str],
-    *found: Finder,
+    *finders: Finder,
     where: str = "true",
     why: str = "",
 ) -> Tampering:
@@ -264,4 +284,4 @@ def _inserted(
     def act(record: Record, rng: random.Random) -> None:
         insert_row(record, rng, table, others, power, where=where)
 
-    return Tampering(what, table, power, frozenset(found), act, why)
+    return Tampering(what, table, power, frozenset(finders), act, why)

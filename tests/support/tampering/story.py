@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from tooltrail.evidence.watch import Watch
 
+from audit.intake.quota import settle_quota
 from audit.ledger import checks, keys
 from audit.ledger.baseline import enter_baseline
 from audit.ledger.epochs import announce_keys, begin_epoch
@@ -89,6 +90,7 @@ def _begin_jobs(record: Record, key: str) -> None:
         ("search_start", (), {"text": "London", "q": ""}),
         ("replay_start", (tool.pk,), calls),
         ("drift_start", (tool.pk,), calls),
+        ("arguments_start", (), {"q": "state:failed tool:get_weather", "range": "24h"}),
     ):
         answer = editor.post(reverse(route, args=arguments), data)
         assert answer.status_code == 302, (route, answer.content)
@@ -100,6 +102,7 @@ def _begin_jobs(record: Record, key: str) -> None:
         assert checks.start_check("auditor", timezone.now())
     assert otlp.post(key, otlp.request(otlp.span()), otlp.JSON).status_code == 200
     assert post_events(key, b'{"type": "unknown"}').status_code == 200
+    settle_quota((record.tenant_id, "executor"), 1)
 
 
 @contextmanager

@@ -21,11 +21,11 @@ def _part(title: str, kinds: Iterator[Tampering]) -> Iterator[str]:
     yield "| what was done | needs | found by |\n| --- | --- | --- |"
     families: dict[tuple[str, str, str], list[str]] = {}
     for kind in kinds:
-        found = ", ".join(finder for finder in Finder if finder in kind.found_by) or "**nobody**"
-        found = f"{found}: {kind.why}" if kind.why else found
-        families.setdefault((kind.what, kind.power, found), []).append(kind.of)
-    for (what, power, found), of in families.items():
-        yield f"| {what}{_listed(of)} | {power} | {found} |"
+        finders = ", ".join(finder for finder in Finder if finder in kind.found_by) or "**nobody**"
+        finders = f"{finders}: {kind.why}" if kind.why else finders
+        families.setdefault((kind.what, kind.power, finders), []).append(kind.of)
+    for (what, power, finders), of in families.items():
+        yield f"| {what}{_listed(of)} | {power} | {finders} |"
 
 
 def _listed(of: list[str]) -> str:

@@ -1,10 +1,10 @@
-"""What is made of the log, by SQL: tiles, checkpoints, keys, the head, the signer's row."""
+"""What is derived from the log, by SQL: tiles, checkpoints, keys, the head, the signer's row."""
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tooltrail.ledger import Checkpoint, SigningKey
+from tooltrail.ledger import Checkpoint, Signer, SigningKey
 
 from tests.support.tampering.finders import Finder
 from tests.support.tampering.kinds import Tampering, kind, sql
@@ -20,13 +20,12 @@ _OF_EPOCH = f"FROM ledger_checkpoint {_OURS} AND epoch = 1"
 _NEWEST = f"{_OURS} AND epoch = 1 AND size = (SELECT max(size) {_OF_EPOCH})"
 _OLDEST = f"{_OURS} AND epoch = 1 AND size = (SELECT min(size) {_OF_EPOCH})"
 _EARLIER = f"{_OURS} AND epoch = 0"
-_AGAIN = "the worker makes them again from the leaves"
-_EPOCH = "the check reads the checkpoints of the current epoch; who kept it has it"
+_AGAIN = "the worker derives them again from the leaves"
 _PUBLISHED = "the signer publishes its last checkpoint again"
 
 
 def kinds() -> Iterator[Tampering]:
-    """Kinds that change what is made of the log."""
+    """Kinds that change what is derived from the log."""
     yield from (value for value in globals().values() if isinstance(value, Tampering))
     yield sql("the tiles were deleted", OWNER, f"DELETE FROM ledger_tile {_OURS}", why=_AGAIN)
     yield sql(
@@ -44,18 +43,18 @@ def kinds() -> Iterator[Tampering]:
     for of, which, why in (
         ("the newest", _NEWEST, _PUBLISHED),
         ("an older", _OLDEST, "no other depends on it"),
-        ("of an earlier epoch", _EARLIER, _EPOCH),
+        ("of an earlier epoch", _EARLIER, "no other depends on it"),
     ):
-        root, note = ((), ()) if which is _EARLIER else ((CHECK,), (CHECK, BUNDLE))
+        # A bundle has the checkpoints of the current epoch.
+        in_bundle = () if which is _EARLIER else (BUNDLE,)
         delete = f"DELETE FROM ledger_checkpoint {which}"
         yield sql("a checkpoint was deleted", OWNER, delete, of=of, why=why)
         edit = f"UPDATE ledger_checkpoint SET root = sha256('x') {which}"
-        why = _EPOCH if which is _EARLIER else ""
-        yield sql("a checkpoint has another root", OWNER, edit, *root, of=of, why=why)
+        yield sql("a checkpoint has another root", OWNER, edit, CHECK, of=of)
         edit = (
             f"UPDATE ledger_checkpoint SET note = replace(note, E'\\n\\n', E'\\nx\\n\\n') {which}"
         )
-        yield sql("a checkpoint has another note", OWNER, edit, *note, of=of, why=why)
+        yield sql("a checkpoint has another note", OWNER, edit, CHECK, *in_bundle, of=of)
     yield sql(
         "a checkpoint has another time",
         OWNER,
@@ -66,7 +65,7 @@ def kinds() -> Iterator[Tampering]:
         "a checkpoint was moved to an epoch that never began",
         OWNER,
         f"UPDATE ledger_checkpoint SET epoch = 7 {_OLDEST}",
-        *(CHECK, BUNDLE, WATCH),
+        *(SIGNER, CHECK, BUNDLE, WATCH),
     )
     lower, raise_ = (f"UPDATE ledger_head SET size = size {by} {_OURS}" for by in ("- 5", "+ 5"))
     yield sql("the log's size was lowered", OWNER, lower, SIGNER, CHECK, INDEX, BUNDLE)
@@ -78,10 +77,16 @@ def kinds() -> Iterator[Tampering]:
         *(CHECK, INDEX),
     )
     yield sql(
-        "a refusal was invented",
+        "a refusal of the signer was invented",
         OWNER,
         "INSERT INTO ledger_signer VALUES (%(tenant)s, 'forged', now())",
-        why="the worker, which signs, takes it back",
+        why="the worker signs and removes it",
+    )
+    yield sql(
+        "a refusal of a signer that remembers more was invented",
+        OWNER,
+        "INSERT INTO ledger_signer VALUES (%(tenant)s, 'forged', now(), 9, 9)",
+        *(SIGNER, CHECK),
     )
     yield sql(
         "a public key was added",
@@ -90,27 +95,19 @@ def kinds() -> Iterator[Tampering]:
         CHECK,
     )
     yield sql(
-        "a public key has another end",
+        "lines were removed from the list of erasures",
         OWNER,
-        "UPDATE ledger_key SET signs_until = '2020-01-01'"
-        " WHERE created_at = (SELECT max(created_at) FROM ledger_key)",
-        why="times of keys are the server's word; the signer's file has its own",
+        f"DELETE FROM ledger_erasure {_OURS}",
+        CHECK,
     )
     yield sql(
-        "a public key was deleted",
-        OWNER,
-        "DELETE FROM ledger_key WHERE created_at = (SELECT max(created_at) FROM ledger_key)",
-        why=_PUBLISHED,
-    )
-    yield sql("the list of erasures lost some", OWNER, f"DELETE FROM ledger_erasure {_OURS}", CHECK)
-    yield sql(
-        "the list of erasures says something else",
+        "the list of erasures has another range",
         OWNER,
         f"UPDATE ledger_erasure SET end_index = end_index + 1 {_OURS}",
         CHECK,
     )
     yield sql(
-        "the list of erasures has one more",
+        "a line was added to the list of erasures",
         OWNER,
         "INSERT INTO ledger_erasure VALUES (%(tenant)s, 1, 0, 1, NULL)",
         CHECK,
@@ -119,7 +116,7 @@ def kinds() -> Iterator[Tampering]:
         "a check's result was forged",
         Power.APPLICATION,
         f"UPDATE ledger_check SET state = 'passed', finding_count = 0, finished_at = now() {_OURS}",
-        why="a result is nobody's proof: run the check again",
+        why="a check's result proves nothing: run the check again",
     )
 
 
@@ -148,12 +145,30 @@ def truncate(record: Record, _: random.Random) -> None:
     cut_log(record, sorted(record.kept)[-2])
 
 
+@kind("a public key ends at another time", OWNER, SIGNER, CHECK)
+def end_public_key(record: Record, _: random.Random) -> None:
+    record.change(
+        "UPDATE ledger_key SET signs_until = '2020-01-01' WHERE public_key = %(key)s",
+        OWNER,
+        key=record.signing.verifier.public,
+    )
+
+
+@kind("a public key was deleted", OWNER, why=_PUBLISHED)
+def delete_public_key(record: Record, _: random.Random) -> None:
+    record.change(
+        "DELETE FROM ledger_key WHERE public_key = %(key)s",
+        OWNER,
+        key=record.signing.verifier.public,
+    )
+
+
 @kind("history was rewritten and signed with another key", OWNER, SIGNER, CHECK, BUNDLE, WATCH)
 def sign_with_another_key(record: Record, rng: random.Random) -> None:
     batch, at = payload(record, rng)
     batch.forge(at, edited(rng, batch.given[at][1]))
     record.write(batch)
-    root = record.fold_anew()
+    root = record.fold_again()
     forged = SigningKey(record.signing.name, os.urandom(32))
     record.change(
         "INSERT INTO ledger_key VALUES (%(key)s, now(), NULL)", OWNER, key=forged.verifier.public
@@ -161,15 +176,13 @@ def sign_with_another_key(record: Record, rng: random.Random) -> None:
     replace_checkpoints(record, root, [forged])
 
 
-def replace_checkpoints(record: Record, root: bytes, keys: list[SigningKey]) -> None:
-    """Delete the epoch's checkpoints; sign the log as it is now."""
+def replace_checkpoints(record: Record, root: bytes, keys: Sequence[Signer]) -> None:
+    """Delete all checkpoints, those of earlier epochs, too; sign the log as it is now."""
     ((epoch, origin),) = record.run(
         f"SELECT epoch, origin FROM ledger_checkpoint {_OURS} ORDER BY epoch DESC LIMIT 1"
     )
     ((size,),) = record.run(f"SELECT size FROM ledger_head {_OURS}")
-    record.change(
-        f"DELETE FROM ledger_checkpoint {_OURS} AND epoch = %(epoch)s", OWNER, epoch=epoch
-    )
+    record.change(f"DELETE FROM ledger_checkpoint {_OURS}", OWNER)
     record.change(
         "INSERT INTO ledger_checkpoint (tenant_id, epoch, size, origin, root, note, signed_at)"
         " VALUES (%(tenant)s, %(epoch)s, %(size)s, %(origin)s, %(root)s, %(note)s, now())",
@@ -187,4 +200,4 @@ def cut_log(record: Record, size: int) -> None:
     record.change(f"DELETE FROM batch {_OURS} AND first_index >= %(size)s", OWNER, size=size)
     record.change(f"UPDATE ledger_head SET size = %(size)s {_OURS}", OWNER, size=size)
     record.run(f"DELETE FROM ledger_checkpoint {_OURS} AND size > %(size)s", OWNER, size=size)
-    record.fold_anew()
+    record.fold_again()

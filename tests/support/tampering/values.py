@@ -23,6 +23,7 @@ _OTHER = {
     "integer": "coalesce({0}, 0) + %(number)s",
     "bigint": "coalesce({0}, 0) + %(number)s",
     "numeric": "coalesce({0}, 0) + %(number)s",
+    "double precision": "coalesce({0}, 0) + %(number)s",
     "boolean": "NOT coalesce({0}, false)",
     "uuid": "gen_random_uuid()",
     "date": "coalesce({0}, current_date) + 1",

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from tests.support.factories import Cast, make_ingest_key
 from tests.support.legal_holds import event_texts, missing_in_ledger
 from tests.support.otlp_requests import JSON, calls, post, request, span
 from tests.support.retention import index_agrees_with_log
+
+pytestmark = pytest.mark.usefixtures("clear_principals")
 
 TRUE = {"boolValue": True}
 TOOL = {
@@ -60,8 +63,8 @@ def decisions(cast: Cast) -> list[tuple[str, str | None, str | None]]:
     """Decision, kind and name of who decided, of all calls."""
     with tenant_scope(cast.tenant.id):
         wanted = parse("NOT decision:over-rate", Reader(sees_payloads=True)).wanted
-        found = call_page(wanted, now=timezone.now()).calls
-        steps = [step.decision for call in found for step in decisions_of_call(call)]
+        listed = call_page(wanted, now=timezone.now()).calls
+        steps = [step.decision for call in listed for step in decisions_of_call(call)]
     return [(one.decision, one.by_kind, one.by_name) for one in steps]
 
 
@@ -89,8 +92,8 @@ def test_guardrail_that_blocks_a_call_refuses_it(
 @pytest.mark.parametrize("is_before", [True, False])
 def test_guardrail_is_joined_with_the_call_by_the_tool_call_id(acme: Cast, is_before: bool) -> None:
     trace = secrets.token_hex(16)
-    asked = {"gen_ai.guardrail.action.type": "escalate"}
-    guardrail = span(traceId=trace, attributes=HOOK | asked | {"gen_ai.tool.name": "refund"})
+    request = {"gen_ai.guardrail.action.type": "escalate"}
+    guardrail = span(traceId=trace, attributes=HOOK | request | {"gen_ai.tool.name": "refund"})
     tool = span(traceId=trace, attributes=TOOL, status={"code": 1})
     for one in (guardrail, tool) if is_before else (tool, guardrail):
         send(acme, one)
@@ -139,7 +142,7 @@ def test_guardrail_that_decides_nothing_about_a_call_is_skipped(
 @pytest.mark.generated(4)
 @pytest.mark.parametrize("prefix", ["gen_ai", "openclaw"])
 @pytest.mark.parametrize(
-    ("resolution", "status", "state", "found"),
+    ("resolution", "status", "state", "expected"),
     [
         ("approved", 1, "ok", ["awaiting", "approved"]),
         ("allow-once", 2, "failed", ["awaiting", "approved"]),
@@ -150,7 +153,7 @@ def test_guardrail_that_decides_nothing_about_a_call_is_skipped(
     ],
 )
 def test_approval_on_a_span_of_a_tool(
-    acme: Cast, prefix: str, resolution: str, status: int, state: str, found: list[str]
+    acme: Cast, prefix: str, resolution: str, status: int, state: str, expected: list[str]
 ) -> None:
     approval = {
         f"{prefix}.tool.approval.requested": TRUE,
@@ -162,11 +165,24 @@ def test_approval_on_a_span_of_a_tool(
     assert send(acme, body) == ""
     assert send(acme, body) == "", "sent again, it is recognized"
     assert states(acme) == [("refund", state)]
-    assert [one for one, _, _ in decisions(acme)] == found
-    if len(found) == 2:
+    assert [one for one, _, _ in decisions(acme)] == expected
+    if len(expected) == 2:
         assert decisions(acme)[1][1:] == ("person", "bob")
     if state in ("refused", "awaiting"):
         assert json.loads(event_texts(acme)[0])["args"] == {"amount": 700}
+
+
+def test_refusal_without_a_duration_was_made_when_its_span_ended(acme: Cast) -> None:
+    approval = {
+        "gen_ai.tool.approval.requested": TRUE,
+        "gen_ai.tool.approval.resolution": "denied",
+        "gen_ai.tool.approval.approver": "bob",
+    }
+    send(acme, span(attributes=TOOL | approval))  # of 25 ms
+    with tenant_scope(acme.tenant.id):
+        (refused,) = call_page(parse("state:refused").wanted, now=timezone.now()).calls
+        request, answered = (step.decision for step in decisions_of_call(refused))
+    assert answered.decided_at - request.decided_at == timedelta(milliseconds=25)
 
 
 def test_metrics_and_answer_count_spans_of_decisions_apart(acme: Cast) -> None:
@@ -194,3 +210,55 @@ def test_broken_attributes_decide_nothing_and_lose_nothing(acme: Cast) -> None:
     send(acme, *spans)
     assert missing_in_ledger(acme) == []
     assert index_agrees_with_log(acme)
+
+
+ADK = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "pay",
+    "gen_ai.tool.type": "FunctionTool",
+    "gen_ai.tool.call.id": "call_46_c460c7",
+    "gcp.vertex.agent.event_id": "228c04f1",
+}
+WAITS = '{"error": "This tool call requires confirmation, please approve or reject."}'
+REJECTED = '{"error": "This tool call is rejected."}'
+
+
+@pytest.mark.parametrize(
+    "response", ["gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "output.value"]
+)
+@pytest.mark.parametrize(
+    ("answer", "state", "decided"),
+    [
+        (WAITS, "awaiting", ("awaiting", None, None)),
+        (REJECTED, "refused", ("denied", "person", None)),
+    ],
+)
+def test_adk_tool_that_waits_or_was_rejected_did_not_run(
+    acme: Cast, response: str, answer: str, state: str, decided: tuple[str, str | None, str | None]
+) -> None:
+    kind = {"openinference.span.kind": "TOOL"} if response == "output.value" else {}
+    asked = span("execute_tool pay", attributes=ADK | kind | {response: answer})
+    received = request(asked, scope="gcp.vertex.agent")
+    answered = post(make_ingest_key(acme.tenant), received, JSON)
+
+    assert (answered.status_code, answered.rejected) == (200, 0)
+    assert states(acme) == [("pay", state)]
+    assert decisions(acme) == [decided]
+    assert calls(acme.tenant) == []
+
+
+@pytest.mark.parametrize(
+    ("scope", "answer"),
+    [
+        ("my.own.tracer", WAITS),  # only ADK's own word counts
+        ("gcp.vertex.agent", '{"error": "no such account"}'),
+        ("gcp.vertex.agent", '{"error": "This tool call is rejected.", "by": "bank"}'),
+        ("gcp.vertex.agent", '["This tool call is rejected."]'),
+    ],
+)
+def test_other_results_of_adk_tools_are_results(acme: Cast, scope: str, answer: str) -> None:
+    ran = span("execute_tool pay", attributes=ADK | {"gen_ai.tool.call.result": answer})
+    post(make_ingest_key(acme.tenant), request(ran, scope=scope), JSON)
+
+    assert states(acme) == [("pay", "ok")]
+    assert decisions(acme) == []

@@ -32,8 +32,8 @@ def served(cast: Cast) -> list[tuple[str, str, str, int]]:
             "SELECT server, tool_name, digest, sighting_count FROM served_definition"
             " ORDER BY server, tool_name, first_seen_at"
         )
-        found: list[tuple[str, str, str, int]] = cursor.fetchall()
-        return found
+        stored: list[tuple[str, str, str, int]] = cursor.fetchall()
+        return stored
 
 
 def any_value(value: Any) -> dict[str, Any]:

@@ -4,23 +4,15 @@
 `get_weather(city="London")`, and one of `boom(code=7)` that raises ValueError("boom 7").
 """
 
-import json
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from audit.events.spans import STATUS_ERROR, Span, Status
-from audit.intake.otlp.accounts import to_events
 from audit.intake.otlp.mapping import map_spans
-from audit.intake.otlp.wrappers import said_in
+from audit.intake.otlp.wrappers import stated_error
+from tests.support.otlp.sent_spans import SPANS, START, TRACE, events_of, read
 
-TRACE = "0af7651916cd43dd8448eb211c80319c"
-START = 1_795_418_651_539_000_000
-SPANS: dict[str, dict[str, Any]] = json.loads(
-    (Path(__file__).parent / "vectors" / "spans.json").read_text()
-)
 PAIRS = sorted({name.partition(" ")[0] for name in SPANS})
 
 NO_CONTENT = {"autogen", "fastmcp3", "fastmcp4", "oaa-sens"}
@@ -61,21 +53,6 @@ CONVERSATIONS = {
     *("strands", "vercel-ai", "vercel-oi"),
 }
 """Pairs whose tool's span names the conversation conv-1."""
-
-
-def read(vector: str, number: int = 1, parent: int = 0, **members: Any) -> Span:
-    """The span of that name in the one trace."""
-    ids = {"trace_id": TRACE, "span_id": f"{number:016x}"}
-    times = {"start_time_unix_nano": START, "end_time_unix_nano": START + 900_000}
-    above = {"parent_span_id": f"{parent:016x}"} if parent else {}
-    return msgspec.convert({**SPANS[vector], **ids, **times, **above, **members}, Span)
-
-
-def events_of(*spans: Span) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The events of the only call that the spans are."""
-    (call,) = map_spans(spans).calls
-    start, end = to_events(call)
-    return json.loads(start), json.loads(end)
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -125,6 +102,38 @@ def test_context_is_read_from_the_names_of_each_convention(pair: str) -> None:
 
     assert start["context"].get("agent") == AGENTS.get(pair)
     assert (start["context"].get("conversation") == "conv-1") == (pair in CONVERSATIONS)
+
+
+def test_callback_around_a_result_is_taken_off() -> None:
+    """OpenLLMetry writes so what a LangChain tool returned that was not called by a model."""
+    about = '"kwargs": {"tags": [], "color": "green", "name": "async_lookup"}'
+    for output, expected in (
+        ('"value of k"', "value of k"),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ("3", 3),
+    ):
+        value = f'{{"output": {output}, {about}}}'
+        attributes = {
+            **SPANS["langchain-trace ok"]["attributes"],
+            **dict.fromkeys(("traceloop.entity.output", "gen_ai.tool.call.result"), value),
+        }
+        _, end = events_of(read("langchain-trace ok", attributes=attributes))
+        assert end["output"]["data"] == expected
+
+
+@pytest.mark.parametrize(
+    ("template", "conversation"),
+    [("OpenAI Agents trace: {name}", "conv-1"), ("my span", None)],
+)
+def test_group_of_openai_agents_is_the_conversation(
+    template: str, conversation: str | None
+) -> None:
+    """Logfire writes it on the outermost span; elsewhere the name says too little."""
+    attributes = {"logfire.msg_template": template, "group_id": "conv-1"}
+    above = read("oaa-logfire ok", 1, name=template, attributes=attributes)
+    start, _ = events_of(above, read("oaa-logfire ok", 2, parent=1))
+
+    assert start.get("run_id") == conversation
 
 
 def test_part_of_a_call_says_that_it_failed() -> None:
@@ -238,6 +247,6 @@ def test_only_what_is_a_literal_or_a_wrapper_is_read_as_one(
 
 def test_stack_is_taken_off_an_error_in_linear_time() -> None:
     """A message of 40 KB took 7 s, and four times as long for each doubling."""
-    assert said_in("boom\n\nError: boom\n    at run (a.js:1)") == (None, "boom")
+    assert stated_error("boom\n\nError: boom\n    at run (a.js:1)") == (None, "boom")
     hostile = "\n    at " + "\n\n" * 500_000
-    assert said_in(hostile) == (None, hostile)
+    assert stated_error(hostile) == (None, hostile)

@@ -186,7 +186,7 @@ def test_unknown_method_is_unimplemented(address: str, key: str) -> None:
 
 
 def test_exceeded_quota_is_worth_a_retry(address: str, key: str) -> None:
-    quota = Quota(0.5)
+    quota = Quota[object](0.5)
     body = fixture("plain-otel.pb", timezone.now())
     with patch.object(exports, "quota", lambda: quota):
         send(address, key, body)

@@ -91,8 +91,8 @@ def test_tool_result_of_claude_code_is_a_call(acme: Cast, key: str, media_type: 
 
 
 def test_skipped_record_leaves_no_span(acme: Cast, key: str) -> None:
-    told = {"session.id": "s-1", "model": "m"}
-    post(key, logs(record("claude_code.api_request", attributes=told)), JSON, path=LOGS)
+    attributes = {"session.id": "s-1", "model": "m"}
+    post(key, logs(record("claude_code.api_request", attributes=attributes)), JSON, path=LOGS)
 
     with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM otlp_span WHERE tenant_id = %s", [acme.tenant.id])

@@ -29,8 +29,8 @@ def run(
     monkeypatch.setenv("TOOLTRAIL_URL", server.url)
     monkeypatch.setenv("TOOLTRAIL_API_KEY", sdk_key)
     script = f"mcp_rounds.py {sysconfig.get_path('purelib')} {tool}"
-    said: dict[str, Any] = json.loads(run_framework(script, server.url, f"x-api-key={span_key}"))
-    return said
+    printed: dict[str, Any] = json.loads(run_framework(script, server.url, f"x-api-key={span_key}"))
+    return printed
 
 
 def test_rounds_of_input_are_one_call_of_the_sdk(
@@ -47,10 +47,10 @@ def test_rounds_of_input_are_one_call_of_the_sdk(
         rounds = Invocation.objects.for_tenant(spans.id).order_by("started_at")
         assert [one.state for one in rounds] == ["waiting", "ok"]
         assert len({one.trace_id for one in rounds}) == 1
-    asked, answered = (
+    request, answered = (
         line for line in stored_lines(Cast(spans, *[acme.admin] * 4)) if b"result" in line
     )
-    assert b"round-1" in asked and b"round-1" not in answered
+    assert b"round-1" in request and b"round-1" not in answered
     for tenant in (acme.tenant, spans):
         assert_consistent(tenant)
 
@@ -60,8 +60,8 @@ def test_task_that_is_polled_by_its_id_is_one_call(
 ) -> None:
     spans = make_tenant("spans")
     keys = make_ingest_key(acme.tenant), make_ingest_key(spans)
-    said = run(live_server, monkeypatch, *keys, "research")
-    assert (said["requests"], said["polls"], said["text"]) == (1, 3, "Tea.")
+    printed = run(live_server, monkeypatch, *keys, "research")
+    assert (printed["requests"], printed["polls"], printed["text"]) == (1, 3, "Tea.")
     (call,) = calls(acme.tenant)
     assert (call.row.state, call.row.interim_state) == ("ok", "working")
     assert call.output["content"][0]["text"] == "Tea."
@@ -93,7 +93,7 @@ def test_task_of_a_server_from_npm_is_one_call_by_events(
 ) -> None:
     node, server, _ = npm_server().split()
     folder = server.partition("/node_modules/")[0]
-    told = subprocess.run(
+    completed = subprocess.run(
         [node, str(FRAMEWORKS / "mcp_task.mjs"), folder, server, *filter(None, [option])],
         capture_output=True,
         text=True,
@@ -104,7 +104,7 @@ def test_task_of_a_server_from_npm_is_one_call_by_events(
     send_events(acme.tenant, [start])
     began = datetime.fromisoformat(start["started_at"])
     states = []
-    for second, line in enumerate(told, 1):
+    for second, line in enumerate(completed, 1):
         message = json.loads(line)
         output = message.get("result") or {"task": message["task"]}
         read = read_result(output)
@@ -120,6 +120,6 @@ def test_task_of_a_server_from_npm_is_one_call_by_events(
         with tenant_scope(acme.tenant.id):
             (row,) = Invocation.objects.for_tenant(acme.tenant.id)
         states.append(row.state)
-    assert set(states[:-1]) == {"working"} and len(states) > 2, told
+    assert set(states[:-1]) == {"working"} and len(states) > 2, completed
     assert states[-1] == state
     assert_consistent(acme.tenant)

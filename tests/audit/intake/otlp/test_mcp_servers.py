@@ -70,9 +70,9 @@ def served_by(acme: Cast) -> list[ServedTool]:
 def definition_of(acme: Cast, served: ServedTool) -> dict[str, Any]:
     assert served.definition is not None
     with tenant_scope(acme.tenant.id):
-        found = find_definition(served.definition.id)
-    assert found is not None
-    document: dict[str, Any] = found.value
+        details = find_definition(served.definition.id)
+    assert details is not None
+    document: dict[str, Any] = details.value
     return document
 
 
@@ -80,7 +80,7 @@ def judged(call: Stored, schema: dict[str, Any]) -> Any:
     return Judge("output", schema, schema).judge(json.dumps(call.end).encode())
 
 
-def found(acme: Cast) -> set[tuple[str, str]]:
+def violations_of(acme: Cast) -> set[tuple[str, str]]:
     with tenant_scope(acme.tenant.id):
         rows = Violation.objects.for_tenant(acme.tenant.id)
         return {(row.path, row.code) for row in rows}
@@ -115,7 +115,7 @@ def test_structured_content_through_sdk_and_as_event(
     register_checked_tool(acme.tenant, name=tool, output_schema={"required": ["never"]})
     start, end = make_call(tool_name=tool, output=result)
     send_events(acme.tenant, [start, end | {"output_type": "CallToolResult"}])
-    assert found(acme) == {("$.never", "MISSING_REQUIRED")}
+    assert violations_of(acme) == {("$.never", "MISSING_REQUIRED")}
     assert_consistent(acme.tenant)
 
 
@@ -140,7 +140,7 @@ def test_structured_content_in_spans_of_client_and_server(
     register_checked_tool(acme.tenant, output_schema=schema)
     header = f"x-api-key={make_ingest_key(acme.tenant)}"
     run_framework("mcp_client_server.py client content", live_server.url, header)
-    assert found(acme) == kinds
+    assert violations_of(acme) == kinds
     london = next(call for call in calls(acme.tenant) if call.row.tool_name == "get_weather")
     assert judged(london, WEATHER) == PASSED
     assert london.end["output_type"] == "CallToolResult"

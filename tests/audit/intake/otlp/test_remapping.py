@@ -1,4 +1,4 @@
-"""`reindex --remap`: kept spans are read anew, as new events beside the old ones."""
+"""`reindex --remap`: kept spans are read again, as new events beside the old ones."""
 
 import io
 import json
@@ -13,7 +13,8 @@ from django.core.management import CommandError, call_command
 from audit.index.reindex import reindex
 from audit.intake.otlp import accounts, mapping, remapping
 from audit.intake.otlp.conventions import MAPPING_VERSION
-from audit.intake.otlp.facts import ABSENT, Facts, read_facts
+from audit.intake.otlp.facts import Facts, read_facts
+from audit.intake.otlp.outcomes import ABSENT
 from audit.models import RejectedEvent
 from tenants.models import Action
 from tenants.scope import tenant_scope
@@ -55,8 +56,8 @@ def tool(number: int, parent: int = 0, name: str = "get_weather") -> dict[str, A
 
 
 def agent(number: int) -> dict[str, Any]:
-    said = {"gen_ai.agent.name": "main", "gen_ai.conversation.id": "c-1"}
-    return span("invoke", traceId=TRACE, spanId=f"{number:016x}", attributes=said)
+    context = {"gen_ai.agent.name": "main", "gen_ai.conversation.id": "c-1"}
+    return span("invoke", traceId=TRACE, spanId=f"{number:016x}", attributes=context)
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def check(acme: Cast) -> None:
         assert not RejectedEvent.objects.for_tenant(acme.tenant.id).exists()
 
 
-def test_calls_of_an_older_mapping_are_read_anew(acme: Cast, key: str) -> None:
+def test_calls_of_an_older_mapping_are_read_again(acme: Cast, key: str) -> None:
     with older_mapping():
         send(key, tool(2, parent=1), tool(3, parent=2, name="look_up"))
         send(key, agent(1))  # context that comes later
@@ -162,7 +163,7 @@ def test_interrupted_run_goes_on_where_it_stopped(
     check(acme)
 
 
-def test_later_spans_and_repeated_ones_join_a_call_read_anew(acme: Cast, key: str) -> None:
+def test_later_spans_and_repeated_ones_join_a_call_read_again(acme: Cast, key: str) -> None:
     inner = tool(2, parent=1)
     with older_mapping():
         send(key, inner)

@@ -1,10 +1,14 @@
-"""OpenTelemetry's own exporters send all three signals to one endpoint of a running server."""
+"""OpenTelemetry's own exporters, with a running server: one endpoint serves all three signals."""
 
 import gc
 import time
 from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
 
+import grpc
 import pytest
+from opentelemetry.exporter.otlp.proto.grpc import trace_exporter as over_grpc
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -14,13 +18,15 @@ from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
 from tests.support.factories import Cast, make_ingest_key
 from tests.support.otlp_requests import calls
 from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.slow
+
+OF_TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "of_a_span"}
 
 
 @pytest.fixture(autouse=True)
@@ -57,10 +63,9 @@ def test_one_endpoint_serves_all_signals(
             )
         ]
     )
-    of_tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "of_a_span"}
     logger = records.get_logger("agent.events")
     metrics.get_meter("agent").create_counter("calls").add(1)
-    with spans.get_tracer("agent").start_as_current_span("execute_tool", attributes=of_tool):
+    with spans.get_tracer("agent").start_as_current_span("execute_tool", attributes=OF_TOOL):
         logger.emit(  # of the same call, so one call
             timestamp=time.time_ns(),
             body="codex.tool_result",
@@ -80,3 +85,31 @@ def test_one_endpoint_serves_all_signals(
     assert stored.keys() == {"of_a_span", "of_a_log"}
     assert stored["of_a_span"].output == "sunny"
     assert [each.message for each in caplog.records if "opentelemetry" in each.name] == []
+
+
+def test_grpc_sender_at_the_port_for_http_reads_what_the_page_says(
+    live_server: LiveServer, acme: Cast, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = urlsplit(live_server.url).netloc
+    with grpc.insecure_channel(address) as channel, pytest.raises(grpc.RpcError) as caught:
+        method: Any = channel.unary_unary("/any/Method")
+        method(b"", timeout=20)
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert "Socket closed" in str(caught.value.details())
+
+    send_one_span(over_grpc.OTLPSpanExporter(address, insecure=True, timeout=1))
+    assert "Failed to export traces" in caplog.text
+    assert "Socket closed" in caplog.text
+    assert calls(acme.tenant) == []
+
+    headers = {"x-api-key": make_ingest_key(acme.tenant)}
+    send_one_span(OTLPSpanExporter(f"{live_server.url}/v1/traces", headers=headers))
+    assert [call.row.tool_name for call in calls(acme.tenant)] == ["of_a_span"]
+
+
+def send_one_span(exporter: SpanExporter) -> None:
+    spans = TracerProvider()
+    spans.add_span_processor(SimpleSpanProcessor(exporter))
+    with spans.get_tracer("agent").start_as_current_span("execute_tool", attributes=OF_TOOL):
+        pass
+    spans.shutdown()

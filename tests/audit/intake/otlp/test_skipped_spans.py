@@ -82,10 +82,10 @@ def test_changing_names_do_not_fill_the_table(
         )
     post(key, request(span("run_tool" * 100, attributes=TOOL_LIKE)), JSON)
 
-    found = counts(acme)
-    assert len(found) == 5
-    assert found["no_call", "", "", OTHERS] == 7
-    assert found["unmarked", "", "my-agent", ("run_tool" * 100)[:120]] == 1
+    counted = counts(acme)
+    assert len(counted) == 5
+    assert counted["no_call", "", "", OTHERS] == 7
+    assert counted["unmarked", "", "my-agent", ("run_tool" * 100)[:120]] == 1
 
 
 def test_known_kinds_keep_their_row_when_no_place_is_left() -> None:

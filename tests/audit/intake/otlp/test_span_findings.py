@@ -71,7 +71,7 @@ def send(key: str, *bodies: bytes) -> None:
     assert {post(key, each, JSON).status_code for each in bodies} == {200}
 
 
-def found(acme: Cast) -> list[tuple[str, str]]:
+def violations_of(acme: Cast) -> list[tuple[str, str]]:
     with tenant_scope(acme.tenant.id):
         rows = Violation.objects.for_tenant(acme.tenant.id).order_by("invocation_id", "ordinal")
         assert {row.found_by for row in rows} <= {"server"}
@@ -92,7 +92,7 @@ def check(acme: Cast) -> None:
 def test_outputs_of_spans_are_validated_like_those_of_events(acme: Cast, key: str) -> None:
     send(key, server(), request(span(), span(name="chat", attributes={})))
     send_events(acme.tenant, make_call(output=VIOLATING_OUTPUT))
-    assert found(acme) == KINDS * 2
+    assert violations_of(acme) == KINDS * 2
     check(acme)
 
 
@@ -105,7 +105,7 @@ def test_finding_is_counted_once_in_any_order_of_accounts(
     bodies = [agent(), client(), server()]
     send(key, *(bodies[at] for at in order), *bodies)
     assert len(calls(acme.tenant)) == 1
-    assert found(acme) == KINDS
+    assert violations_of(acme) == KINDS
     check(acme)
 
 
@@ -117,15 +117,15 @@ def test_finding_goes_if_the_fuller_account_has_none(
     """The agent's own result is the one its caller got, and the outermost counts."""
     bodies = [agent('{"celsius": 1}'), client(), server()]
     send(key, *(bodies[at] for at in order))
-    assert found(acme) == []
+    assert violations_of(acme) == []
     check(acme)
 
 
 def test_finding_comes_with_the_fuller_account(acme: Cast, key: str) -> None:
     send(key, server('{"celsius": 1}'))
-    assert found(acme) == []
+    assert violations_of(acme) == []
     send(key, client(BROKEN))
-    assert found(acme) == KINDS
+    assert violations_of(acme) == KINDS
     check(acme)
 
 
@@ -134,16 +134,16 @@ def test_fuller_account_that_failed_has_no_finding(acme: Cast, key: str) -> None
     send(key, client(status={"code": 2, "message": "gone"}))
     (call,) = calls(acme.tenant)
     assert (call.row.state, call.row.violation_count) == ("failed", 0)
-    assert found(acme) == []
+    assert violations_of(acme) == []
     check(acme)
 
 
 def test_other_calls_of_the_kind_keep_their_sums(acme: Cast, key: str) -> None:
     send(key, request(span(attributes=MCP | {"gen_ai.tool.call.result": BROKEN})), server())
     send_events(acme.tenant, make_call(output=VIOLATING_OUTPUT))
-    assert found(acme) == KINDS * 3
+    assert violations_of(acme) == KINDS * 3
     send(key, client('{"celsius": 1}'))
-    assert found(acme) == KINDS * 2
+    assert violations_of(acme) == KINDS * 2
     check(acme)
 
 
@@ -153,9 +153,9 @@ def test_call_of_the_executor_replaces_the_finding_of_its_spans(acme: Cast, key:
     send_events(acme.tenant, [start | {"traceparent": f"00-{TRACE}-{4:016x}-01"}, end])
     (call,) = (call for call in calls_of(acme))
     assert str(call.invocation_id) == start["invocation_id"]
-    assert found(acme) == []
+    assert violations_of(acme) == []
     send(key, client(BROKEN))
-    assert found(acme) == [], "spans of an executor's call are logged only"
+    assert violations_of(acme) == [], "spans of an executor's call are logged only"
     check(acme)
 
 
@@ -167,15 +167,15 @@ def calls_of(acme: Cast) -> list[Invocation]:
 def test_result_that_no_span_recorded_is_not_validated(acme: Cast, key: str) -> None:
     usage = {"gen_ai.usage.input_tokens": {"intValue": "7"}}
     send(key, body(4, attributes=TOOL | usage), body(5, attributes=TOOL))
-    assert found(acme) == []
+    assert violations_of(acme) == []
 
 
 def test_structured_content_of_a_span_is_validated(acme: Cast, key: str) -> None:
     content = {"content": [{"type": "text", "text": "warm"}]}
     send(key, server(json.dumps(content | {"structuredContent": {"celsius": 1}})))
-    assert found(acme) == []
+    assert violations_of(acme) == []
     send(key, body(5, 9, json.dumps(content), kind=2))
-    assert found(acme) == [("$", "MISSING_STRUCTURED_CONTENT")]
+    assert violations_of(acme) == [("$", "MISSING_STRUCTURED_CONTENT")]
     check(acme)
 
 
@@ -187,7 +187,7 @@ def test_batches_of_one_request_share_the_work(
     monkeypatch.setattr(arrival, "VERDICT_STEPS", 10)
     broken = MCP | {"gen_ai.tool.call.result": BROKEN}
     send(key, request(*(span(attributes=broken) for _ in range(4))))
-    assert 0 < len(found(acme)) < 3 * len(KINDS)
+    assert 0 < len(violations_of(acme)) < 3 * len(KINDS)
     check(acme)
 
 
@@ -201,7 +201,7 @@ def test_merged_calls_leave_the_same_index_in_any_order(
     bodies = [agent(BROKEN), client(), server(), other]
     send(key, *(bodies[at] for at in order))
     assert len(calls(acme.tenant)) == 2
-    assert found(acme) == KINDS * 2
+    assert violations_of(acme) == KINDS * 2
     assert len(index_contents(acme.tenant)["violation"]) == 2 * len(KINDS)
     check(acme)
 

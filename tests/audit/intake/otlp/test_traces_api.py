@@ -181,7 +181,7 @@ def test_only_post_is_allowed(key: str) -> None:
 
 
 def test_exceeded_quota_is_retryable(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    spent = Quota(0.1)
+    spent = Quota[object](0.1)
     monkeypatch.setattr(exports, "quota", lambda: spent)
     body = request(*(span() for _ in range(20)))
 

@@ -54,6 +54,7 @@ def test_page_shows_arguments_output_context_and_events(acme: Cast) -> None:
         case_id="crm-1",
         timeouts_ms=2_000,
         context={"agent": "concierge", "model": "script-1", "turns": 3},
+        model_usage={"prompt": 1812, "completion": 64},
     )
     shown = text(body(acme, where))
     for part in (
@@ -65,10 +66,19 @@ def test_page_shows_arguments_output_context_and_events(acme: Cast) -> None:
         "Case crm-1",
         "Agent concierge",
         "Model script-1",
+        "Tokens of the asking model 1,812 ▸ 64",
         "Start #0 received",
         "End #1 received",
     ):
         assert part in shown
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [{"prompt": "1"}, {"prompt": 1, "completion": True}, {"prompt": -1, "completion": 1}, 7],
+)
+def test_malformed_usage_of_the_model_is_not_shown(acme: Cast, usage: Any) -> None:
+    assert "Tokens of the asking model" not in body(acme, send(acme, model_usage=usage))
 
 
 @pytest.mark.parametrize("outcome", ["fallback", "error-result"])
@@ -334,7 +344,7 @@ def test_panel_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     where = send(acme, guard=VIOLATED_GUARD)
     client = signed_in(acme.editor)
     # Call, parent span, violations, identical calls, neighbours, log, holds, registered tool,
-    # decisions, definitions in force, and the recorded view. Two more, because two of the queries
+    # decisions, definitions in force, and the recorded view. One more, because two of the queries
     # are planned once.
-    with statements(FRAME + 11 + 2):
+    with statements(FRAME + 11 + 1):
         client.get(where)

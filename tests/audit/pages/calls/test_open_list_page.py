@@ -142,7 +142,6 @@ def test_query_filters_the_open_calls(acme: Cast) -> None:
         ("overdue", "No overdue calls"),
         ("crashed", "No calls presumed crashed"),
         ("orphan", "No orphan ends"),
-        ("nonsense", "No open calls"),
     ],
 )
 def test_empty_list_is_explained_for_each_kind(acme: Cast, kind: str, expected: str) -> None:
@@ -189,9 +188,9 @@ def test_open_calls_are_not_visible_to_another_tenant(acme: Cast, globex: Cast) 
 def test_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     send_each_kind(acme)
     client = signed_in(acme.viewer)
-    with statements(
-        FRAME + 6
-    ):  # rows of the newest days, of all days, how far was searched, two counts, producers
+    # Rows of the newest days, of all days, how far was searched, two counts, producers. One more,
+    # because the counts are planned once.
+    with statements(FRAME + 6 + 1):
         client.get("/calls/open")
 
 

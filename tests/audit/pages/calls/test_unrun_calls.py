@@ -15,6 +15,8 @@ from tests.support.factories import Cast, make_call, make_decision, send_events
 from tests.support.pages import signed_in, text
 from tests.support.registered_tools import register_tool
 
+pytestmark = pytest.mark.usefixtures("clear_principals")
+
 NOW = datetime.now(UTC)
 REFUSED: dict[str, Any] = {
     "trace_id": "t",
@@ -120,12 +122,12 @@ def test_call_page_shows_who_approved_and_how_long_it_waited(acme: Cast) -> None
 
 def test_address_of_a_decision_leads_to_the_call_that_ran(acme: Cast) -> None:
     pk = str(uuid.uuid4())
-    asked = make_decision("awaiting", invocation_id=pk, decided_at=NOW - timedelta(days=3))
-    send_events(acme.tenant, [asked])
+    request = make_decision("awaiting", invocation_id=pk, decided_at=NOW - timedelta(days=3))
+    send_events(acme.tenant, [request])
     client = signed_in(acme.editor)
-    assert client.get(address(asked)).status_code == 200
+    assert client.get(address(request)).status_code == 200
     send_events(acme.tenant, make_call(invocation_id=pk))
-    answer = client.get(address(asked))
+    answer = client.get(address(request))
     assert answer.status_code == 302
     assert client.get(answer.headers["Location"]).status_code == 200
 

@@ -42,8 +42,8 @@ def change(cast: Cast, server: str = "weather") -> None:
 def listed(cast: Cast, **params: Any) -> list[dict[str, Any]]:
     answer = client(cast, Scope.READ).get("/api/v1/definitions", params)
     assert answer.status_code == 200, answer.content
-    found: list[dict[str, Any]] = answer.json()["definitions"]
-    return found
+    listed: list[dict[str, Any]] = answer.json()["definitions"]
+    return listed
 
 
 def test_list_and_one_definition(acme: Cast) -> None:

@@ -53,7 +53,7 @@ def changed(cast: Cast, *, tool: dict[str, Any] = WORSE) -> UUID:
     return one.definition.id
 
 
-def found(cast: Cast, query: str) -> list[str]:
+def listed_tools(cast: Cast, query: str) -> list[str]:
     parsed = parse(query, Reader(sees_payloads=True))
     assert not parsed.problems
     with tenant_scope(cast.tenant.id):
@@ -132,12 +132,12 @@ def test_approval_needs_a_reason_and_counts_once(acme: Cast) -> None:
 
 def test_calls_before_the_approval_stay_unapproved(acme: Cast) -> None:
     pk = changed(acme)
-    assert found(acme, "is:unapproved") == ["t10", "t20"]
-    assert found(acme, "NOT is:unapproved") == ["t40"]
+    assert listed_tools(acme, "is:unapproved") == ["t10", "t20"]
+    assert listed_tools(acme, "NOT is:unapproved") == ["t40"]
     signed_in(acme.editor).post(f"/definitions/{pk}/approve", {"reason": "fine"})
     later = datetime.now(UTC) + timedelta(seconds=1)
     send_events(acme.tenant, make_call(started_at=later, trace_id="later"))
-    assert found(acme, "is:unapproved") == ["t10", "t20"]
+    assert listed_tools(acme, "is:unapproved") == ["t10", "t20"]
     html = signed_in(acme.viewer).get(f"/definitions/{pk}").text
     assert "approved" in html and ">2<" in html
 
@@ -145,7 +145,7 @@ def test_calls_before_the_approval_stay_unapproved(acme: Cast) -> None:
 def test_refused_calls_are_found_too(acme: Cast) -> None:
     changed(acme)
     send_events(acme.tenant, [make_decision(decided_at=ago(5), trace_id="refused")])
-    assert found(acme, "state:refused is:unapproved") == ["refused"]
+    assert listed_tools(acme, "state:refused is:unapproved") == ["refused"]
 
 
 def test_definition_is_compared_with_another_of_its_tool_alone(acme: Cast) -> None:
@@ -180,7 +180,7 @@ def test_other_tenants_definitions_are_not_found(acme: Cast, globex: Cast) -> No
     assert client.get(f"/definitions/{pk}").status_code == 404
     assert client.post(f"/definitions/{pk}/approve", {"reason": "x"}).status_code == 404
     send_events(globex.tenant, make_call(trace_id="theirs"))
-    assert found(globex, "is:unapproved") == []
+    assert listed_tools(globex, "is:unapproved") == []
 
 
 def test_call_that_names_its_server_is_of_that_one_alone(acme: Cast) -> None:
@@ -190,8 +190,8 @@ def test_call_that_names_its_server_is_of_that_one_alone(acme: Cast) -> None:
     for name, trace in (("weather", "own"), ("climate", "other"), ("unknown", "unknown")):
         mcp = {"server": {"name": name, "version": "7"}}
         send_events(acme.tenant, make_call(started_at=ago(5), trace_id=trace, mcp=mcp))
-    assert sorted(found(acme, "is:unapproved")) == ["own", "t10", "t20", "unknown"]
-    assert sorted(found(acme, "NOT is:unapproved")) == ["other", "t40"]
+    assert sorted(listed_tools(acme, "is:unapproved")) == ["own", "t10", "t20", "unknown"]
+    assert sorted(listed_tools(acme, "NOT is:unapproved")) == ["other", "t40"]
     with tenant_scope(acme.tenant.id):
         (listed,) = served_tools(ToolFilter(only_unapproved=True), size=10).tools
         of_range = unapproved_use_in(TimeRange(NOW - timedelta(hours=1), NOW, UTC))
@@ -237,9 +237,9 @@ def test_withdrawn_approval_keeps_what_was_approved_meanwhile(acme: Cast) -> Non
     assert "withdrawn for calls from now on" in page and "a leak" in page
     later = datetime.now(UTC)
     send_events(acme.tenant, make_call(started_at=later, trace_id="later"))
-    assert found(acme, "is:unapproved") == ["later", "t10", "t20"]
+    assert listed_tools(acme, "is:unapproved") == ["later", "t10", "t20"]
     client.post(f"/definitions/{pk}/approve", {"reason": "mended"})
-    assert found(acme, "is:unapproved") == ["later", "t10", "t20"]
+    assert listed_tools(acme, "is:unapproved") == ["later", "t10", "t20"]
     with tenant_scope(acme.tenant.id):
         (one,) = served_tools(ToolFilter(), size=10).tools
         assert one.definition is not None

@@ -222,6 +222,7 @@ def test_list_query_uses_an_index_under_row_level_security(
         "before": uuid.UUID(int=2**128 - 1),
         "first_id": uuid.UUID(int=0),
         "since": datetime(2000, 1, 1, tzinfo=UTC),
+        "until": datetime(2999, 1, 1, tzinfo=UTC),
         "with_raw": False,
         "excerpt_bytes": 9,
         "page_limit": 50,

@@ -6,6 +6,7 @@ import json
 import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -18,6 +19,7 @@ from audit.queries.over_time import FORMULA, slot_parameters
 from audit.queries.time_range import TimeRange
 from audit.queries.violations import ViolationFilter
 from audit.queries.violations import _parameters as violation_parameters
+from config import instance
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
@@ -57,6 +59,16 @@ def test_page_without_calls_explains_how_to_send_one(acme: Cast) -> None:
     page = text(signed_in(acme.admin).get("/").content.decode())
     assert "No tool call" not in page
     assert "No calls ended in this range." in page
+
+
+@pytest.mark.parametrize(
+    ("port", "words"),
+    [(0, "an operator opens with TOOLTRAIL_GRPC_PORT ."), (4317, "OTLP over gRPC has port 4317.")],
+)
+def test_page_without_calls_says_where_grpc_goes(acme: Cast, port: int, words: str) -> None:
+    with patch.object(instance, "GRPC_PORT", port):
+        page = text(signed_in(acme.viewer).get("/").content.decode())
+    assert f"{words} At this address its exporters report Socket closed or" in page
 
 
 def test_figures_are_compared_with_the_previous_range(acme: Cast) -> None:
@@ -127,7 +139,7 @@ def test_partial_omits_the_frame(acme: Cast, address: str) -> None:
     assert 'id="figures"' in part
 
 
-@pytest.mark.parametrize(("address", "number"), [("/?range=7d", 20), ("/violations/?range=7d", 15)])
+@pytest.mark.parametrize(("address", "number"), [("/?range=7d", 25), ("/violations/?range=7d", 16)])
 def test_pages_use_a_fixed_number_of_statements(acme: Cast, address: str, number: int) -> None:
     client = signed_in(acme.viewer)
     for _ in range(2):

@@ -130,6 +130,7 @@ def test_saved_rules_apply_to_the_next_event(acme: Cast, client: Client) -> None
         "names": ["iban", " iban "],
         "patterns": ["[a-z]+@x"],
         "otlp_defaults": False,
+        "clear_principals": False,
     }
     assert "[a-z]+@x" in client.get(reverse("redaction_settings")).content.decode()
 

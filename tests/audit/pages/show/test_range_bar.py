@@ -13,6 +13,7 @@ PAGES = [
     "/latency/newest",
     "/violations/",
     "/approvals/",
+    "/apart/",
     "/repeats/",
     "/repeats/results",
 ]

@@ -194,10 +194,10 @@ def test_search_for_a_rare_state_stops_at_the_scan_limit_and_continues(acme: Cas
     send_traces(acme, 30)
     with tenant_scope(acme.tenant.id):
         first = trace_page(TraceFilter(state="failed"), scan_limit=20)
-        assert (first.traces, first.scanned_until) == ([], NOW - timedelta(seconds=590))
+        assert (first.traces, first.searched_until) == ([], NOW - timedelta(seconds=590))
         assert first.older is not None
         rest = trace_page(TraceFilter(state="failed"), before=first.older, scan_limit=20)
-        assert (rest.traces, rest.scanned_until, rest.older) == ([], None, None)
+        assert (rest.traces, rest.searched_until, rest.older) == ([], None, None)
 
 
 def test_htmx_request_gets_the_list_without_the_frame(acme: Cast) -> None:

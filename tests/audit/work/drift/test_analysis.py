@@ -77,12 +77,12 @@ def test_structured_content_of_mcp_results_is_analyzed(acme: Cast, tool: Tool) -
         )
         send_events(acme.tenant, [start, end | {"output_type": "CallToolResult"}])
     analyze(acme, tool)
-    found = [
+    places = [
         (one["kind"], one["path"], one["calls"], one["of"])
         for one in api(acme, tool)["differences"]
         if one["side"] == "output"
     ]
-    assert found == [("value", "$.sky", 1, 3)]
+    assert places == [("value", "$.sky", 1, 3)]
     assert "not read: MCP result without structured content" in page(acme.editor, tool)
 
 

@@ -84,12 +84,12 @@ async def call_tool(ctx, params):
     if params.name == "research":
         return TaskResult(task_id="task-1", status="working")
     if not params.input_responses:
-        asked = ElicitRequestFormParams(
+        form = ElicitRequestFormParams(
             message="Which seat?",
             requested_schema={"type": "object", "properties": {"seat": {"type": "string"}}},
         )
         return InputRequiredResult(
-            input_requests={"seat": ElicitRequest(params=asked)}, request_state="round-1"
+            input_requests={"seat": ElicitRequest(params=form)}, request_state="round-1"
         )
     assert params.request_state == "round-1"
     return CallToolResult(content=[TextContent(type="text", text="Booked.")])

@@ -1,0 +1,51 @@
+"""`python -m tests.support.killed_worker TENANT STEP`: a worker that is killed while it alerts.
+
+It judges the rules of windows and of events, repeats messages of open alerts, and delivers. It
+kills itself (SIGKILL) before the given line that it runs of `audit/alerts` and `audit/deliveries`;
+with step 0 it lives, and prints how many lines it ran. With `--only-deliver` it only delivers.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from uuid import UUID
+
+import django
+
+
+def main() -> None:
+    """Do the work once."""
+    tenant_id, last = UUID(sys.argv[1]), int(sys.argv[2])
+    only_deliver = "--only-deliver" in sys.argv
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    from audit import alerts, deliveries
+    from audit.deliveries.delivering import run_slice
+    from tests.support.alerts import judge_all
+
+    folders = tuple(str(Path(each.__file__ or "").parent) for each in (alerts, deliveries))
+    count = 0
+
+    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(folders):
+            return None
+        if event == "line":
+            count += 1
+            if count == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    sys.settrace(trace)
+    if not only_deliver:
+        judge_all(tenant_id)
+    run_slice(tenant_id)
+    sys.settrace(None)
+    sys.stdout.write(f"{count}\n")
+
+
+if __name__ == "__main__":
+    main()
