@@ -1,4 +1,6 @@
-"""The option `--sample` of all tests, the SDK's included."""
+"""The option `--sample` and the number of processes of all tests, the SDK's included."""
+
+import os
 
 import pytest
 
@@ -11,6 +13,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="some of the long tests and generated cases, chosen by --randomly-seed",
     )
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A process a core for all tests, none beside pytest's own for those that a command names.
+
+    Each process starts a PostgreSQL, which takes longer than most files of tests.
+    """
+    everything = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if not everything or config.getoption("collectonly"):
+        return 0
+    return os.process_cpu_count() or 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

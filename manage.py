@@ -6,9 +6,7 @@ and installs it as the command `tooltrail-server`.
 """
 
 import os
-import signal
 import sys
-from pathlib import Path
 
 
 def main() -> None:
@@ -30,15 +28,22 @@ def main() -> None:
 
 def run() -> None:
     """Run `main`. Ctrl-C ends with exit code 130. The wheel's entry point."""
-    if __package__:  # imported from the wheel; run as a script, Python puts this folder there
-        sys.path.insert(0, str(Path(__file__).resolve().parent))
-    from config.process import interrupts
-
     try:
+        # Imported here: even these take a tenth of a second, and Ctrl-C may come meanwhile.
+        from pathlib import Path
+
+        if __package__:  # imported from the wheel; run as a script, Python puts this folder there
+            sys.path.insert(0, str(Path(__file__).resolve().parent))
+        from config.process import interrupts
+
         interrupts.exit_at_once()
         main()
     except KeyboardInterrupt:
+        import signal
+
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one while the interpreter ends
+        from config.process import interrupts
+
         sys.stderr.write(interrupts.MESSAGE)
         sys.exit(interrupts.EXIT_CODE)
 

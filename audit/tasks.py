@@ -1,33 +1,43 @@
 """The worker's tasks for `audit`, periodic and deferred."""
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.core.management import call_command
 from django.db import InterfaceError, OperationalError, connections
 from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued, UniqueViolation
 from procrastinate.jobs import Status
 
+from audit.alerts.evaluation import evaluate
+from audit.alerts.notifying import notify_again
+from audit.alerts.watching import watch
+from audit.deliveries import delivering
 from audit.index import partitions
 from audit.ledger import actions, checks, keys, signer
 from audit.ledger.baseline import enter_baseline
-from audit.ledger.private_files import PrivateFileError
+from audit.ledger.hsm import TokenError
+from audit.ledger.takeover import NoMemoryError
 from audit.log.payload import LogPayloadError
 from audit.models import StoredReport
+from audit.prices import units
 from audit.queries import skipped_spans
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment, record_creation
 from audit.retention import erasure, retention
 from audit.retention.proved_holds import HoldsAlteredError
-from audit.work import payload_search
+from audit.work import argument_comparison, payload_search
 from audit.work.drift import job as drift_job
 from audit.work.replay import job as replay_job
 from audit.work.sightings import expire_ephemeral, note_tools
+from config.postgresql import processes, schema
 from config.postgresql.aliases import KEEPER, OWNER
 from config.postgresql.retry import AGAIN
+from config.private_files import PrivateFileError
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
@@ -56,6 +66,18 @@ def keep_partitions_ahead(timestamp: int) -> None:
         )
 
 
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="apply_waiting_migrations")
+def apply_waiting_migrations(timestamp: int) -> None:
+    """Apply migrations that waited for older processes, once these are gone."""
+    if schema.is_complete() or OWNER not in connections:
+        return
+    todo = processes.pending(OWNER)
+    if todo.count and todo.is_late:  # others are the operator's
+        call_command("migrate", database=OWNER, verbosity=0)
+        _log.info("applied the migrations that waited for older processes")
+
+
 @app.task(retry=AGAIN)
 def search_payloads(tenant_id: str, search_id: str) -> None:
     """Continue a payload search for a few seconds, then let other tasks run."""
@@ -66,6 +88,18 @@ def search_payloads(tenant_id: str, search_id: str) -> None:
     except LogPayloadError as error:
         _log.error("search %s stopped: a payload of the log %s", search_id, error)
         payload_search.fail_search(tenant, search)
+
+
+@app.task(retry=AGAIN)
+def compare_arguments(tenant_id: str, comparison_id: str) -> None:
+    """Continue a comparison of arguments for a few seconds, then let other tasks run."""
+    tenant, comparison = UUID(tenant_id), UUID(comparison_id)
+    try:
+        if argument_comparison.run_slice(tenant, comparison):
+            compare_arguments.defer(tenant_id=tenant_id, comparison_id=comparison_id)
+    except LogPayloadError as error:
+        _log.error("comparison %s stopped: a payload of the log %s", comparison, error)
+        argument_comparison.fail_comparison(tenant, comparison, f"A payload of the log {error}.")
 
 
 @app.task(retry=AGAIN)
@@ -90,6 +124,42 @@ def analyze_drift(tenant_id: str, analysis_id: str) -> None:
     except LogPayloadError as error:
         _log.error("drift analysis %s stopped: a payload of the log %s", analysis, error)
         drift_job.fail_analysis(tenant, analysis, f"A payload of the log {error}.")
+
+
+# The sixth field is seconds: an instant is judged 20 seconds after it (audit/alerts/evaluation.py),
+# and 20 seconds later if the worker was busy.
+@app.periodic(cron="* * * * * 20,40")
+@app.task(queueing_lock="judge_alert_rules")
+def judge_alert_rules(timestamp: int) -> None:
+    """Judge the rules of windows of each tenant: open alerts and end them."""
+    _for_each_tenant("windows", evaluate)
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="repeat_alerts")
+def repeat_alerts(timestamp: int) -> None:
+    """Notify again of alerts that nobody has acknowledged, where rules say so."""
+    _for_each_tenant("repeats", notify_again)
+
+
+# People are notified of an event within 15 seconds.
+@app.periodic(cron="* * * * * */10")
+@app.task(queueing_lock="watch_for_events")
+def watch_for_events(timestamp: int) -> None:
+    """Judge the rules of events of each tenant."""
+    _for_each_tenant("events", watch)
+
+
+def _for_each_tenant(what: str, judge: Callable[[datetime], int]) -> None:
+    """Judge rules of each tenant, in its scope. What fails for one is logged."""
+    for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
+        try:
+            with tenant_scope(tenant_id):
+                judge(timezone.now())
+        except (OperationalError, InterfaceError):
+            raise  # the database is down for all tenants
+        except Exception:
+            _log.exception("%s of tenant %s: not judged", what, tenant_id)
 
 
 # Not only at midnight: tenants have their own midnights, and a worker may have been down.
@@ -143,20 +213,70 @@ def keep_tools(timestamp: int) -> None:
             _log.info("retired %d ephemeral tools of tenant %s", retired, tenant_id)
 
 
+@app.task(queue="deliveries")
+def deliver(tenant_id: str) -> None:
+    """Deliver a tenant's messages that are due, a few at once, then let other tasks run."""
+    if delivering.run_slice(UUID(tenant_id)):
+        deliver.defer(tenant_id=tenant_id)
+
+
+# For messages that are tried again, and for those of a killed worker.
+@app.periodic(cron="* * * * *")
+@app.task(queue="deliveries", queueing_lock="keep_deliveries")
+def keep_deliveries(timestamp: int) -> None:
+    """Defer a task for each tenant with messages that are due."""
+    now = timezone.now()
+    for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
+        with tenant_scope(tenant_id):
+            is_due = delivering.is_due(tenant_id, now)
+        if is_due:
+            with suppress(AlreadyEnqueued):  # it is queued already
+                deliver.configure(queueing_lock=f"deliver {tenant_id}").defer(
+                    tenant_id=str(tenant_id)
+                )
+
+
+# A call's units are in its costs within seconds.
+@app.periodic(cron="* * * * * */10")
+@app.task(queueing_lock="keep_units_counted")
+def keep_units_counted(timestamp: int) -> None:
+    """Defer a task for each tenant with events whose units are not counted yet."""
+    for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
+        with tenant_scope(tenant_id):
+            is_behind = units.is_behind()
+        if is_behind:
+            _count_units_soon(str(tenant_id))
+
+
+@app.task(retry=AGAIN)
+def count_units(tenant_id: str) -> None:
+    """Count the units of a tenant's calls for a few seconds, then let other tasks run."""
+    if units.run_slice(UUID(tenant_id)):
+        _count_units_soon(tenant_id)
+
+
+def _count_units_soon(tenant_id: str) -> None:
+    with suppress(AlreadyEnqueued):  # it is queued already
+        count_units.configure(queueing_lock=f"units {tenant_id}").defer(tenant_id=tenant_id)
+
+
 # Hourly, although limits are whole days: work that was not finished continues.
 @app.periodic(cron="37 * * * *")
 @app.task(queueing_lock="keep_to_retention")
 def keep_to_retention(timestamp: int) -> None:
     """Defer a task to erase each tenant's expired data; drop days that expired for all tenants.
 
-    Whatever the settings are, also deletes payload searches older than a day, and the names of
-    skipped spans that have not arrived for a month.
+    Whatever the settings are, also deletes payload searches and comparisons of arguments older
+    than a day, the names of skipped spans that have not arrived for a month, and deliveries of
+    alerts older than 90 days.
     """
     now = timezone.now()
     for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
         with tenant_scope(tenant_id):
             payload_search.forget_old(now)
+            argument_comparison.forget_old(now)
             skipped_spans.forget_old(now)
+            delivering.forget_old(tenant_id, now)
         _expire_soon(str(tenant_id))
     if OWNER in connections and (dropped := retention.drop_empty_days()):
         _log.info("dropped %d partitions, up to %s", len(dropped), dropped[-1].day)
@@ -165,18 +285,12 @@ def keep_to_retention(timestamp: int) -> None:
 @app.task
 def expire(tenant_id: str) -> None:
     """Erase a tenant's expired data for a few seconds, then let other tasks run."""
-    _enter_actions(UUID(tenant_id))
+    actions.enter_all_actions(UUID(tenant_id))
     try:
         if retention.run_slice(UUID(tenant_id), timezone.now()):
             _expire_soon(tenant_id)
     except (retention.CannotExpireError, HoldsAlteredError) as error:
         _log.warning("tenant %s: %s", tenant_id, error)
-
-
-def _enter_actions(tenant_id: UUID) -> None:
-    """Enter what people did: the entry that justifies an erasure comes before the erasure's."""
-    while actions.enter_actions(tenant_id, timezone.now()) == actions.BATCH:
-        pass
 
 
 def _expire_soon(tenant_id: str) -> None:
@@ -214,9 +328,9 @@ def _keep_ledger(tenant_id: UUID) -> None:
         keys.of_this_machine(now)  # the first key is in the baseline
         enter_baseline(tenant_id, now)
         has_more = signer.keep(tenant_id, now, seconds=_LEDGER_SECONDS)
-    except (keys.NoKeyError, PrivateFileError) as error:
+    except (keys.NoKeyError, NoMemoryError, PrivateFileError, TokenError) as error:
         is_late = signer.note_unsigned(tenant_id, str(error), now)
-        if is_late or isinstance(error, PrivateFileError):
+        if is_late or isinstance(error, PrivateFileError | TokenError):
             _log.error("ledger of tenant %s: not signed: %s", tenant_id, error)
         return
     if has_more or waiting:
@@ -232,7 +346,6 @@ def erase_calls(tenant_id: str, erasure_id: str) -> None:
     if KEEPER not in connections:
         _log.warning("DATABASE_KEEPER_URL is not set: this worker erases nothing")
         return
-    _enter_actions(UUID(tenant_id))
     if erasure.run_slice(UUID(tenant_id), UUID(erasure_id)):
         erase_calls.defer(tenant_id=tenant_id, erasure_id=erasure_id)
 

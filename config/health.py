@@ -7,10 +7,12 @@ need neither.
 import hmac
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+import psutil
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
@@ -24,11 +26,18 @@ from config.readiness import why_not_ready
 
 if TYPE_CHECKING:
     from audit.ledger.status import AllLedgersStatus
+    from audit.queries.alerts import Undelivered
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}
-INBOX_KNOWN_S = 15.0
+_PROBES = {"/healthz", "/readyz", "/metrics"}
+KNOWN_S = 15.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+# Of this role on all hosts: a role sees only what its own connections do.
+_CONNECTIONS = """
+    SELECT count(*), count(*) FILTER (WHERE state <> 'idle')
+    FROM pg_stat_activity WHERE usename = current_user AND datname = current_database()
+"""
 _JOBS_DUE = """
     SELECT count(*), coalesce(extract(epoch FROM now() - min(coalesce(j.scheduled_at, e.at))), 0)
     FROM procrastinate_jobs j
@@ -61,6 +70,26 @@ class HealthMiddleware:
                 return HttpResponse("Not authorized.\n", "text/plain", HTTPStatus.FORBIDDEN)
             return HttpResponse(metrics.exposition(_gauges()), content_type=METRICS_TYPE)
         return self.get_response(request)
+
+
+class ReadMetricsMiddleware:
+    """Counts requests for pages and to the reading API, with their times, for `/metrics`.
+
+    The intake counts its own requests; files and probes are not counted.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        path = request.path
+        if path in INTAKE or path in _PROBES or path.startswith(settings.STATIC_URL):
+            return self.get_response(request)
+        began = time.perf_counter()
+        response = self.get_response(request)
+        kind = "api" if path.startswith("/api/") else "page"
+        metrics.count_read(kind, response.status_code, time.perf_counter() - began)
+        return response
 
 
 class OlderCodeMiddleware:
@@ -101,12 +130,22 @@ def _gauges() -> dict[str, tuple[str, float]]:
         with connection.cursor() as cursor:
             cursor.execute(_JOBS_DUE)
             jobs, lag = cursor.fetchone()
-        waiting = _INBOX.count()
+            cursor.execute(_CONNECTIONS)
+            connections, busy = cursor.fetchone()
+        waiting = _INBOX.now()
         ledgers = _LEDGERS.now()
+        deliveries = _DELIVERIES.now()
     except DatabaseError:
-        return {"tooltrail_database_up": ("1 if the database is reachable, else 0.", 0)}
-    return {
+        return _processes() | {
+            "tooltrail_database_up": ("1 if the database is reachable, else 0.", 0)
+        }
+    return _processes() | {
         "tooltrail_database_up": ("1 if the database is reachable, else 0.", 1),
+        "tooltrail_database_connections": (
+            "Connections of the web servers of all hosts.",
+            connections,
+        ),
+        "tooltrail_database_connections_busy": ("Those that do not wait for a request.", busy),
         "tooltrail_partition_days_ahead": (
             "Days after today that have partitions.",
             ahead,
@@ -123,46 +162,72 @@ def _gauges() -> dict[str, tuple[str, float]]:
             "Age of the oldest ledger entry of any tenant that is not signed yet.",
             ledgers.unsigned_s,
         ),
+        "tooltrail_deliveries_waiting": (
+            "Messages of alerts that are not delivered yet.",
+            deliveries.waiting,
+        ),
+        "tooltrail_deliveries_waiting_seconds": (
+            "Age of the oldest of them.",
+            deliveries.oldest_s,
+        ),
+        "tooltrail_deliveries_dead": (
+            "Messages of alerts that were given up within the last 24 hours.",
+            deliveries.dead,
+        ),
         "tooltrail_jobs_due": ("Jobs that are due and not started.", jobs),
         "tooltrail_job_lag_seconds": ("How long the oldest due job has waited.", lag),
     }
 
 
-class _Inbox:
-    """Number of open lines in all inboxes. Cached, because it is read tenant by tenant."""
+def _processes() -> dict[str, tuple[str, float]]:
+    """Gauges of the web processes that run on this host: each has a file of counters."""
+    alive = []
+    for path in settings.METRICS_DIR.glob("[0-9]*"):
+        with suppress(psutil.Error):
+            alive.append(psutil.Process(int(path.name)).memory_info().rss)
+    return {
+        "tooltrail_processes": ("Serving processes of this host: web and gRPC.", len(alive)),
+        "tooltrail_processes_memory_bytes": (
+            "Their resident memory, shared parts counted each.",
+            sum(alive),
+        ),
+    }
 
-    def __init__(self) -> None:
+
+class _Known[T]:
+    """A figure of all tenants. Kept for some seconds, because it is read tenant by tenant."""
+
+    def __init__(self, read: Callable[[], T]) -> None:
+        self._read = read
         self._until = 0.0
-        self._count = 0
+        self._known: T | None = None
 
-    def count(self) -> int:
-        if time.monotonic() >= self._until:
-            # Imported late: it needs models, and this module is loaded before django.setup().
-            from audit.queries.inbox import inbox_open_everywhere
-
-            self._count = inbox_open_everywhere()
-            self._until = time.monotonic() + INBOX_KNOWN_S
-        return self._count
-
-
-_INBOX = _Inbox()
-
-
-class _Ledgers:
-    """State of all ledgers. Cached, because it is read tenant by tenant."""
-
-    def __init__(self) -> None:
-        self._until = 0.0
-        self._known: AllLedgersStatus | None = None
-
-    def now(self) -> "AllLedgersStatus":
+    def now(self) -> T:
         if self._known is None or time.monotonic() >= self._until:
-            # Imported late: it needs models, and this module is loaded before django.setup().
-            from audit.ledger.status import all_ledgers_status
-
-            self._known = all_ledgers_status(timezone.now())
-            self._until = time.monotonic() + INBOX_KNOWN_S
+            self._known = self._read()
+            self._until = time.monotonic() + KNOWN_S
         return self._known
 
 
-_LEDGERS = _Ledgers()
+# These import late: they need models, and this module is loaded before django.setup().
+def _inbox_open() -> int:
+    from audit.queries.inbox import inbox_open_everywhere
+
+    return inbox_open_everywhere()
+
+
+def _ledgers() -> "AllLedgersStatus":
+    from audit.ledger.status import all_ledgers_status
+
+    return all_ledgers_status(timezone.now())
+
+
+def _deliveries() -> "Undelivered":
+    from audit.queries.alerts import undelivered_everywhere
+
+    return undelivered_everywhere(timezone.now())
+
+
+_INBOX = _Known(_inbox_open)
+_LEDGERS = _Known(_ledgers)
+_DELIVERIES = _Known(_deliveries)

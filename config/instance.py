@@ -36,6 +36,27 @@ WEB_PROCESSES = env.integer("TOOLTRAIL_WEB_PROCESSES", min(2, os.cpu_count() or 
 """More processes accept more events. Each takes about 70 MiB."""
 GRPC_PORT = env.integer("TOOLTRAIL_GRPC_PORT", 0)
 """Where OTLP is received over gRPC; 0: nowhere. It takes a process of its own, of about 90 MiB."""
+LOG_FORMAT = env.choice("TOOLTRAIL_LOG_FORMAT", "text", "json")
+QUEUES = frozenset({"default", "deliveries", "ledger", "reports"})
+"""The queues of all tasks. In `ledger` is what signs, in `reports` what makes a report, in
+`deliveries` what sends alerts."""
+
+
+def _workers() -> list[list[str]]:
+    """Return the queues of each worker that `up` runs, from `TOOLTRAIL_WORKERS`.
+
+    White space separates workers, commas their queues. Raises EnvironmentVariableError.
+    """
+    text = env.text("TOOLTRAIL_WORKERS", ",".join(sorted(QUEUES)))
+    workers = [worker.split(",") for worker in text.split()]
+    for unknown in sorted({queue for worker in workers for queue in worker} - QUEUES):
+        raise env.EnvironmentVariableError(
+            f"TOOLTRAIL_WORKERS: there is no queue {unknown!r}, only {', '.join(sorted(QUEUES))}"
+        )
+    return workers
+
+
+WORKERS = _workers()
 DRAIN_S = env.integer("TOOLTRAIL_DRAIN_S", 0)
 """Seconds in which `/readyz` answers 503 after SIGTERM, before the server stops listening."""
 DRAINING = VAR / "draining"

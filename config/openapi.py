@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from audit.intake.otlp import description as otlp
 from config.api import api
 from config.http.problems import KINDS, problem_responses
+from config.http.request_ids import HEADER
 from config.version import VERSION
 
 PREFIX = "/api/v1/"
@@ -23,21 +24,33 @@ _TAGS = {
     "losses": "Possible losses: producers with sequence gaps, and rejected events.",
     "reports": "Stored reports.",
     "actions": "The audit log: actions of people and programs, each with its ledger entry.",
+    "prices": "What a call or a unit of a tool costs, and from which day on.",
+    "alerts": "Rules that watch calls and events, the alerts that they raised, and where these go.",
     "ledger": "Proofs that nothing was altered. docs/ledger.md explains how to check them.",
     "tools": "The registry of tools and their versions.",
+    "retention": "Legal holds, and erasures with their preview and confirmation.",
+    "administration": "Members, API keys and settings, as an admin has them on the pages.",
 }
 ABOUT = """\
 An API key belongs to one tenant, and every request sees only that tenant's data. Send the key as
-`Authorization: Bearer tt_…`. Reading needs the scope `read`; payloads, and texts that quote them,
-also need `payloads`.
+`Authorization: Bearer tt_…` or `x-api-key: tt_…`. Reading needs the scope `read`; payloads, and
+texts that quote them, also need `payloads`.
 
-Lists are paged. Pass `next` of a response as `cursor` of the next request; it is null on the last
-page. The `Link` header has the relative URL of the next page. New rows neither shift nor repeat
-the rows of later pages.
+All lists have one form: rows are `items`. Pass `next` of a response as `cursor` of the next
+request; it is null on the last page. The `Link` header has the URL of the next page. New rows
+neither shift nor repeat the rows of later pages. Rows that are ordered by size are counted again
+for each page, in the range of the first page.
+
+Until the next version, answers also have the rows under their older name (`calls`, `traces` …), and
+say so with the headers `Deprecation` and `Sunset`. Requests with `Prefer: items` get `items` only.
 
 Times are RFC 3339 in UTC. An error is an `application/problem+json` (RFC 9457) with a stable
 `code`. Unknown parameters are rejected. Texts from executors are returned unchanged: escape them
 before you show them."""
+_REQUEST_ID = {
+    "description": "Id of the request: as sent, or made by the server. It is in the server's log.",
+    "schema": {"type": "string"},
+}
 _PROBLEM = {
     "title": "Problem",
     "description": "Why a request was rejected (RFC 9457).",
@@ -79,10 +92,34 @@ def description() -> dict[str, Any]:
             for parameter in operation["parameters"]:
                 # Ninja puts JSON Schema's list here, but OpenAPI requires a mapping.
                 parameter.pop("examples", None)
-    document["paths"] |= otlp.PATHS
+    document["paths"] |= json.loads(json.dumps(otlp.PATHS))
+    document["components"]["headers"] = {"RequestId": _REQUEST_ID}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for response in operation["responses"].values():
+                header = {"$ref": "#/components/headers/RequestId"}
+                response["headers"] = {**response.get("headers", {}), HEADER: header}
     for scheme in document["components"]["securitySchemes"].values():
         scheme |= {"bearerFormat": "tt_…", "description": "API key of a tenant."}
+    _open_objects(document)
     return document
+
+
+def _open_objects(part: Any) -> None:
+    """Say of objects without described members that they may have any.
+
+    JSON Schema means that already, but generators of clients read "none".
+    """
+    if isinstance(part, list):
+        for each in part:
+            _open_objects(each)
+    elif isinstance(part, dict):
+        kind = part.get("type")
+        is_object = kind == "object" or (isinstance(kind, list) and "object" in kind)
+        if is_object and not part.keys() & {"properties", "additionalProperties"}:
+            part["additionalProperties"] = True
+        for each in part.values():
+            _open_objects(each)
 
 
 @csrf_exempt

@@ -23,14 +23,29 @@ SECRET_KEY = env.text("TOOLTRAIL_SECRET_KEY", "") or instance.load_secrets().get
 ALLOWED_HOSTS = env.words("TOOLTRAIL_HOSTS", ("localhost", "127.0.0.1", "[::1]"))
 CSRF_TRUSTED_ORIGINS = env.words("TOOLTRAIL_ORIGINS")
 
-INTAKE_PROCESSES: int = instance.WEB_PROCESSES + bool(instance.GRPC_PORT)
 EVENTS_PER_SECOND: int = env.integer("TOOLTRAIL_EVENTS_PER_SECOND", 0)  # per API key; 0: no limit
 # Trusted proxies in front, each of which appends to X-Forwarded-For (`config.http.proxies`).
 PROXIES: int = env.integer("TOOLTRAIL_PROXIES", 0)
+CORS_ORIGINS: list[str] = env.words("TOOLTRAIL_CORS_ORIGINS")
 METRICS_DIR = instance.VAR / "metrics"
 METRICS_TOKEN = env.text("TOOLTRAIL_METRICS_TOKEN", "")
 # Only for the worker: the private key and the last signed state. Web servers do not read it.
 LEDGER_DIR = Path(env.text("TOOLTRAIL_LEDGER_DIR", str(instance.VAR / "ledger"))).resolve()
+# The private key, if it is not in that folder: each machine that signs has the same.
+_ledger_keys = env.text("TOOLTRAIL_LEDGER_KEYS", "")
+LEDGER_KEYS = Path(_ledger_keys).resolve() if _ledger_keys else None
+# A PKCS#11 token in which new keys are made (`audit.ledger.hsm`).
+LEDGER_PKCS11 = env.text("TOOLTRAIL_LEDGER_PKCS11", "")
+# Encrypt secrets in the database: of channels for alerts, of second factors.
+ENCRYPTION_KEYS = Path(
+    env.text("TOOLTRAIL_ENCRYPTION_KEYS", str(instance.VAR / "encryption-keys"))
+).resolve()
+# Addresses that are not public and to which alerts may be sent all the same.
+DELIVERY_ALLOW = env.openings("TOOLTRAIL_DELIVERY_ALLOW")
+# Keys of pseudonyms after a rotation, the same on each host (`audit.intake.principal_keys`).
+PRINCIPAL_KEYS = Path(
+    env.text("TOOLTRAIL_PRINCIPAL_KEYS", str(instance.VAR / "principal-keys.json"))
+).resolve()
 # Part of every log's name, so it must not change after anybody has kept a checkpoint.
 LEDGER_HOST = env.text("TOOLTRAIL_LEDGER_HOST", instance.name_of_host(ALLOWED_HOSTS))
 
@@ -46,16 +61,25 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.postgres",
     "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "django_htmx",
     "procrastinate.contrib.django",
 ]
 
 MIDDLEWARE = [
+    "config.http.request_ids.RequestIdMiddleware",
+    "config.telemetry.TelemetryMiddleware",
+    "config.http.cross_origin.CrossOriginMiddleware",
     "config.http.problems.NotStoredMiddleware",
     "audit.intake.door.IntakeDoor",
     "config.health.HealthMiddleware",
+    "config.health.ReadMetricsMiddleware",
     "config.health.OlderCodeMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "config.http.heads.HeadMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     # The list of traces has 8 KB instead of 47. Random bytes are added against BREACH.
     "django.middleware.gzip.GZipMiddleware",
@@ -66,9 +90,11 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "config.http.problems.ProblemMiddleware",
+    "config.http.streams.StreamsMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -149,9 +175,31 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator": {},
     }.items()
 ]
-LOGIN_URL = "login"
+LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "home"
-LOGOUT_REDIRECT_URL = "login"
+LOGOUT_REDIRECT_URL = "account_login"
+
+# django-allauth carries second factors and passkeys. Our sign-in has its own limits and words.
+ACCOUNT_ADAPTER = "tenants.accounts.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300  # seconds that a confirmation is fresh
+ACCOUNT_RATE_LIMITS = {"login_failed": "5/5m/key"}  # wrong codes of an account
+MFA_FORMS = {"add_webauthn": "tenants.accounts.forms.AddPasskeyForm"}
+MFA_ADAPTER = "tenants.accounts.adapters.FactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # there are no addresses
+MFA_TOTP_TOLERANCE = 1  # a clock may be half a minute off
+USERSESSIONS_TRACK_ACTIVITY = False  # it would write at each request
+# Only django-allauth uses it: for wrong and used codes, which all processes must know.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "cache_entry",
+    }
+}
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
@@ -197,17 +245,27 @@ if HTTPS and not HSTS_SUBDOMAINS:
     SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 
+TELEMETRY = env.boolean("TOOLTRAIL_TELEMETRY", default=False)
+LOG_REQUESTS = env.boolean("TOOLTRAIL_LOG_REQUESTS", default=False)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
+    "filters": {"request id": {"()": "config.http.request_ids.RequestIdFilter"}},
     "formatters": {
-        "line": {
+        "text": {
             "()": "config.process.log_lines.LineFormatter",
             "format": "{asctime} {levelname} {name}: {message}",
             "style": "{",
+        },
+        "json": {"()": "config.process.log_lines.JsonLineFormatter"},
+    },
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": instance.LOG_FORMAT,
+            "filters": ["request id"],
         }
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.text("TOOLTRAIL_LOG_LEVEL", "INFO")},
     # At INFO it logs every task at each start of each command.
     "loggers": {"procrastinate": {"level": "WARNING"}},

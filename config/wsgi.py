@@ -9,7 +9,9 @@ from django.urls import get_resolver
 
 from audit.intake.balance import balance
 from config.http.application import application as application
+from config.postgresql.processes import announce
 from config.readiness import why_unfit
+from config.version import VERSION
 
 _DATABASE_WITHIN_S = 20.0
 _TRY_EVERY_S = 0.2
@@ -33,6 +35,7 @@ def _refuse_if_unfit() -> None:
 
 
 _refuse_if_unfit()
+announce("web", VERSION)
 balance()  # created now, so that a process without senders counts as idle
 # Views are imported before the first request. Without this, the first burst of small requests after
 # a start was rejected within 134 ms, later ones within 45 ms (bench/burst.py).

@@ -8,16 +8,19 @@ from functools import wraps
 from typing import Concatenate, cast
 from urllib.parse import urlencode, urlsplit
 
+from django.contrib import messages
+from django.contrib.auth import logout
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import render, resolve_url
+from django.shortcuts import redirect, render, resolve_url
 from django.template.response import SimpleTemplateResponse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+from tenants.accounts.policy import SEEN_AT, SIGNED_IN_AT, Refusal, why_refused
 from tenants.models import Membership, Role, Tenant, User
 from tenants.scope import tenant_scope
 from tenants.sessions import choose, memberships_of, record_session
@@ -25,6 +28,8 @@ from tenants.zones import zone_of
 
 SESSION_TENANT = "tenant_id"
 """The session's key for the tenant chosen in the switcher, as text."""
+
+_SEEN_EVERY_S = 60
 
 # Roles are not one ladder: an auditor reads more than an editor, but changes nothing.
 _INCLUDES: dict[Role, frozenset[str]] = {
@@ -82,6 +87,9 @@ def tenant_page[**P](
                     "suspended": [one.tenant.name for one in memberships_of(request.user.pk)]
                 }
                 return render(request, "tenants/no_tenant.html", context, status=403)
+            if refusal := why_refused(request.session, entered.membership, timezone.now()):
+                return turn_away(entered, refusal)
+            _note_activity(request)
             if not has_role(entered.membership, role):
                 raise PermissionDenied(f"This page requires the role {role.label.lower()}.")
             if needs_payloads and not entered.membership.reaches_payloads:
@@ -121,10 +129,31 @@ def enter_tenant(request: HttpRequest) -> TenantRequest | None:
 
 def open_session(request: HttpRequest, user: User) -> None:
     """Choose the tenant of a new session after sign-in and record the sign-in there."""
+    request.session[SIGNED_IN_AT] = request.session[SEEN_AT] = int(timezone.now().timestamp())
     membership = record_session(user, "session.start")
     if membership is not None:
         # Stored, so that switching the tenant in another session does not affect this one.
         request.session[SESSION_TENANT] = str(membership.tenant_id)
+
+
+def _note_activity(request: HttpRequest) -> None:
+    """Store at most once a minute that the session is in use."""
+    now = int(timezone.now().timestamp())
+    if now - request.session.get(SEEN_AT, now) >= _SEEN_EVERY_S:
+        request.session[SEEN_AT] = now
+
+
+def turn_away(request: TenantRequest, refusal: Refusal) -> HttpResponseBase:
+    """End a session that is over, or lead to the page where one sets up or shows a factor."""
+    if refusal.is_over:
+        record_session(request.user, "session.expire", chosen=request.tenant.pk)
+        logout(request)
+        messages.info(request, f"{refusal.reason} Sign in again.")
+        return _ask_to_sign_in(request)
+    messages.warning(request, refusal.reason)
+    if request.htmx:
+        return HttpResponseClientRedirect(resolve_url("mfa_index"))
+    return redirect("mfa_index")
 
 
 def _ask_to_sign_in(request: HttpRequest) -> HttpResponseBase:
@@ -134,4 +163,4 @@ def _ask_to_sign_in(request: HttpRequest) -> HttpResponseBase:
     # htmx would follow a redirect and put the sign-in form inside the page: load a new page.
     shown = urlsplit(htmx.current_url or "")
     back = urlencode({"next": shown.path + (f"?{shown.query}" if shown.query else "")})
-    return HttpResponseClientRedirect(f"{resolve_url('login')}?{back}")
+    return HttpResponseClientRedirect(f"{resolve_url('account_login')}?{back}")

@@ -14,6 +14,9 @@ from tenants.models import Action, Tenant, User
 from tenants.row_digests import digests_of
 
 THE_SERVER = "Tooltrail"
+
+type Actor = User | str
+"""Who acts: a user, or the name of an actor without an account (`record_action`)."""
 _SUBJECT_MAX = 300
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -26,9 +29,19 @@ def operator() -> str:
         return "operator"
 
 
+def name_of(actor: Actor) -> str:
+    """The actor's name, to be stored as a copy that outlives the account."""
+    return actor.get_username() if isinstance(actor, User) else actor
+
+
+def account_of(actor: Actor) -> int | None:
+    """The id of the actor's account; None without one."""
+    return actor.pk if isinstance(actor, User) else None
+
+
 def record_action(
     tenant: Tenant,
-    user: User | str,
+    user: Actor,
     verb: str,
     subject: str,
     *,
@@ -51,7 +64,7 @@ def record_action(
 
 def record_actions(
     tenant_id: UUID,
-    user: User | str,
+    user: Actor,
     entries: Iterable[tuple[str, str, Mapping[str, Any]]],
     *,
     rows: Iterable[models.Model] = (),
@@ -68,7 +81,7 @@ def record_actions(
 
 def record_view(
     tenant_id: UUID,
-    user: User | str,
+    user: Actor,
     verb: str,
     subject: str,
     *,
@@ -106,12 +119,12 @@ def storable(value: Any) -> Any:
 
 
 def _action(
-    tenant_id: UUID, user: User | str, verb: str, subject: str, details: Mapping[str, Any]
+    tenant_id: UUID, user: Actor, verb: str, subject: str, details: Mapping[str, Any]
 ) -> Action:
     return Action(
         tenant_id=tenant_id,
-        user_id=user.pk if isinstance(user, User) else None,
-        user_name=user.get_username() if isinstance(user, User) else user,
+        user_id=account_of(user),
+        user_name=name_of(user),
         verb=verb,
         subject=storable(subject[:_SUBJECT_MAX]),
         details=storable(details),

@@ -1,28 +1,59 @@
 """The forms of the settings pages and their validation."""
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib.auth.forms import PasswordChangeForm, UserCreationForm
 from django.utils import timezone
 
+from tenants.admin_acts import WantedKey
+from tenants.keys import NETWORKS_MAX, read_networks
+from tenants.members import members_of
 from tenants.models import ApiKey, Invitation, Role, Scope, Tenant, User
+from tenants.service_accounts import NAME_MAX as SERVICE_NAME_MAX
+
+
+class MemberField(forms.ModelChoiceField):  # type: ignore[type-arg]  # not generic at run time
+    """A choice of members, shown by their user names."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        """The member's user name."""
+        return str(obj.get_username())
 
 
 class KeyForm(forms.Form):
-    """A new API key: its name, scopes and last day."""
+    """A new API key."""
 
     name = forms.CharField(
         max_length=ApiKey._meta.get_field("name").max_length,
         help_text="Where the key is used, so that you know what stops when you revoke it.",
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
+    purpose = forms.CharField(
+        max_length=ApiKey._meta.get_field("purpose").max_length,
+        required=False,
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+    owner = MemberField(
+        queryset=User.objects.none(),
+        required=False,
+        empty_label="You",
+        help_text="The member or service account that answers for the key.",
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
     scopes = forms.TypedMultipleChoiceField(
         choices=Scope.choices,
         coerce=Scope,
         initial=[Scope.INGEST],
         widget=forms.CheckboxSelectMultiple,
+    )
+    allowed_addresses = forms.CharField(
+        required=False,
+        max_length=NETWORKS_MAX * 50,
+        help_text="One address or network per line, such as 10.0.0.0/8. Leave empty to accept the"
+        " key from everywhere.",
+        widget=forms.Textarea(attrs={"class": "form-control mono", "rows": 2}),
     )
     expires_on = forms.DateField(
         required=False,
@@ -31,9 +62,27 @@ class KeyForm(forms.Form):
         widget=forms.DateInput(attrs={"class": "form-control", "type": "date"}),
     )
 
+    def __init__(self, *args: Any, tenant: Tenant, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        owner = cast(MemberField, self.fields["owner"])
+        owner.queryset = members_of(tenant)
+
+    def clean_allowed_addresses(self) -> list[str]:
+        """The networks. Raises ValidationError for a text that is none."""
+        try:
+            return read_networks(self.cleaned_data["allowed_addresses"].split())
+        except ValueError as error:
+            raise forms.ValidationError(f"{error}.") from None
+
     def clean_expires_on(self) -> datetime | None:
         """When the key expires: the end of its last day. Raises ValidationError for a past day."""
         return _end_of(self.cleaned_data["expires_on"])
+
+    @property
+    def wanted(self) -> WantedKey:
+        """The key from the form."""
+        members = dict(self.cleaned_data)
+        return WantedKey(expires_at=members.pop("expires_on"), **members)
 
 
 class RotationForm(forms.Form):
@@ -55,7 +104,7 @@ class RotationForm(forms.Form):
         return self.OVERLAPS[self.cleaned_data["overlap"]][1]
 
     def clean_expires_on(self) -> datetime | None:
-        """When the new key expires, as in `KeyForm`."""
+        """When the new key expires: the end of its last day, as in `KeyForm`."""
         return _end_of(self.cleaned_data["expires_on"])
 
 
@@ -84,6 +133,16 @@ class InvitationForm(forms.Form):
         coerce=Role,
         initial=Role.VIEWER,
         widget=forms.Select(attrs={"class": "form-select"}),
+    )
+
+
+class ServiceAccountForm(forms.Form):
+    """A new service account."""
+
+    name = forms.CharField(
+        max_length=SERVICE_NAME_MAX,
+        help_text="Lower-case letters, digits, and . _ - between them.",
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
 
 

@@ -2,8 +2,8 @@
 
 from http import HTTPStatus
 
+from allauth.account.utils import perform_login
 from django.contrib import messages
-from django.contrib.auth import login
 from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from tenants.access import SESSION_TENANT, open_session
+from tenants.access import SESSION_TENANT
 from tenants.actions import record_action
 from tenants.forms import ROLE_HELP, AccountForm
 from tenants.invitations import InvitationOverError, accept, check_open, read_token
@@ -42,8 +42,7 @@ def invitation_accept(request: HttpRequest, token: str) -> HttpResponse:
             return answer
         user, is_new = answer
     if is_new:
-        login(request, user)
-        open_session(request, user)
+        perform_login(request, user)
     request.session[SESSION_TENANT] = str(named.tenant_id)
     messages.success(request, f"You are now a member of {invitation.tenant.name}.")
     return redirect("home")

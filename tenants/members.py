@@ -5,6 +5,8 @@ People are added by accepting an invitation (`tenants.invitations`).
 All functions need the tenant's scope.
 """
 
+from django.db.models import QuerySet
+
 from tenants.models import Membership, Role, Tenant, User
 
 
@@ -14,6 +16,17 @@ class LastAdminError(Exception):
 
 class AlreadyMemberError(Exception):
     """The user is a member of this tenant already."""
+
+
+def members_of(tenant: Tenant) -> QuerySet[User]:
+    """The accounts that can own a key: members and enabled service accounts, by user name."""
+    ids = Membership.objects.filter(tenant=tenant, disabled_at=None).values("user_id")
+    return User.objects.filter(pk__in=ids).order_by("username")
+
+
+def people_of(tenant: Tenant) -> QuerySet[Membership]:
+    """The memberships of people, with their users: all but service accounts."""
+    return Membership.objects.filter(tenant=tenant, is_service=False).select_related("user")
 
 
 def add_member(tenant: Tenant, user: User, role: Role) -> Membership:

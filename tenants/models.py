@@ -81,8 +81,25 @@ class Tenant(models.Model):
     """Time zone of viewers who chose none and whose browser sent none; '': UTC."""
     suspended_at = models.DateTimeField(null=True, blank=True)
     """From then on no member gets in and no event is accepted; NULL: not suspended."""
+    second_factor_roles = ArrayField(models.CharField(max_length=8), default=list, blank=True)
+    """Roles whose members get in only with a second factor."""
+    step_up = models.BooleanField(default=False, db_default=False)
+    """Whether a reveal, an erasure and the release of a hold need a fresh second factor."""
+    session_idle_minutes = models.IntegerField(null=True, blank=True)
+    """A session ends after this time without a page; None: only by the absolute length."""
+    session_max_hours = models.IntegerField(null=True, blank=True)
+    """A session ends this long after the sign-in; None: after Django's two weeks."""
 
-    in_ledger: ClassVar = ("slug", "name", "time_zone", "suspended_at")
+    in_ledger: ClassVar = (
+        *("slug", "name", "time_zone", "suspended_at"),
+        *("second_factor_roles", "step_up", "session_idle_minutes", "session_max_hours"),
+    )
+    in_ledger_later: ClassVar[dict[str, Any]] = {
+        "second_factor_roles": [],
+        "step_up": False,
+        "session_idle_minutes": None,
+        "session_max_hours": None,
+    }
 
     class Meta:
         db_table = "tenant"
@@ -103,6 +120,8 @@ class TenantSetting(models.Model):
     redact_patterns = ArrayField(models.TextField(), default=list)
     redact_otlp = models.BooleanField(default=True, db_default=True)
     """Whether the SDK's default redaction rules apply to OTLP data, which no SDK has redacted."""
+    clear_principals = models.BooleanField(default=False, db_default=False)
+    """Whether principals are stored in clear text instead of as pseudonyms."""
     erased_to = models.BigIntegerField(default=0)
     """Retention has erased the payloads of the events below this ledger index."""
     index_from = models.DateField(null=True, blank=True)
@@ -111,7 +130,9 @@ class TenantSetting(models.Model):
     in_ledger: ClassVar = (
         *("payload_days", "index_days", "index_from"),
         *("redact_names", "redact_patterns", "redact_otlp"),
+        "clear_principals",
     )
+    in_ledger_later: ClassVar[dict[str, Any]] = {"clear_principals": False}
     ledger_id: ClassVar = "tenant_id"
     ledger_exempt: ClassVar = models.Q(
         payload_days=None,
@@ -120,6 +141,7 @@ class TenantSetting(models.Model):
         redact_names=[],
         redact_patterns=[],
         redact_otlp=True,
+        clear_principals=False,
     )
     """The defaults. No action names such a row: it is made by code that only locks it."""
 
@@ -168,8 +190,13 @@ class Membership(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     role = models.CharField(max_length=16, choices=Role)
     created_at = models.DateTimeField(auto_now_add=True)
+    is_service = models.BooleanField(default=False, db_default=False)
+    """Whether the user is a program (`tenants.service_accounts`)."""
+    disabled_at = models.DateTimeField(null=True, blank=True)
+    """Since when the keys of a service account are refused; NULL: they are not."""
 
-    in_ledger: ClassVar = ("user_id", "role", "created_at")
+    in_ledger: ClassVar = ("user_id", "role", "created_at", "is_service", "disabled_at")
+    in_ledger_later: ClassVar[dict[str, Any]] = {"is_service": False, "disabled_at": None}
 
     class Meta:
         db_table = "membership"
@@ -231,11 +258,16 @@ class Scope(models.TextChoices):
     INGEST = "ingest", "Send events"
     READ = "read", "Read figures and calls"
     PAYLOADS = "payloads", "Read payloads as well: arguments, outputs, error messages"
-    REGISTRY = "registry", "Register tools"
+    REVEAL = "reveal", "Read the payload of one call or event at a time, each with a reason"
+    REGISTRY = "registry", "Register and change tools: drafts, versions, replays, definitions"
+    OPERATE = "operate", "Work as an editor: rejected events, polling tools, saved views, checks"
+    HOLDS = "holds", "Set and release legal holds"
+    ERASE = "erase", "Count and erase calls that a query selects"
+    ADMIN = "admin", "Manage members, keys and settings, as an admin"
 
 
 class ApiKey(models.Model):
-    """An executor's API key. Only the SHA-256 of its secret is stored."""
+    """A program's API key. Only the SHA-256 of its secret is stored."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
@@ -252,11 +284,24 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
     replaced_by_id = models.UUIDField(null=True, blank=True)
     """The key that replaces this one; this one still works until `expires_at`."""
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    """The member who answers for it. Over the API it acts on the owner's personal objects."""
+    purpose = models.CharField(max_length=300, blank=True, default="", db_default="")
+    allowed_addresses = ArrayField(models.CharField(max_length=43), default=list)
+    """Networks (CIDR) from which it is accepted; none: from everywhere."""
 
     in_ledger: ClassVar = (
         *("key_id", "name", "secret_sha256", "scopes", "created_at"),
         *("expires_at", "revoked_at", "replaced_by_id"),
+        *("owner_id", "purpose", "allowed_addresses"),
     )
+    in_ledger_later: ClassVar[dict[str, Any]] = {
+        "owner_id": None,
+        "purpose": "",
+        "allowed_addresses": [],
+    }
 
     class Meta:
         db_table = "api_key"

@@ -16,13 +16,19 @@ def ensure_tenant(slug: str, name: str) -> Tenant:
     Raises ValueError for a slug that is longer than 63 characters or has characters other than
     lower-case letters, digits and dashes.
     """
-    if not slug or slug != slugify(slug) or len(slug) > 63:
-        raise ValueError(f"not a slug: {slug!r} (lower-case letters, digits, dashes; at most 63)")
+    _check_slug(slug)
     tenant, is_new = Tenant.objects.get_or_create(slug=slug, defaults={"name": name})
     if is_new:
         with tenant_scope(tenant.id):
             record_action(tenant, operator(), "tenant.create", tenant.name, rows=[tenant])
     return tenant
+
+
+def add_tenant(tenant: Tenant) -> None:
+    """Store a new tenant. Needs its scope. Raises ValueError as `ensure_tenant`."""
+    _check_slug(tenant.slug)
+    tenant.save(force_insert=True)
+    record_action(tenant, operator(), "tenant.create", tenant.name, rows=[tenant])
 
 
 def ensure_member(
@@ -52,3 +58,8 @@ def ensure_member(
             )
             record_action(tenant, operator(), "member.add", username, role=role, rows=[member])
     return user
+
+
+def _check_slug(slug: str) -> None:
+    if not slug or slug != slugify(slug) or len(slug) > 63:
+        raise ValueError(f"not a slug: {slug!r} (lower-case letters, digits, dashes; at most 63)")

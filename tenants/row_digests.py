@@ -1,7 +1,9 @@
 """Digests of rows: an action names the rows that it changed, so that the ledger proves them.
 
 A model whose rows are proved names the proved columns in `in_ledger`, and in `ledger_id` the
-columns that name a row within its tenant, unless that is `id`. After a change, the action records
+columns that name a row within its tenant, unless that is `id`. Columns that a later release added
+are in `in_ledger_later`, with their defaults: a row in which all of them have their default has the
+digest that it had before. After a change, the action records
 `table/id` of the row and the SHA-256 of these columns as stored, or None if the row is gone. The
 actions are entries of the ledger, so a row that was changed without an action differs from what the
 entries say (`audit.ledger.rows`).
@@ -86,10 +88,19 @@ def _stored(tenant_id: UUID, model: type[models.Model], using: str) -> models.Qu
 
 def _digests(model: type[models.Model], stored: Iterable[Sequence[Any]]) -> dict[str, str]:
     width = len(ledger_id(model))
+    later = list(getattr(model, "in_ledger_later", {}).values())
     return {
-        row_name(model, row[:width]): hashlib.sha256(_json(row[width:]).encode()).hexdigest()
+        row_name(model, row[:width]): hashlib.sha256(
+            _json(_as_before(row[width:], later)).encode()
+        ).hexdigest()
         for row in stored
     }
+
+
+def _as_before(values: Sequence[Any], later: list[Any]) -> Sequence[Any]:
+    """The values without those of later columns, if these are the defaults."""
+    earlier = len(values) - len(later)
+    return values[:earlier] if list(values[earlier:]) == later else values
 
 
 def _is_one_of(model: type[models.Model], ids: Sequence[tuple[Any, ...]]) -> models.Q:

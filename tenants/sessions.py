@@ -16,11 +16,12 @@ _NOWHERE = UUID(int=0)
 def memberships_of(user_id: int) -> list[Membership]:
     """A user's memberships with their tenants, including suspended ones, by tenant name.
 
+    A service account has none: it opens no session.
     Opens the user's scope, so no other scope may be open.
     """
     with user_scope(user_id):
         return list(
-            Membership.objects.filter(user_id=user_id)
+            Membership.objects.filter(user_id=user_id, is_service=False)
             .select_related("tenant")
             .order_by("tenant__name", "tenant_id")
         )

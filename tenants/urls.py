@@ -1,12 +1,13 @@
-"""Sign-in, joining a tenant, tenant switcher, keys and members."""
+"""Sign-in, joining a tenant, tenant switcher, keys, members and service accounts."""
 
 from django.urls import path
 
-from tenants import joining, views
+from tenants import joining, service_views, views
+from tenants.accounts.urls import urlpatterns as accounts
 
 urlpatterns = [
-    path("login", views.sign_in, name="login"),
-    path("logout", views.sign_out, name="logout"),
+    path("login", views.sign_in, name="account_login"),
+    path("logout", views.sign_out, name="account_logout"),
     path("switch-tenant", views.tenant_switch, name="tenant_switch"),
     path("invitations/<str:token>", joining.invitation_accept, name="invitation_accept"),
     # /settings
@@ -21,5 +22,22 @@ urlpatterns = [
         views.invitation_revoke,
         name="invitation_revoke",
     ),
+    path("settings/service-accounts", service_views.service_list, name="service_list"),
+    path(
+        "settings/service-accounts/<uuid:pk>/disable",
+        service_views.service_disable,
+        name="service_disable",
+    ),
+    path(
+        "settings/service-accounts/<uuid:pk>/enable",
+        service_views.service_enable,
+        name="service_enable",
+    ),
+    path(
+        "settings/service-accounts/<uuid:pk>/delete",
+        service_views.service_delete,
+        name="service_delete",
+    ),
     path("settings/password", views.password_change, name="password_change"),
+    *accounts,
 ]

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+from allauth.account.utils import perform_login
 from django.contrib import messages
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
@@ -21,18 +22,25 @@ from tenants.access import (
     SESSION_TENANT,
     TenantRequest,
     enter_tenant,
-    open_session,
     tenant_page,
 )
-from tenants.actions import record_action, record_view
+from tenants.actions import record_view
+from tenants.admin_acts import (
+    end_key,
+    end_membership,
+    give_role,
+    invite_member,
+    make_key,
+    replace_key,
+    withdraw_invitation,
+)
 from tenants.forms import ROLE_HELP, InvitationForm, KeyForm, PasswordForm, RoleForm, RotationForm
-from tenants.invitations import invite, open_invitations, revoke
-from tenants.keys import create_key, revoke_key, rotate_key
-from tenants.members import LastAdminError, change_role, remove_member
+from tenants.invitations import open_invitations
+from tenants.keys import IDLE_FOR, idle_keys
+from tenants.members import LastAdminError, people_of
 from tenants.models import ApiKey, Invitation, Membership, Role, User
 from tenants.sessions import record_session
 from tenants.sign_in import SignInForm
-from tenants.theme import remember_theme
 
 _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 _LAST_ADMIN = "Give another member the role admin first."
@@ -40,12 +48,10 @@ _LAST_ADMIN = "Give another member the role admin first."
 
 class _SignIn(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        user = form.get_user()
-        response = super().form_valid(form)
-        if isinstance(user, User):
-            open_session(self.request, user)
-            if user.theme:
-                remember_theme(response, user.theme)
+        # django-allauth asks for the second factor before it opens the session.
+        response: HttpResponse = perform_login(
+            self.request, form.get_user(), redirect_url=self.get_success_url()
+        )
         return response
 
 
@@ -93,20 +99,11 @@ def tenant_switch(request: TenantRequest) -> HttpResponseBase:
 @tenant_page(role=Role.ADMIN)
 def key_list(request: TenantRequest) -> HttpResponseBase:
     """All keys of the tenant, and the form for a new one; only its response shows the new key."""
-    form = KeyForm(request.POST or None)
+    form = KeyForm(request.POST or None, tenant=request.tenant)
     new_key: NewKey | None = None
     if form.is_valid():
-        key, text = create_key(
-            request.tenant,
-            form.cleaned_data["name"],
-            form.cleaned_data["scopes"],
-            created_by=request.user,
-            expires_at=form.cleaned_data["expires_on"],
-        )
-        record_action(
-            request.tenant, request.user, "key.create", str(key), scopes=key.scopes, rows=[key]
-        )
-        form, new_key = KeyForm(), NewKey(text)
+        _, text = make_key(request.tenant, request.user, form.wanted)
+        form, new_key = KeyForm(tenant=request.tenant), NewKey(text)
     return _key_page(request, form, new_key)
 
 
@@ -122,26 +119,17 @@ def key_rotate(request: TenantRequest, pk: UUID) -> HttpResponseBase:
             messages.error(request, f"{field.replace('_', ' ').capitalize()}: {problems}")
         return redirect("key_list")
     try:
-        new, text = rotate_key(
+        _, text = replace_key(
+            request.tenant,
+            request.user,
             old,
             overlap=form.cleaned_data["overlap"],
-            created_by=request.user,
             expires_at=form.cleaned_data["expires_on"],
         )
     except ValueError as error:
         messages.error(request, f"{old.name}: {error}.")
         return redirect("key_list")
-    old.refresh_from_db()
-    record_action(
-        request.tenant,
-        request.user,
-        "key.rotate",
-        str(old),
-        replaced_by=str(new),
-        works_until=old.expires_at.isoformat() if old.expires_at else None,
-        rows=[old, new],
-    )
-    return _key_page(request, KeyForm(), NewKey(text, old))
+    return _key_page(request, KeyForm(tenant=request.tenant), NewKey(text, old))
 
 
 @dataclass(frozen=True)
@@ -153,10 +141,11 @@ class NewKey:
 
 
 def _key_page(request: TenantRequest, form: KeyForm, new_key: NewKey | None) -> HttpResponseBase:
+    now = timezone.now()
     own = ApiKey.objects.filter(tenant=request.tenant)
     replacing = own.filter(pk=OuterRef("replaced_by_id")).values("key_id")
     keys = (
-        own.select_related("created_by")
+        own.select_related("created_by", "owner")
         .annotate(replaced_by=Subquery(replacing))
         .order_by("-created_at")
     )
@@ -164,7 +153,9 @@ def _key_page(request: TenantRequest, form: KeyForm, new_key: NewKey | None) -> 
         "form": form,
         "keys": keys,
         "new_key": new_key,
-        "now": timezone.now(),
+        "now": now,
+        "idle": {key.pk for key in idle_keys(request.tenant, now)},
+        "idle_days": IDLE_FOR.days,
         "overlaps": [(value, label) for value, (label, _) in RotationForm.OVERLAPS.items()],
     }
     return render(request, "tenants/key_list.html", context)
@@ -175,8 +166,7 @@ def _key_page(request: TenantRequest, form: KeyForm, new_key: NewKey | None) -> 
 def key_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Revoke a key permanently."""
     key = get_object_or_404(ApiKey, tenant=request.tenant, pk=pk)
-    revoke_key(key)
-    record_action(request.tenant, request.user, "key.revoke", str(key), rows=[key])
+    end_key(request.tenant, request.user, key)
     messages.success(request, f"Key {key.name} revoked.")
     return redirect("key_list")
 
@@ -188,28 +178,12 @@ def member_list(request: TenantRequest) -> HttpResponseBase:
     form = InvitationForm(request.POST or None)
     new_link: NewLink | None = None
     if form.is_valid():
-        invitation, token = invite(
-            request.tenant,
-            form.cleaned_data["label"],
-            form.cleaned_data["role"],
-            created_by=request.user,
-        )
-        record_action(
-            request.tenant,
-            request.user,
-            "member.invite",
-            invitation.label,
-            role=invitation.role,
-            expires_at=invitation.expires_at.isoformat(),
-            rows=[invitation],
+        invitation, token = invite_member(
+            request.tenant, request.user, form.cleaned_data["label"], form.cleaned_data["role"]
         )
         address = reverse("invitation_accept", args=[token])
         form, new_link = InvitationForm(), NewLink(request.build_absolute_uri(address), invitation)
-    members = (
-        Membership.objects.filter(tenant=request.tenant)
-        .select_related("user")
-        .order_by("user__username")
-    )
+    members = people_of(request.tenant).order_by("user__username")
     context = {
         "form": form,
         "members": members,
@@ -233,15 +207,7 @@ class NewLink:
 def invitation_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Revoke an open invitation."""
     invitation = get_object_or_404(Invitation, tenant=request.tenant, pk=pk)
-    if revoke(invitation):
-        record_action(
-            request.tenant,
-            request.user,
-            "member.uninvite",
-            invitation.label,
-            role=invitation.role,
-            rows=[invitation],
-        )
+    if withdraw_invitation(request.tenant, request.user, invitation):
         messages.success(request, f"Invitation for {invitation.label} revoked.")
     else:
         messages.error(request, f"The invitation for {invitation.label} is no longer open.")
@@ -257,21 +223,12 @@ def member_role(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     if not form.is_valid():
         messages.error(request, "Unknown role.")
         return redirect("member_list")
-    before, role = member.role, form.cleaned_data["role"]
+    role = form.cleaned_data["role"]
     try:
-        change_role(member, role)
+        give_role(request.tenant, request.user, member, role)
     except LastAdminError:
         messages.error(request, f"{member.user} is the last admin. {_LAST_ADMIN}")
     else:
-        record_action(
-            request.tenant,
-            request.user,
-            "member.role",
-            member.user.username,
-            before=before,
-            after=role.value,
-            rows=[member],
-        )
         messages.success(request, f"{member.user} is now {role.label.lower()}.")
     return redirect("member_list")
 
@@ -282,18 +239,10 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Remove a member; the account and its memberships in other tenants stay."""
     member = _get_member(request, pk)
     try:
-        remove_member(member)
+        end_membership(request.tenant, request.user, member)
     except LastAdminError:
         messages.error(request, f"{member.user} is the last admin. {_LAST_ADMIN}")
     else:
-        record_action(
-            request.tenant,
-            request.user,
-            "member.remove",
-            member.user.username,
-            role=member.role,
-            rows=[member],
-        )
         messages.success(request, f"{member.user} is no longer a member.")
     return redirect("member_list" if member.user_id != request.user.pk else "home")
 
@@ -328,6 +277,4 @@ _PASSWORD_CHANGE = PasswordChangeView.as_view(
 
 
 def _get_member(request: TenantRequest, pk: UUID) -> Membership:
-    return get_object_or_404(
-        Membership.objects.select_related("user"), tenant=request.tenant, pk=pk
-    )
+    return get_object_or_404(people_of(request.tenant), pk=pk)

@@ -1,8 +1,8 @@
 """The annotations of a tool's MCP definition: how its server says that it behaves.
 
-An import keeps them in the meta of the version (`mcp.annotations`). They are hints of the tool's
-server, not facts. Only what a definition states counts: by MCP, a tool that states nothing may do
-anything.
+An import keeps them in the meta of the version (`mcp.annotations`); a definition as served has them
+itself. They are hints of the tool's server, not facts. Only what a definition states counts: by
+MCP, a tool that states nothing may do anything.
 """
 
 from typing import Any, Final
@@ -23,10 +23,14 @@ HINTS: Final = {
 
 def declared_hints(meta: Any) -> list[str]:
     """The hints that the meta of a version states to be true, in the words of `HINTS`."""
-    of_mcp = meta.get("mcp") if isinstance(meta, dict) else None
-    annotations = of_mcp.get("annotations") if isinstance(of_mcp, dict) else None
-    if not isinstance(annotations, dict):
-        return []
+    return served_hints(meta.get("mcp") if isinstance(meta, dict) else None) or []
+
+
+def served_hints(definition: Any) -> list[str] | None:
+    """The hints that an MCP definition states to be true; None if it states none at all."""
+    annotations = definition.get("annotations") if isinstance(definition, dict) else None
+    if not isinstance(annotations, dict) or annotations.keys().isdisjoint(HINTS.values()):
+        return None
     return [word for word, name in HINTS.items() if annotations.get(name) is True]
 
 
@@ -39,8 +43,8 @@ def hints_of_tool(tenant_id: UUID, name: str) -> list[str] | None:
         tenant_id=tenant_id, tool_id=OuterRef("pk"), number=OuterRef("current_number")
     )
     tools = Tool.objects.filter(tenant_id=tenant_id, name=name, latest_number__gt=0)
-    tool = tools.annotate(current_meta=Subquery(current.values("meta"))).first()
-    return None if tool is None else declared_hints(tool.current_meta)
+    metas = tools.values_list(Subquery(current.values("meta")), flat=True)[:1]
+    return next((declared_hints(meta) for meta in metas), None)
 
 
 def tools_with_hint(tenant_id: UUID, hint: str) -> list[str]:

@@ -86,6 +86,40 @@ def create_draft(
     return draft
 
 
+def begin_draft(tool: Tool, by: Publisher, *, number: int = 0) -> ToolDraft:
+    """Create a draft from version `number`; 0: the current one, or an empty contract without one.
+
+    Raises DraftExistsError, and LookupError if there is no such version.
+    """
+    number = number or tool.current_number
+    if number:
+        version = find_version(tool, number) if number < 2**31 else None
+        if version is None:
+            raise LookupError(f"{tool.name} has no version {number}")
+        contract = contract_of(version)
+    else:
+        contract = ToolContract(
+            name=tool.name, description="", input_schema={"type": "object", "properties": {}}
+        )
+    return create_draft(tool, contract, by, base_number=number)
+
+
+def store_draft(
+    tool: Tool, contract: ToolContract, by: Publisher, *, expected_revision: int
+) -> None:
+    """Replace the tool's draft, or create it if `expected_revision` is 0.
+
+    Raises StaleDraftError, and DraftExistsError.
+    """
+    draft = find_draft(tool)
+    if draft is not None:
+        save_draft(draft, contract, by, expected_revision=expected_revision)
+    elif expected_revision:
+        raise StaleDraftError(None)
+    else:
+        create_draft(tool, contract, by)
+
+
 def save_draft(
     draft: ToolDraft, contract: ToolContract, by: Publisher, *, expected_revision: int
 ) -> None:

@@ -39,10 +39,10 @@ class ListedTool(Answer):
     """Name of a user, or id of an API key."""
 
 
-class ToolPage(Page):
+class ToolPage(Page[ListedTool]):
     """Tools by name."""
 
-    tools: list[ListedTool]
+    OLD_NAME = "tools"
 
 
 class PublishedVersion(Answer):
@@ -132,7 +132,7 @@ def list_tools(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any
     versions = current_versions(tenant_id, after=after, size=params.limit + 1)
     shown = versions[: params.limit]
     return {
-        "tools": [
+        "items": [
             {
                 "id": one.tool.id,
                 "name": one.tool.name,

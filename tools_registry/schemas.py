@@ -190,8 +190,8 @@ def judging_problems(
 ) -> dict[str, str]:
     """Why nothing can be judged by a contract's schemas, by member; {} if it can.
 
-    Schemas that are `in_use` already are let be: generated ones do look ahead, and what is said
-    beside them must remain editable.
+    Schemas that are already `in_use` are accepted: generated ones use look-ahead, and the other
+    members of their contracts must remain editable.
     """
     known = list(in_use)
     problems: dict[str, str] = {}

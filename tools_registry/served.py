@@ -111,17 +111,17 @@ def compare_definitions(old: Any, new: Any) -> DefinitionDiff:
 
 def hidden_characters(value: Any) -> set[str]:
     """The invisible characters in the texts and names of a JSON value."""
-    found: set[str] = set()
+    hidden: set[str] = set()
     waiting = [value]
     while waiting:
         match waiting.pop():
             case str() as text if not text.isascii() or not text.isprintable():
-                found.update(filter(_is_hidden, text))
+                hidden.update(filter(_is_hidden, text))
             case dict() as members:
                 waiting += [*members, *members.values()]
             case list() as items:
                 waiting += items
-    return found
+    return hidden
 
 
 def _is_hidden(character: str) -> bool:
@@ -170,8 +170,8 @@ def _hint(annotations: Mapping[str, Any], name: str, default: bool) -> bool:
 
 
 def _annotations(definition: Any) -> dict[str, Any]:
-    found = definition.get("annotations") if isinstance(definition, dict) else None
-    return found if isinstance(found, dict) else {}
+    annotations = definition.get("annotations") if isinstance(definition, dict) else None
+    return annotations if isinstance(annotations, dict) else {}
 
 
 def _class_of(change: JSONChange, contract: ContractDiff | None) -> Class:

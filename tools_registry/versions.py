@@ -13,7 +13,14 @@ from django.db.models import F, Q
 from tenants.models import Tenant
 from tools_registry.attempts import Attempts, expired_among, is_expired, revive
 from tools_registry.changes import Publisher, lock_tool, record_changes
-from tools_registry.models import ChangeKind, Tool, ToolChange, ToolDraft, ToolVersion
+from tools_registry.models import (
+    ChangeKind,
+    ContractModel,
+    Tool,
+    ToolChange,
+    ToolDraft,
+    ToolVersion,
+)
 from tools_registry.schemas import ToolContract, judging_problems
 
 _AT_ONCE = 500
@@ -90,6 +97,12 @@ def contract_of(source: ToolDraft | ToolVersion) -> ToolContract:
     return ToolContract.model_construct(
         name=source.tool.name, **{member: getattr(source, member) for member in members}
     )
+
+
+def contracts_in_use(tool: Tool) -> list[ContractModel]:
+    """The tool's current version, if any: its schemas may be kept whatever they are."""
+    versions = ToolVersion.objects.filter(tenant=tool.tenant_id, tool=tool)
+    return list(versions.filter(number=tool.current_number))
 
 
 def current_versions(tenant_id: UUID, *, after: str = "", size: int) -> list[ToolVersion]:

@@ -177,7 +177,7 @@ def _web_tools(trail: Trail, upstream: Upstream) -> _Tools:
         fallback_value={"job": "", "state": "queued"},
     )
     def poll_job(job: str) -> Any:
-        """Ask how far a job is; a state nobody knows counts as queued."""
+        """Ask how far a job is; an unknown state counts as queued."""
         return json.loads(_get(upstream, f"jobs/{job}"))
 
     return {"fetch_page": fetch_page, "poll_job": poll_job}

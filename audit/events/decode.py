@@ -107,7 +107,7 @@ def is_too_deep(line: bytes, depth: int = MAX_DEPTH) -> bool:
 
 def event_id_in(raw: bytes) -> UUID | None:
     """The event id of a rejected line, or None if it has no readable id."""
-    for name, start, end in _members(raw):
+    for name, start, end in members_of(raw):
         if name in ("event_id", "eventId"):
             try:
                 return events.parse_uuid(json.loads(raw[start:end]))
@@ -126,7 +126,7 @@ def without_auth(raw: bytes) -> tuple[bytes, bool]:
     parts: list[bytes] = []
     copied_to = 0
     try:
-        for name, start, end in _members(raw, strict=True):
+        for name, start, end in members_of(raw, strict=True):
             if name == "auth" and raw[start:end] != b"null":
                 parts += (raw[copied_to:start], b"null")
                 copied_to = end
@@ -187,7 +187,30 @@ def _thorough(line: bytes, raw: bytes) -> wire.WireEvent | Sighting:
             return sighting_of(event)
         except ValueError as error:
             raise RefusedLineError("invalid_event", str(error), kept) from None
-    return _as_wire(event)
+    return _with_untyped(_as_wire(event), line)
+
+
+class _Untyped(msgspec.Struct, gc=False):
+    otlp: msgspec.Raw = msgspec.Raw(b"null")
+    context: msgspec.Raw = msgspec.Raw(b"")
+
+
+_UNTYPED = msgspec.json.Decoder(_Untyped)
+_SPANS = msgspec.json.Decoder(wire.Spans | None)
+
+
+def _with_untyped(event: wire.WireEvent, line: bytes) -> wire.WireEvent:
+    """The event with the members that the contract ignores and the index uses, if well formed."""
+    if event.kind is Kind.GAP:
+        return event
+    try:
+        untyped = _UNTYPED.decode(line)
+        if event.kind is Kind.START:
+            event.context = untyped.context
+        event.otlp = _SPANS.decode(untyped.otlp)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass
+    return event
 
 
 def _as_wire(
@@ -198,8 +221,8 @@ def _as_wire(
 ) -> wire.WireEvent:
     """Convert the contract's model into the struct that the fast path would have made."""
     if isinstance(event, events.Gap):
-        return wire.GapEvent(**{name: getattr(event, name) for name in _members_of(wire.GapEvent)})
-    shared = {name: getattr(event, name) for name in _members_of(wire.CallEvent)}
+        return wire.GapEvent(**{name: getattr(event, name) for name in _fields_of(wire.GapEvent)})
+    shared = {name: getattr(event, name) for name in _fields_of(wire.CallEvent)}
     shared["mcp"] = _stated(event.mcp)
     if isinstance(event, events.ToolCallDecision):
         return _decision(event, shared)
@@ -260,8 +283,9 @@ def _violations(listed: Iterable[Violation]) -> list[wire.Violation]:
     ]
 
 
-def _members_of(struct: type[msgspec.Struct]) -> list[str]:
-    return [name for name in struct.__struct_fields__ if name not in ("auth", "started_at")]
+def _fields_of(struct: type[msgspec.Struct]) -> list[str]:
+    apart = ("auth", "started_at", "otlp", "context")
+    return [name for name in struct.__struct_fields__ if name not in apart]
 
 
 def _replacement(escape: re.Match[bytes]) -> bytes:
@@ -270,7 +294,7 @@ def _replacement(escape: re.Match[bytes]) -> bytes:
     return b"\\ufffd" if len(text) == 6 else text
 
 
-def _members(raw: bytes, *, strict: bool = False) -> Iterator[tuple[str, int, int]]:
+def members_of(raw: bytes, *, strict: bool = False) -> Iterator[tuple[str, int, int]]:
     """The members of a line's JSON object: name, start and end of the value in the bytes.
 
     Stops where the line is not a valid JSON object; with `strict`, raises ValueError there.

@@ -82,7 +82,11 @@ class Redaction:
 
     def apply(self, lines: Sequence[Line]) -> list[Line]:
         """The redacted lines."""
-        return [Line(line.number, self.clean(line.raw)) for line in lines]
+        clean = self.clean
+        return [
+            line if (raw := clean(line.raw)) is line.raw else Line(line.number, raw)
+            for line in lines
+        ]
 
     def clean(self, raw: bytes) -> bytes:
         """Redact a line. Returns the same object if no rule matches.
@@ -91,7 +95,7 @@ class Redaction:
         """
         try:
             text = raw.decode()
-            if self._redactor.is_harmless(text):
+            if self._redactor.has_no_trace(text):
                 return raw
             event = decode(text)
         except (ValueError, RecursionError):
@@ -111,11 +115,14 @@ def redacted(tenant_id: UUID, lines: Sequence[Line], *, is_otlp: bool) -> Sequen
     One query every `BELIEVED_FOR` seconds, in the tenant's open scope or in a scope of its own.
     Raises django.db.OperationalError if rules cannot be applied, for example without a database.
     """
-    until, rules = _KNOWN.get(tenant_id, (0.0, _NO_RULES))
-    if time.monotonic() >= until:
-        rules = _load_rules(tenant_id)
+    rules = _rules(tenant_id)
     redaction = rules.of_otlp if is_otlp else rules.of_events
     return lines if redaction is None else redaction.apply(lines)
+
+
+def stores_clear_principals(tenant_id: UUID) -> bool:
+    """Whether the tenant's admin chose to store principals in clear text. As `redacted`."""
+    return _rules(tenant_id).clear_principals
 
 
 def forget_rules(tenant_id: UUID) -> None:
@@ -140,17 +147,23 @@ def are_one_but_for_marks(raw: bytes, stored: bytes) -> bool:
 class _Rules(NamedTuple):
     of_events: Redaction | None
     of_otlp: Redaction | None
+    clear_principals: bool
 
 
-_NO_RULES = _Rules(None, None)
+_NO_RULES = _Rules(None, None, False)
 _KNOWN: dict[UUID, tuple[float, _Rules]] = {}
+
+
+def _rules(tenant_id: UUID) -> _Rules:
+    until, rules = _KNOWN.get(tenant_id, (0.0, _NO_RULES))
+    return rules if time.monotonic() < until else _load_rules(tenant_id)
 
 
 def _load_rules(tenant_id: UUID) -> _Rules:
     with tenant_scope(tenant_id):
         setting = (
             TenantSetting.objects.filter(tenant_id=tenant_id)
-            .only("redact_names", "redact_patterns", "redact_otlp")
+            .only("redact_names", "redact_patterns", "redact_otlp", "clear_principals")
             .first()
         ) or TenantSetting(tenant_id=tenant_id)
     names, patterns = tuple(setting.redact_names), tuple(setting.redact_patterns)
@@ -164,7 +177,7 @@ def _load_rules(tenant_id: UUID) -> _Rules:
         raise OperationalError("redaction rules cannot be applied") from error
     if len(_KNOWN) >= _KNOWN_MAX:
         _KNOWN.clear()
-    rules = _Rules(of_events, of_otlp)
+    rules = _Rules(of_events, of_otlp, setting.clear_principals)
     _KNOWN[tenant_id] = time.monotonic() + BELIEVED_FOR, rules
     return rules
 

@@ -6,7 +6,7 @@ replaces it in the index. The log keeps both; their spans alone decide which one
 
 Context of a call, such as its agent, may arrive later than its spans. An event counts the spans
 above the call that have any (`above`). Of two events of the same spans, the one with more counts.
-If both have as many, one that was made by reading the spans anew with a later mapping counts
+If both have as many, one that was made by reading the spans again with a later mapping counts
 (`audit.intake.otlp.remapping`).
 
 If an executor itself reported the call (`audit.intake.otlp.executors`), the index keeps the
@@ -69,8 +69,6 @@ def is_part_of(raw: bytes, account: bytes) -> bool:
 
 def is_beside(raw: bytes) -> bool:
     """Whether an event has the spans of a call that an executor itself reported."""
-    if b'"of_executor"' not in raw:
-        return False
     source = _source(raw)
     return source is not None and source.of_executor
 
@@ -90,7 +88,7 @@ def calls_of(raw: bytes) -> set[tuple[int, UUID]]:
 
 def _extent(raw: bytes) -> tuple[set[tuple[str, str]], int, int] | None:
     """Trace id and span id of an event's spans, how many spans above them have context, and the
-    mapping with which they were read anew, 0 if they were not.
+    mapping with which they were read again, 0 if they were not.
 
     None if the event was not made from spans.
     """

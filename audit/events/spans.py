@@ -23,7 +23,8 @@ MAX_SPANS = 20_000
 
 SERVER, CLIENT = 2, 3  # of SpanKind
 EXECUTOR = -1  # not in SpanKind: the call that an executor ran inside a span
-STATUS_OK, STATUS_ERROR = 1, 2  # of StatusCode
+MOUNT = -2  # not in SpanKind: a server hands a call on to a server that is mounted in it
+STATUS_UNSET, STATUS_OK, STATUS_ERROR = 0, 1, 2  # of StatusCode
 
 
 class UnreadableTraceError(Exception):

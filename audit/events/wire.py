@@ -101,6 +101,12 @@ class McpStated(msgspec.Struct, gc=False):
     protocol_version: str | None = None
 
 
+class Spans(msgspec.Struct, gc=False):
+    """The part of a member `otlp` that says whose account an event is (`audit.events.reported`)."""
+
+    of_executor: bool = False
+
+
 class CallEvent(msgspec.Struct, kw_only=True, gc=False):
     """Members that start and end share. `started_at` is RFC 3339 text, as sent."""
 
@@ -126,6 +132,7 @@ class CallEvent(msgspec.Struct, kw_only=True, gc=False):
     locale: FreeId | None = None
     safety_mode: FreeId | None = None
     mcp: McpStated | None = None
+    otlp: Spans | None = None
     producer_id: FreeId | None = None
     producer_seq: Count | None = None
     started_at: str
@@ -139,6 +146,8 @@ class StartEvent(CallEvent, tag="toolExecutionStart", kw_only=True, gc=False):
 
     args: Raw
     traceparent: FreeId | None = None
+    context: Raw = Raw(b"")
+    """Any value. `audit.events.reported_context` reads it."""
 
 
 class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True, gc=False):

@@ -298,8 +298,8 @@ def _proof(make: Any) -> list[bytes]:
 def _versions(tenant_id: UUID, of: TimeRange, size: int) -> tuple[list[RegisteredVersion], int]:
     """The versions published before the end of the range, oldest first, up to 32 MB.
 
-    Keeps the newest ones. Also returns how many older ones are left out. Without those whose
-    publication is not among the first `size` entries yet: nothing proves them.
+    Keeps the newest ones. Also returns how many older ones are left out. Versions whose publication
+    is not among the first `size` entries are not included: nothing proves them yet.
     """
     with tenant_scope(tenant_id):
         rows = run("evidence_versions", before=of.end, byte_limit=_VERSION_BYTES)

@@ -49,9 +49,12 @@ COLUMNS = (
     "mcp_client",
     "mcp_protocol",
     "agent",
+    "agent_version",
     "model",
     "provider",
-    "end_user",
+    "principal",
+    "environment",
+    "service",
     "pair_conflict",
 )
 """Members and columns, in order. Path and code of a violation are those of the first one."""

@@ -57,7 +57,8 @@ class TraceDelta:
     first_started_us: int
     first_tool_name: str
     last_us: int
-    run_id: str | None = None
+    run: tuple[int, str] | None = None
+    """Start and run id of the first call that has a run id."""
     started: int = 0
     completed: int = 0
     failed: int = 0
@@ -67,10 +68,14 @@ class TraceDelta:
     decisions: int = 0
     cancelled: int = 0
 
-    def add_run(self, run_id: str | None) -> None:
-        """Take the smallest of the run ids, as the order of events must not matter."""
+    def add_run(self, started_us: int, run_id: str | None) -> None:
+        """Take the run of the first call: calls of a sub-agent, inside it, may have another one.
+
+        Of calls that start at once the smallest, as the order of events must not matter.
+        """
         if run_id is not None:
-            self.run_id = run_id if self.run_id is None else min(self.run_id, run_id)
+            run = started_us, run_id
+            self.run = run if self.run is None else min(self.run, run)
 
 
 @dataclass(slots=True)
@@ -152,7 +157,7 @@ def derive(
     for each in decided:
         trace = _trace(deltas, each.day, each.trace_id, each.decided_us, each.tool_name)
         trace.last_us = max(trace.last_us, each.decided_us)
-        trace.add_run(each.run_id)
+        trace.add_run(each.decided_us, each.run_id)
         trace.decisions += 1
     return deltas
 
@@ -192,7 +197,7 @@ def _add_to_trace(deltas: Deltas, row: Changed, is_completed: bool, sign: int) -
     last_us = started_us if row.ended_us is None else max(started_us, row.ended_us)
     trace = _trace(deltas, row.day, row.trace_id, started_us, row.tool_name)
     trace.last_us = max(trace.last_us, last_us)
-    trace.add_run(row.run_id)
+    trace.add_run(started_us, row.run_id)
     trace.started += sign * row.is_new
     if is_completed:
         trace.completed += sign

@@ -18,7 +18,6 @@ from audit.events.candidates import Candidate
 from audit.events.redaction import are_one_but_for_marks
 from audit.events.reported import (
     calls_of,
-    is_beside,
     is_fuller,
     is_no_fuller,
     is_part_of,
@@ -88,7 +87,7 @@ class Indexing:
         Returns the events that belong in the log, in order, with their positions. Events that are
         read from the log (`is_logged`) already have theirs.
         """
-        beside = [candidate for candidate in candidates if is_beside(candidate.raw)]
+        beside = [candidate for candidate in candidates if candidate.is_beside]
         for candidate in beside:
             self.outcomes.take(candidate, is_new=False)
         calls, repeats, homeless = self._placed(_without(candidates, beside))

@@ -28,6 +28,7 @@ _FILL = {"rollup": 70, "quarter_rollup": 50}
 """Fill factor (%) of tables whose rows nearly every request updates. Without free room in the page,
 two in five new versions of a quarter's row went to another page, and the table was a third larger.
 """
+_LOCK = 7_402_021  # any number that no other advisory lock uses
 LOCK_TIMEOUT = "2s"  # short, because writers queue behind a lock request that waits
 DAYS_AHEAD = 14  # days without a worker before new calls have no partition
 DAYS_BACK = 35  # how late a call may arrive; older ones go to the inbox
@@ -113,6 +114,8 @@ def _make(partition: Partition, using: str) -> None:
     # partition, because creating one locks its parent against everybody.
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+        # Two that create the same one at once would both not find it, in spite of IF NOT EXISTS.
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         cursor.execute(
             f"CREATE TABLE IF NOT EXISTS {partition.name} PARTITION OF {partition.table}"
             f" FOR VALUES FROM ('{partition.day}') TO ('{following}')"

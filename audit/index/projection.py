@@ -109,7 +109,14 @@ def project(call: Call) -> Row:
             shared = tuple(b if a is None else a for a, b in pairs)
             differs = differs or any(a is not None and b is not None and a != b for a, b in pairs)
     context = NOTHING if start is None else start.context
-    return Row(call, shared, OPEN if end is None else _ending(end), differs, _peers(call), context)
+    return Row(
+        call=call,
+        shared=shared,
+        ending=OPEN if end is None else _ending(end),
+        pair_conflict=differs,
+        peers=_peers(call),
+        context=context,
+    )
 
 
 def _peers(call: Call) -> Peers:

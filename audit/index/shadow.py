@@ -38,8 +38,8 @@ SHOWN_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Statements:
-    """The statements of `sql/shadow.sql` for one table."""
+class _Names:
+    """The names of the statements of `sql/shadow.sql` for one table."""
 
     note: str
     show: str
@@ -48,61 +48,61 @@ class _Statements:
 
 
 _STATEMENTS = {
-    "invocation": _Statements(
+    "invocation": _Names(
         note="note_differing_invocation",
         show="show_differing_invocation",
         delete="delete_differing_invocation",
         insert="insert_differing_invocation",
     ),
-    "decision": _Statements(
+    "decision": _Names(
         note="note_differing_decision",
         show="show_differing_decision",
         delete="delete_differing_decision",
         insert="insert_differing_decision",
     ),
-    "violation": _Statements(
+    "violation": _Names(
         note="note_differing_violation",
         show="show_differing_violation",
         delete="delete_differing_violation",
         insert="insert_differing_violation",
     ),
-    "violation_day": _Statements(
+    "violation_day": _Names(
         note="note_differing_violation_day",
         show="show_differing_violation_day",
         delete="delete_differing_violation_day",
         insert="insert_differing_violation_day",
     ),
-    "trace": _Statements(
+    "trace": _Names(
         note="note_differing_trace",
         show="show_differing_trace",
         delete="delete_differing_trace",
         insert="insert_differing_trace",
     ),
-    "quarter_rollup": _Statements(
+    "quarter_rollup": _Names(
         note="note_differing_quarter_rollup",
         show="show_differing_quarter_rollup",
         delete="delete_differing_quarter_rollup",
         insert="insert_differing_quarter_rollup",
     ),
-    "rollup": _Statements(
+    "rollup": _Names(
         note="note_differing_rollup",
         show="show_differing_rollup",
         delete="delete_differing_rollup",
         insert="insert_differing_rollup",
     ),
-    "error_rollup": _Statements(
+    "error_rollup": _Names(
         note="note_differing_error_rollup",
         show="show_differing_error_rollup",
         delete="delete_differing_error_rollup",
         insert="insert_differing_error_rollup",
     ),
-    "producer": _Statements(
+    "producer": _Names(
         note="note_differing_producer",
         show="show_differing_producer",
         delete="delete_differing_producer",
         insert="insert_differing_producer",
     ),
-    "gap": _Statements(
+    "gap": _Names(
         note="note_differing_gap",
         show="show_differing_gap",
         delete="delete_differing_gap",

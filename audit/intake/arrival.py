@@ -39,7 +39,6 @@ from tooltrail.ledger import Kind
 from audit.events.candidates import Candidate
 from audit.events.findings import Finding, read_finding
 from audit.events.judgement import judged_output
-from audit.events.reported import is_beside
 from tenants.models import new_id
 from tenants.scope import tenant_scope
 from tools_registry.models import ToolVersion
@@ -100,7 +99,7 @@ def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate], budget: Bud
         check, raw = checks.get(event.tool_name), candidate.raw
         if check is None or len(raw) > EVENT_MAX_BYTES:
             continue
-        if is_beside(raw):
+        if candidate.is_beside:
             continue
         if budget.is_spent:
             break

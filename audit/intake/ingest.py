@@ -23,7 +23,8 @@ scope:
    Commit.
 
 Before all that, values are removed that the tenant's admin wants kept out of the log
-(`audit.events.redaction`). Leaves, index and inbox are made of the rest.
+(`audit.events.redaction`), and principals become pseudonyms (`audit.intake.principals`). Leaves,
+index and inbox are made of the rest.
 
 All writers lock rows in the same order, so they wait for each other but do not deadlock. PostgreSQL
 may still find a deadlock, for example at first attempts with events that are sent twice at the same
@@ -60,6 +61,7 @@ from audit.intake import metrics
 from audit.intake.arrival import Budget, finding_event, judge_arrivals
 from audit.intake.definitions import see_definitions
 from audit.intake.otlp.executors import join_executors, lock_traces_of
+from audit.intake.principals import hidden
 from audit.intake.retries import is_of_rivals, with_retries
 from audit.ledger.entries import leaf_hash
 from audit.log.payload import pack
@@ -113,7 +115,8 @@ def _read(
     *,
     is_otlp: bool,
 ) -> IntakeRequest:
-    reading = read_lines(redacted(tenant_id, lines, is_otlp=is_otlp), batch_id.id, now)
+    kept = hidden(tenant_id, redacted(tenant_id, lines, is_otlp=is_otlp))
+    reading = read_lines(kept, batch_id.id, now)
     judge_arrivals(tenant_id, reading.candidates, budget)
     return IntakeRequest(tenant_id, body_sha256, reading, batch_id, now)
 
@@ -142,17 +145,19 @@ def record_in_scope(
     is_otlp: bool = False,
     is_late: bool = False,
     budget: Budget | None = None,
+    expects_new: bool = False,
 ) -> Answer:
     """Store one request in the transaction of the tenant's open scope, and return its answer.
 
     Raises what `read_request` and `record_batches` raise, and BatchIdReusedError. The caller owns
     the transaction: run it with `with_retries`, or roll it back after an error. If a request
     becomes several batches, each has the SHA-256 of the whole body, and they share a `budget`.
-    `is_late`: the events are not from a sender, so their age says nothing.
+    `is_late`: the events are not from a sender, so their age says nothing. `expects_new`: their
+    calls are almost certainly not stored yet; set it in the first attempt only.
     """
     budget = Budget() if budget is None else budget
     request = _read(tenant_id, body_sha256, lines, batch_id, now, budget, is_otlp=is_otlp)
-    (result,) = _Recording([request]).run()
+    (result,) = _Recording([request], expects_new=expects_new).run()
     if not is_late:
         _count_lags(request)
     see_definitions(tenant_id, request.reading.sightings, now)

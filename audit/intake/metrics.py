@@ -28,6 +28,12 @@ _OUTCOMES = ("accepted", "duplicates", "rejected")  # as in the answer
 _SPAN_OUTCOMES = ("call", "merged", "decision", "skipped", "refused")
 _SIGNALS = ("traces", "logs", "metrics")
 _STATUSES = (200, 400, 411, 413, 415, 422, 429, 500, 503)
+_CLASSES = ("2xx", "3xx", "4xx", "5xx")
+
+
+def _histogram(bounds: Sequence[float]) -> tuple[str, ...]:
+    return (*(f'_bucket{{le="{bound}"}}' for bound in (*bounds, "+Inf")), "_sum", "_count")
+
 
 FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "tooltrail_requests_total": (
@@ -59,25 +65,37 @@ FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "tooltrail_request_seconds": (
         "histogram",
         "Duration of requests answered with 200.",
-        (
-            *(f'_bucket{{le="{bound}"}}' for bound in (*BUCKETS_S, "+Inf")),
-            "_sum",
-            "_count",
-        ),
+        _histogram(BUCKETS_S),
     ),
     "tooltrail_event_lag_seconds": (
         "histogram",
         "Time from the end of a call to the receipt of its event; 0 if a clock is ahead.",
-        (
-            *(f'_bucket{{le="{bound}"}}' for bound in (*LAGS_S, "+Inf")),
-            "_sum",
-            "_count",
-        ),
+        _histogram(LAGS_S),
     ),
     "tooltrail_events_ahead_total": (
         "counter",
         "Calls that ended ahead of the server's clock: one of the clocks is wrong.",
         ("",),
+    ),
+    "tooltrail_page_requests_total": (
+        "counter",
+        "Requests for pages, by class of the status.",
+        tuple(f'{{status="{each}"}}' for each in _CLASSES),
+    ),
+    "tooltrail_page_request_seconds": (
+        "histogram",
+        "Duration of requests for pages, until the answer begins.",
+        _histogram(BUCKETS_S),
+    ),
+    "tooltrail_api_requests_total": (
+        "counter",
+        "Requests to the API, without the intake, by class of the status.",
+        tuple(f'{{status="{each}"}}' for each in _CLASSES),
+    ),
+    "tooltrail_api_request_seconds": (
+        "histogram",
+        "Duration of these requests, until the answer begins.",
+        _histogram(BUCKETS_S),
     ),
     "tooltrail_stage_seconds": (
         "summary",
@@ -192,6 +210,17 @@ def count_lags(ended_us: Sequence[int], received_us: int) -> None:
     amounts["tooltrail_event_lag_seconds_sum"] = sum(lag for lag in lags_s if lag > 0)
     amounts["tooltrail_event_lag_seconds_count"] = len(lags_s)
     amounts["tooltrail_events_ahead_total"] = sum(lag < 0 for lag in lags_s)
+    counters().add(amounts)
+
+
+def count_read(kind: str, status: int, seconds: float) -> None:
+    """Count a request for a `page` or to the reading `api`."""
+    name = f"tooltrail_{kind}_request_seconds"
+    amounts = {f'{name}_bucket{{le="{bound}"}}': 1.0 for bound in BUCKETS_S if seconds <= bound}
+    amounts[f'{name}_bucket{{le="+Inf"}}'] = 1
+    amounts[f"{name}_sum"] = seconds
+    amounts[f"{name}_count"] = 1
+    amounts[f'tooltrail_{kind}_requests_total{{status="{status // 100}xx"}}'] = 1
     counters().add(amounts)
 
 

@@ -146,6 +146,7 @@ class _Reading:
             if self.missing:
                 self._read_on()
                 self.findings += self.missing.messages()
+            self._compare_lost()
             # The current size, as entries may have arrived since the check began.
             self.findings += actions.strays(self._tenant_id, ledger_status(self._tenant_id).size)
             self.findings += signatures.disagreements(self._tenant_id, self._known)
@@ -228,20 +229,33 @@ class _Reading:
                 self._fault(f"{tile.path} does not match the leaves in the log")
 
     def _compare_roots(self, first: int, end: int) -> None:
-        """Check this epoch's checkpoints whose last entry is in the chunk just read."""
-        of_tenant = LedgerCheckpoint.objects.for_tenant(self._tenant_id)
-        epoch = self._known.epoch
-        for one in of_tenant.filter(epoch=epoch, size__gt=first, size__lte=end).order_by("size"):
-            self._check.checkpoint_count += 1
-            vkeys = [VerifierKey(one.origin, key) for key in self._known.public_keys]
-            try:
-                signed = open_checkpoint(one.note.encode(), one.origin, vkeys)
-                root = StoredTree(self._tenant_id, one.size).root()
-            except LedgerError as error:
-                self._fault(f"the checkpoint of {one.size:,} entries: {error}")
-                continue
-            if (signed.size, signed.root) != (one.size, bytes(one.root)) or signed.root != root:
-                self._fault(f"the checkpoint of {one.size:,} entries has a different root")
+        """Check the checkpoints whose last entry is in the chunk just read."""
+        of_size = LedgerCheckpoint.objects.for_tenant(self._tenant_id).filter(
+            size__gt=first, size__lte=end, epoch__lte=self._known.epoch
+        )
+        for one in of_size.order_by("epoch", "size"):
+            self._compare_root(one)
+
+    def _compare_lost(self) -> None:
+        """Check the checkpoints of earlier epochs that name entries which the log has no more."""
+        lost = LedgerCheckpoint.objects.for_tenant(self._tenant_id).filter(
+            size__gt=self._check.size, epoch__lt=self._known.epoch
+        )
+        for one in lost.order_by("epoch", "size"):
+            self._compare_root(one)
+
+    def _compare_root(self, one: LedgerCheckpoint) -> None:
+        self._check.checkpoint_count += 1
+        vkeys = [VerifierKey(one.origin, key) for key in self._known.public_keys]
+        is_in_tree = one.size <= min(self._check.size, self._known.still_signed(one.epoch))
+        try:
+            signed = open_checkpoint(one.note.encode(), one.origin, vkeys)
+            root = StoredTree(self._tenant_id, one.size).root() if is_in_tree else signed.root
+        except LedgerError as error:
+            self._fault(f"the checkpoint of {one.size:,} entries: {error}")
+            return
+        if (signed.size, signed.root) != (one.size, bytes(one.root)) or signed.root != root:
+            self._fault(f"the checkpoint of {one.size:,} entries has a different root")
 
     def _compare_actions(self, first: int, end: int) -> None:
         self.findings += actions.disagreements(self._tenant_id, first, end, self._actions)

@@ -14,7 +14,7 @@ from uuid import UUID
 from tooltrail.ledger import Checkpoint, FormatError, Kind, parse_note
 from tooltrail.ledger.lines import to_base64
 
-from audit.ledger import private_files, signer_state
+from audit.ledger import signer_state
 from audit.ledger.entries import append_entry
 from audit.ledger.keys import StoredKey
 from audit.ledger.memory import Comparison, compare
@@ -22,6 +22,7 @@ from audit.ledger.signer_state import SignerState, origin_of
 from audit.ledger.status import LedgerStatus, ledger_status
 from audit.models import LedgerCheckpoint
 from audit.sql.run import run
+from config import private_files
 from config.postgresql.aliases import OWNER
 from tenants.actions import record_action
 from tenants.models import Tenant
@@ -53,6 +54,7 @@ def begin_epoch(
     with private_files.locked():
         state = signer_state.load(tenant.id)
         with tenant_scope(tenant.id):
+            run("lock_signing")
             published = ledger_status(tenant.id).epoch
             epoch = max(
                 -1 if state is None else state.epoch,

@@ -19,14 +19,19 @@ from tenants.models import Action
 from tenants.row_digests import RowDigests, ledger_id, proved_models, row_name, stored_digests
 
 _TABLES = {
+    "alert": "alert",
+    "alert_rule": "alert rule",
+    "alert_channel": "channel of alerts",
     "api_key": "API key",
     "definition": "definition",
     "definition_change": "change of a definition",
     "erasure": "erasure",
     "invitation": "invitation",
     "legal_hold": "legal hold",
+    "maintenance_window": "maintenance window",
     "membership": "membership",
     "polling_tool": "polling tool",
+    "price_list": "price list",
     "report": "report",
     "report_schedule": "schedule of reports",
     "served_definition": "definition of a server",

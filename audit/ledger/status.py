@@ -26,12 +26,14 @@ class LedgerStatus:
     signed_root: bytes | None
     signed_at: datetime | None
     refusal: str | None
-    """Why the signer refuses the log; None if it does not."""
+    """Why a signer refuses the log; None if none does."""
+    refused_at: tuple[int, int] | None
+    """Epoch and size of the last checkpoint that the signer which refuses remembers."""
 
 
 def ledger_status(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> LedgerStatus:
     """Read the status of a tenant's ledger at one moment. Needs the tenant's scope."""
-    ((size, folded, epoch, signed_size, root, signed_at, refusal),) = run(
+    ((size, folded, epoch, signed_size, root, signed_at, refusal, *refused_at),) = run(
         "ledger_status", tenant_id=tenant_id, using=using
     )
     return LedgerStatus(
@@ -42,6 +44,7 @@ def ledger_status(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> LedgerSt
         signed_root=root,
         signed_at=signed_at,
         refusal=refusal,
+        refused_at=None if refusal is None else (refused_at[0], refused_at[1]),
     )
 
 

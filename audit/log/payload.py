@@ -56,22 +56,24 @@ def pack(events: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"%b%b%b" % (_SKIPPED.pack(_SKIPPED_MAGIC, len(salted)), salted, compressed)
 
 
-def unpack(payload: bytes) -> list[tuple[bytes, bytes]]:
-    """The (salt, raw) pairs of a payload; both are empty for an erased event.
+def unpack(payload: bytes, positions: Iterable[int] | None = None) -> list[tuple[bytes, bytes]]:
+    """The (salt, raw) pairs of a payload, or those at some positions, in this order.
 
-    Raises LogPayloadError if the payload is damaged.
+    Both are empty for an erased event. Raises LogPayloadError if the payload is damaged.
     """
     if not payload.startswith(_SKIPPED_MAGIC):
-        return list(_interleaved(_inflated(payload)))
+        pairs = list(_interleaved(_inflated(payload)))
+        return pairs if positions is None else [pairs[position] for position in positions]
     if len(payload) < _SKIPPED.size:
         raise LogPayloadError("ends within its salts")
     salts_end = _SKIPPED.size + _SKIPPED.unpack_from(payload)[1]
     salts, data = payload[_SKIPPED.size : salts_end], _inflated(payload[salts_end:])
-    raws = list(_raws(data))
-    if len(salts) != SALT_LENGTH * sum(map(bool, raws)):
-        raise LogPayloadError("does not have a salt for each event")
-    each_salt = (salts[at : at + SALT_LENGTH] for at in range(0, len(salts), SALT_LENGTH))
-    return [(next(each_salt), raw) if raw else (b"", b"") for raw in raws]
+    places = _places(data, len(salts))
+    wanted = places if positions is None else [places[position] for position in positions]
+    return [
+        (salts[salt_at : salt_at + SALT_LENGTH], data[begin:end]) if begin < end else (b"", b"")
+        for salt_at, begin, end in wanted
+    ]
 
 
 def _inflated(frame: bytes) -> bytes:
@@ -81,16 +83,24 @@ def _inflated(frame: bytes) -> bytes:
         raise LogPayloadError(f"cannot be decompressed: {error}") from error
 
 
-def _raws(data: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(data):
+def _places(data: bytes, salts_size: int) -> list[tuple[int, int, int]]:
+    """Where each event's salt begins, and where its raw bytes begin and end."""
+    places: list[tuple[int, int, int]] = []
+    at = salt_at = 0
+    size, length_at = len(data), _LENGTH.unpack_from
+    while at < size:
+        if at + _LENGTH.size > size:
+            raise LogPayloadError("ends within an event")
         begin = at + _LENGTH.size
-        if begin > len(data):
-            raise LogPayloadError("ends within an event")
-        at = begin + _LENGTH.unpack_from(data, begin - _LENGTH.size)[0]
-        if at > len(data):
-            raise LogPayloadError("ends within an event")
-        yield data[begin:at]
+        at = begin + length_at(data, at)[0]
+        places.append((salt_at, begin, at))
+        if at > begin:
+            salt_at += SALT_LENGTH
+    if at > size:
+        raise LogPayloadError("ends within an event")
+    if salt_at != salts_size:
+        raise LogPayloadError("does not have a salt for each event")
+    return places
 
 
 def _interleaved(data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -137,11 +147,10 @@ def read_events(
     )
     stored: dict[tuple[UUID, int], StoredEvent] = {}
     for batch_id, received_at, first_index, event_count, payload in batches:
-        events = None if payload is None else unpack(bytes(payload))
-        for position in wanted[batch_id]:
-            if not 0 <= position < event_count:
-                continue
-            salt, raw = (b"", b"") if events is None else events[position]
+        positions = [each for each in wanted[batch_id] if 0 <= each < event_count]
+        erased = [(b"", b"")] * len(positions)
+        events = erased if payload is None else unpack(bytes(payload), positions)
+        for position, (salt, raw) in zip(positions, events, strict=True):
             stored[batch_id, position] = StoredEvent(
                 raw or None, first_index + position, received_at, salt or None
             )

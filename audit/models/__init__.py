@@ -1,11 +1,13 @@
 """The tables as Django models. All are unmanaged: the migrations create them in SQL."""
 
+from audit.models.alerts import Alert, AlertRule, AlertState, MaintenanceWindow
 from audit.models.base import TenantQuerySet
 from audit.models.definitions import (
     StoredDefinition,
     StoredDefinitionChange,
     StoredServedDefinition,
 )
+from audit.models.delivery import AlertChannel, AlertDelivery, ChannelKind, DeliveryState
 from audit.models.index import (
     Batch,
     Gap,
@@ -19,8 +21,10 @@ from audit.models.index import (
 )
 from audit.models.ledger import LedgerCheck, LedgerCheckpoint, LedgerKey
 from audit.models.preferences import PollingTool, SavedView
+from audit.models.prices import PriceList, UnitPath
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
 from audit.models.work import (
+    ArgumentComparison,
     DriftAnalysis,
     PayloadHit,
     PayloadSearch,
@@ -30,7 +34,15 @@ from audit.models.work import (
 )
 
 __all__ = [
+    "Alert",
+    "AlertChannel",
+    "AlertDelivery",
+    "AlertRule",
+    "AlertState",
+    "ArgumentComparison",
     "Batch",
+    "ChannelKind",
+    "DeliveryState",
     "DriftAnalysis",
     "Erasure",
     "ErasureCall",
@@ -42,9 +54,11 @@ __all__ = [
     "LedgerErasure",
     "LedgerKey",
     "LegalHold",
+    "MaintenanceWindow",
     "PayloadHit",
     "PayloadSearch",
     "PollingTool",
+    "PriceList",
     "Producer",
     "RejectedEvent",
     "Replay",
@@ -58,5 +72,6 @@ __all__ = [
     "StoredServedDefinition",
     "TenantQuerySet",
     "Trace",
+    "UnitPath",
     "Violation",
 ]

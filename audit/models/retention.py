@@ -1,10 +1,11 @@
 """Legal holds and erasures: rows as Django reads them (`audit.models`)."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
 
 from audit.models.base import TenantQuerySet
+from config.instants import iso
 
 
 class LegalHold(models.Model):
@@ -41,6 +42,18 @@ class LegalHold(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def covers(self) -> dict[str, Any]:
+        """Which calls it covers: the fields that are not None, as in ledger entries and actions."""
+        filters = {
+            "trace_id": self.trace_id,
+            "case_id": self.case_id,
+            "tool_name": self.tool_name,
+            "since": self.since and iso(self.since),
+            "until": self.until and iso(self.until),
+        }
+        return {name: value for name, value in filters.items() if value is not None}
 
 
 class LedgerErasure(models.Model):

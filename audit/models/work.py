@@ -39,6 +39,38 @@ class PayloadSearch(models.Model):
         return self.needle
 
 
+class ArgumentComparison(models.Model):
+    """A comparison of the arguments of a query's calls with those of others, by the worker."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    created_at = models.DateTimeField()
+    created_by = models.TextField()
+    query = models.TextField()
+    tool_name = models.TextField()
+    since = models.DateTimeField()
+    until = models.DateTimeField()
+    state = models.TextField(choices=JobState)
+    call_count = models.BigIntegerField()
+    read_count = models.BigIntegerField()
+    erased_count = models.BigIntegerField()
+    tested_count = models.BigIntegerField()
+    observed = models.TextField()
+    differences = models.TextField()
+    problem = models.TextField()
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TenantQuerySet["ArgumentComparison"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "argument_comparison"
+
+    def __str__(self) -> str:
+        return self.query
+
+
 class PayloadHit(models.Model):
     """An event whose payload matches a search."""
 

@@ -3,6 +3,30 @@
 from django.urls import path, register_converter
 
 from audit.pages.actions.views import action_export, action_list
+from audit.pages.agents.views import agent_list
+from audit.pages.alerts.alert_list import (
+    alert_acknowledge,
+    alert_detail,
+    alert_list,
+    alert_resolve,
+)
+from audit.pages.alerts.maintenance import (
+    maintenance_delete,
+    maintenance_list,
+    maintenance_new,
+)
+from audit.pages.alerts.rule_list import (
+    rule_delete,
+    rule_edit,
+    rule_event,
+    rule_list,
+    rule_mute,
+    rule_new,
+    rule_starter,
+)
+from audit.pages.apart.arguments import arguments_cancel, arguments_detail, arguments_start
+from audit.pages.apart.compare import compare_page
+from audit.pages.apart.views import apart_page
 from audit.pages.approvals.views import approval_export, approval_list
 from audit.pages.calls.call_detail import call_detail, call_event, call_reveal
 from audit.pages.calls.call_export import call_export
@@ -15,6 +39,15 @@ from audit.pages.calls.call_list import (
 from audit.pages.calls.open_list import open_list
 from audit.pages.calls.payload_search import search_cancel, search_detail, search_start
 from audit.pages.calls.saved_views import view_delete, view_save
+from audit.pages.channels.views import (
+    channel_delete,
+    channel_detail,
+    channel_list,
+    channel_new,
+    channel_test,
+)
+from audit.pages.conversations.views import conversation_detail, conversation_list
+from audit.pages.costs.views import cost_page
 from audit.pages.definitions.views import (
     definition_approve,
     definition_detail,
@@ -45,6 +78,12 @@ from audit.pages.ledger.views import (
     ledger_proof,
 )
 from audit.pages.overview.views import home
+from audit.pages.prices.views import (
+    price_list_delete,
+    price_list_detail,
+    price_list_list,
+    price_list_new,
+)
 from audit.pages.repeats.views import (
     polling_add,
     polling_remove,
@@ -80,7 +119,9 @@ from audit.pages.tools.drift import (
 from audit.pages.tools.effect import effect_page
 from audit.pages.tools.replays import replay_cancel, replay_detail, replay_start
 from audit.pages.tools.tool_list import tool_list
+from audit.pages.traces.compare import trace_compare
 from audit.pages.traces.trace_detail import trace_as_text, trace_detail
+from audit.pages.traces.trace_graph import trace_graph
 from audit.pages.traces.trace_list import trace_list
 from audit.pages.violations.views import violation_export, violation_list
 from audit.show.converters import DayConverter, FreeTextConverter
@@ -93,7 +134,9 @@ urlpatterns = [
     # /traces
     path("traces/", trace_list, name="trace_list"),
     path("traces/<text:trace_id>", trace_detail, name="trace_detail"),
+    path("traces/<text:trace_id>/graph", trace_graph, name="trace_graph"),
     path("traces/<text:trace_id>/text", trace_as_text, name="trace_text"),
+    path("traces/<text:trace_id>/compare", trace_compare, name="trace_compare"),
     # /calls
     path("calls/", call_list, name="call_list"),
     path("calls/complete", call_complete, name="call_complete"),
@@ -111,6 +154,12 @@ urlpatterns = [
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),
     # /tools; the registry has the pages of one tool
     path("tools/", tool_list, name="tool_list"),
+    # /apart
+    path("compare/", compare_page, name="compare_page"),
+    path("apart/", apart_page, name="apart_page"),
+    path("apart/arguments", arguments_start, name="arguments_start"),
+    path("apart/arguments/<uuid:pk>", arguments_detail, name="arguments_detail"),
+    path("apart/arguments/<uuid:pk>/cancel", arguments_cancel, name="arguments_cancel"),
     # /definitions
     path("definitions/", definition_list, name="definition_list"),
     path("definitions/<uuid:pk>", definition_detail, name="definition_detail"),
@@ -120,6 +169,28 @@ urlpatterns = [
     # /approvals
     path("approvals/", approval_list, name="approval_list"),
     path("approvals/export.<slug:kind>", approval_export, name="approval_export"),
+    # /alerts
+    path("alerts/", alert_list, name="alert_list"),
+    path("alerts/<uuid:pk>", alert_detail, name="alert_detail"),
+    path("alerts/<uuid:pk>/acknowledge", alert_acknowledge, name="alert_acknowledge"),
+    path("alerts/<uuid:pk>/resolve", alert_resolve, name="alert_resolve"),
+    path("alerts/maintenance/", maintenance_list, name="maintenance_list"),
+    path("alerts/maintenance/new", maintenance_new, name="maintenance_new"),
+    path("alerts/maintenance/<uuid:pk>/delete", maintenance_delete, name="maintenance_delete"),
+    path("alerts/rules/", rule_list, name="alert_rule_list"),
+    path("alerts/rules/event", rule_event, name="alert_rule_event"),
+    path("alerts/rules/new", rule_new, name="alert_rule_new"),
+    path("alerts/rules/starter", rule_starter, name="alert_rule_starter"),
+    path("alerts/rules/<uuid:pk>", rule_edit, name="alert_rule_edit"),
+    path("alerts/rules/<uuid:pk>/delete", rule_delete, name="alert_rule_delete"),
+    path("alerts/rules/<uuid:pk>/mute", rule_mute, name="alert_rule_mute"),
+    # /agents
+    path("agents/", agent_list, name="agent_list"),
+    # /conversations
+    path("conversations/", conversation_list, name="conversation_list"),
+    path("conversations/<text:run_id>", conversation_detail, name="conversation_detail"),
+    # /costs
+    path("costs/", cost_page, name="cost_page"),
     # /violations
     path("violations/", violation_list, name="violation_list"),
     path("violations/export.<slug:kind>", violation_export, name="violation_export"),
@@ -189,6 +260,15 @@ urlpatterns = [
     path("settings/erasures/<uuid:pk>", erasure_detail, name="erasure_detail"),
     path("settings/erasures/<uuid:pk>/confirm", erasure_confirm, name="erasure_confirm"),
     path("settings/erasures/<uuid:pk>/cancel", erasure_cancel, name="erasure_cancel"),
+    path("settings/channels", channel_list, name="channel_list"),
+    path("settings/channels/new/<slug:kind>", channel_new, name="channel_new"),
+    path("settings/channels/<uuid:pk>", channel_detail, name="channel_detail"),
+    path("settings/channels/<uuid:pk>/test", channel_test, name="channel_test"),
+    path("settings/channels/<uuid:pk>/delete", channel_delete, name="channel_delete"),
+    path("settings/prices", price_list_list, name="price_list_list"),
+    path("settings/prices/new", price_list_new, name="price_list_new"),
+    path("settings/prices/<day:holds_from>", price_list_detail, name="price_list_detail"),
+    path("settings/prices/<day:holds_from>/delete", price_list_delete, name="price_list_delete"),
     path("settings/holds", hold_list, name="hold_list"),
     path("settings/holds/<uuid:pk>/release", hold_release, name="hold_release"),
 ]

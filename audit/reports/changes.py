@@ -28,6 +28,8 @@ HEADLINES: dict[str, tuple[str, str, str]] = {
     "Repeated calls": ("repeats", "repeated_calls", "count"),
     "Loops": ("repeats", "loops", "count"),
     "Versions published": ("registry", "published", "count"),
+    "Alerts fired": ("alerts", "fired", "count"),
+    "Unresolved alerts": ("alerts", "unresolved", "count"),
     "Dropped events": ("completeness", "lost", "count"),
     "Sequence gaps": ("completeness", "missing", "count"),
     "Rejected events waiting": ("completeness", "inbox", "count"),

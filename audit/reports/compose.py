@@ -9,6 +9,7 @@ from audit.reports.layout import Bar, Cell, Chart, Column, Layout, Section, Tabl
 from audit.reports.periods import KINDS, in_words, zone_words
 from audit.reports.queries import Report
 from audit.reports.sections import (
+    alerts,
     completeness,
     exports,
     latency,
@@ -60,6 +61,7 @@ def lay_out(report: Report, tenant_name: str) -> Layout:
             open_executions(all_figures),
             repeats(all_figures, report),
             registry(all_figures, report),
+            *([alerts(all_figures)] if "alerts" in all_figures else []),  # likewise
             completeness(all_figures, report),
             exports(all_figures, report),
         ],

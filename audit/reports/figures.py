@@ -6,12 +6,14 @@ the worst or most frequent items, next to the total count. `format` is raised wh
 member changes, because stored reports stay as they are.
 """
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from audit.exports import latency as latency_export
 from audit.exports import repeats
 from audit.exports import violations as violation_export
+from audit.queries.alerts import alerts_of
 from audit.queries.latency import SHARES, Latency, ToolFilter, latency
 from audit.queries.losses import Losses, losses
 from audit.queries.open_list import COUNT_LIMIT
@@ -34,7 +36,7 @@ from config.instants import iso
 FORMAT = 1
 TOOLS, VERSIONS, ERRORS, KINDS = 50, 50, 25, 50
 """The most rows of each list: the worst or most frequent."""
-REPEATS, PUBLISHED, EXPORTS, PRODUCERS = 20, 100, 100, 50
+REPEATS, PUBLISHED, EXPORTS, PRODUCERS, RULES = 20, 100, 100, 50, 50
 
 
 def gather(of: TimeRange, now: datetime) -> dict[str, Any]:
@@ -74,6 +76,7 @@ def gather(of: TimeRange, now: datetime) -> dict[str, Any]:
         },
         "repeats": _repeats(of),
         "registry": _registry(of),
+        "alerts": _alerts(of),
         "completeness": _completeness(lost),
         "exports": _exports(of),
     }
@@ -219,6 +222,15 @@ def _registry(of: TimeRange) -> dict[str, Any]:
             }
             for one in published
         ],
+    }
+
+
+def _alerts(of: TimeRange) -> dict[str, Any]:
+    by_rule, rule_count, total = alerts_of(of, limit=RULES)
+    return {
+        **asdict(total),
+        "rule_count": rule_count,
+        "rules": [{"rule": name, **asdict(one)} for name, one in by_rule.items()],
     }
 
 

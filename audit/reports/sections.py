@@ -311,6 +311,44 @@ def registry(all_figures: dict[str, Any], report: Report) -> Section:
     )
 
 
+def alerts(all_figures: dict[str, Any]) -> Section:
+    """Which rules of alerts fired, and what people did."""
+    own = all_figures["alerts"]
+    table = Table(
+        "Rules, those that fired most often first",
+        [
+            Column("Rule"),
+            *numbers("Fired", "Alerts", "Muted", "Acknowledged", "Unresolved"),
+        ],
+        [
+            [
+                Cell(one["rule"]),
+                Cell(count(one["fired"])),
+                bad(one["alerts"], "failed"),
+                Cell(count(one["muted"]), "" if one["muted"] else "dim"),
+                Cell(count(one["acknowledged"]), "" if one["acknowledged"] else "dim"),
+                bad(one["unresolved"], "open"),
+            ]
+            for one in own["rules"]
+        ],
+        more(own["rule_count"], own["rules"], "rule"),
+    )
+    return Section(
+        "alerts",
+        "Alerts",
+        [
+            ("Fired", Cell(count(own["fired"]))),
+            ("Alerts", bad(own["alerts"], "failed")),
+            ("Acknowledged", Cell(count(own["acknowledged"]))),
+            ("Unresolved", bad(own["unresolved"], "open")),
+        ],
+        with_rows(table),
+        "Fired counts warnings and alerts. Unresolved is as of the report's creation."
+        if own["rules"]
+        else "No rule fired.",
+    )
+
+
 def completeness(all_figures: dict[str, Any], report: Report) -> Section:
     """Whether events were lost."""
     own, zone = all_figures["completeness"], report.of.zone

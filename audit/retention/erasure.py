@@ -1,7 +1,8 @@
 """Erasure by filter, in the worker: starts, confirms, cancels and runs erasures.
 
 An erasure is a job in slices (`tenants.slices`). Its dry run first finds and counts the calls.
-When it is confirmed with a reason, it erases these calls and no others.
+When it is confirmed with a reason, it erases these calls and no others: the entries of its preview
+and of its confirmation state them (`audit.ledger.erased_calls`).
 
 1. `find`: walk the list of calls and note those that no hold covers. Only in dry runs.
 2. `calls`: remove the events of the next calls from the log, and the index's quotes from them.
@@ -19,11 +20,9 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from audit.models import (
-    Erasure,
-    ErasureCall,
-    ErasureState,
-)
+from audit.ledger.actions import enter_all_actions
+from audit.ledger.erased_calls import CONFIRMED, PREVIEWED, Stated, listed_calls
+from audit.models import Erasure, ErasureCall, ErasureState
 from audit.queries.call_filter import CallFilter
 from audit.queries.call_list import call_chunk
 from audit.queries.call_query import (
@@ -35,6 +34,7 @@ from audit.queries.call_query import (
 from audit.queries.cursor import stored_cursor
 from audit.queries.listed_call import ListedCall
 from audit.retention.erasure_chunk import Chunk, go_to_log
+from audit.retention.erasure_targets import CallsAlteredError, Targets, previewed_calls
 from audit.retention.holds import (
     holds_in_force,
     holds_of_call,
@@ -45,8 +45,8 @@ from audit.sql import arrays
 from audit.sql.run import run
 from config.postgresql.aliases import KEEPER
 from tenants import slices
-from tenants.actions import record_action
-from tenants.models import Tenant, User, new_id
+from tenants.actions import THE_SERVER, Actor, name_of, record_action
+from tenants.models import Tenant, new_id
 from tenants.scope import current_tenant_id, tenant_scope
 from tenants.slices import SLICE_SECONDS
 
@@ -55,10 +55,10 @@ _ADMIN = Reader(sees_payloads=True)
 CALLS_MAX = 100_000
 DRY = (ErasureState.WAITING, ErasureState.COUNTING)
 UNDER_WAY = (*DRY, ErasureState.CONFIRMED, ErasureState.ERASING)
-_FOUND = 500
+_CALLS_AT_ONCE = 500
 
 
-def start_erasure(tenant: Tenant, user: User, query: Query, now: datetime) -> Erasure:
+def start_erasure(tenant: Tenant, actor: Actor, query: Query, now: datetime) -> Erasure:
     """Record a dry run for the worker. The caller defers the task. Needs the scope."""
     lock_record(tenant.id)  # creates the settings row, which the keeper locks but cannot create
     erasure = Erasure.objects.create(
@@ -66,21 +66,26 @@ def start_erasure(tenant: Tenant, user: User, query: Query, now: datetime) -> Er
         id=new_id(),
         query=query.pinned(now),
         created_at=now,
-        created_by=user.get_username(),
+        created_by=name_of(actor),
         state=ErasureState.WAITING,
         step="find",
         problem="",
     )
     # Without the query: it may name a person, and the ledger cannot forget.
-    record_action(tenant, user, "erasure.count", str(erasure.id), rows=[erasure])
+    record_action(tenant, actor, "erasure.count", str(erasure.id), rows=[erasure])
     return erasure
 
 
-def confirm_erasure(tenant: Tenant, user: User, pk: UUID, reason: str, now: datetime) -> bool:
+def confirm_erasure(tenant: Tenant, actor: Actor, pk: UUID, reason: str, now: datetime) -> bool:
     """Let the worker erase the counted calls. The caller defers the task.
 
-    Returns False unless the erasure has counted calls and waits for confirmation. Needs the scope.
+    Returns False unless the erasure has counted calls and waits for confirmation. Raises
+    CallsAlteredError if the calls are not those that were counted. Needs the scope.
     """
+    erasure = find_erasure(pk)
+    if erasure is None or erasure.state != ErasureState.COUNTED or not erasure.call_count:
+        return False
+    stated = previewed_calls(erasure)
     counted = Erasure.objects.for_tenant(tenant.id).filter(
         id=pk, state=ErasureState.COUNTED, call_count__gt=0
     )
@@ -91,17 +96,23 @@ def confirm_erasure(tenant: Tenant, user: User, pk: UUID, reason: str, now: date
         cursor_id=None,
         reason=reason,
         confirmed_at=now,
-        confirmed_by=user.get_username(),
+        confirmed_by=name_of(actor),
         finished_at=None,
     )
     if confirmed:
         record_action(
-            tenant, user, "erasure.confirm", str(pk), reason=reason, rows=[Erasure(id=pk)]
+            tenant,
+            actor,
+            CONFIRMED,
+            str(pk),
+            rows=[erasure],
+            reason=reason,
+            **stated._asdict(),
         )
     return bool(confirmed)
 
 
-def cancel_erasure(tenant: Tenant, user: User, pk: UUID, now: datetime) -> bool:
+def cancel_erasure(tenant: Tenant, actor: Actor, pk: UUID, now: datetime) -> bool:
     """Ask the worker to stop. What is erased already stays erased and on record.
 
     Returns False if there is nothing to stop.
@@ -111,7 +122,7 @@ def cancel_erasure(tenant: Tenant, user: User, pk: UUID, now: datetime) -> bool:
     )
     cancelled = stoppable.update(state=ErasureState.CANCELLED, finished_at=now)
     if cancelled:
-        record_action(tenant, user, "erasure.cancel", str(pk))
+        record_action(tenant, actor, "erasure.cancel", str(pk))
     return bool(cancelled)
 
 
@@ -122,7 +133,8 @@ def find_erasure(pk: UUID) -> Erasure | None:
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
     """Continue an erasure for about `seconds`. True if there is more to do."""
-    targets: set[UUID] = set()  # the same for each chunk; the first one that needs them fills it
+    enter_all_actions(tenant_id)  # what people did comes before what is done for it
+    targets = Targets()
 
     def step(_: float) -> bool:
         with tenant_scope(tenant_id):
@@ -158,7 +170,7 @@ def _find(erasure: Erasure) -> None:
         erasure.problem = f"Invalid query. Nothing was searched. {error}"
         return
     calls, cursor = call_chunk(
-        wanted, now=erasure.created_at, before=begin, size=_FOUND, with_unrun=True
+        wanted, now=erasure.created_at, before=begin, size=_CALLS_AT_ONCE, with_unrun=True
     )
     holds = holds_in_force(erasure.tenant_id)
     free = [
@@ -200,6 +212,14 @@ def _find(erasure: Erasure) -> None:
         erasure.state, erasure.finished_at = ErasureState.COUNTED, timezone.now()
     else:
         go_to_log(erasure)
+        stated = Stated.of(listed_calls(erasure.tenant_id, erasure.id))
+        record_action(
+            Tenant(id=erasure.tenant_id),
+            THE_SERVER,
+            PREVIEWED,
+            str(erasure.id),
+            **stated._asdict(),
+        )
 
 
 def _decided_calls(calls: Sequence[ListedCall]) -> list[tuple[datetime, UUID]]:
@@ -217,7 +237,7 @@ def _decided_calls(calls: Sequence[ListedCall]) -> list[tuple[datetime, UUID]]:
     ]
 
 
-def _run_chunk(tenant_id: UUID, pk: UUID, targets: set[UUID]) -> bool:
+def _run_chunk(tenant_id: UUID, pk: UUID, targets: Targets) -> bool:
     """Run one chunk as the keeper. False when the erasure has ended."""
     erasures = Erasure.objects.using(KEEPER).for_tenant(tenant_id).filter(id=pk)
     erasure = erasures.select_for_update().first()
@@ -226,13 +246,10 @@ def _run_chunk(tenant_id: UUID, pk: UUID, targets: set[UUID]) -> bool:
     is_dry = erasure.state in DRY
     erasure.state = ErasureState.COUNTING if is_dry else ErasureState.ERASING
     lock_record(tenant_id, using=KEEPER)
-    # The step of the locked row counts: another worker may have advanced it since it was read.
-    if erasure.step != "calls" and not targets:
-        rows = run("erasure_targets", erasure_id=pk, using=KEEPER)
-        targets.update(row[0] for row in rows)
     try:
+        targets.read(erasure, is_dry=is_dry, using=KEEPER)
         holds = holds_to_keep(tenant_id, using=KEEPER)
-    except HoldsAlteredError as error:
+    except (HoldsAlteredError, CallsAlteredError) as error:
         erasure.state, erasure.finished_at = ErasureState.FAILED, timezone.now()
         erasure.problem = str(error)
         erasure.save(using=KEEPER)

@@ -4,6 +4,7 @@
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from audit.events.instants import DAY_US, microseconds
 from audit.ledger.recompute import StoredBatch
 from audit.models import Erasure, ErasureState, LegalHold
 from audit.queries.inbox import first_id_of
+from audit.retention.erasure_targets import Targets
 from audit.retention.event_removal import Removed, declare, remove_events
 from audit.retention.hold_match import LoggedEvent, candidate_of, covers_event, covers_line
 from audit.retention.holds import held_calls
@@ -86,7 +88,7 @@ class Chunk:
         erasure: Erasure,
         is_dry: bool,
         holds: Sequence[LegalHold],
-        targets: Collection[UUID],
+        targets: Targets,
     ) -> None:
         self._erasure = erasure
         self._tenant_id = erasure.tenant_id
@@ -97,14 +99,11 @@ class Chunk:
     def calls(self) -> None:
         """Remove the events of the next calls, and blank these calls in the index."""
         erasure = self._erasure
-        rows = run(
-            "erasure_next_calls",
-            using=KEEPER,
-            erasure_id=erasure.id,
-            at=erasure.cursor_at,
-            id=erasure.cursor_id,
-            row_limit=_CALLS,
-        )
+        calls = self._targets.calls
+        done = 0
+        if erasure.cursor_at is not None and erasure.cursor_id is not None:
+            done = bisect_right(calls, (erasure.cursor_at, erasure.cursor_id))
+        rows = calls[done : done + _CALLS]
         if not rows:
             go_to_log(erasure, using=KEEPER)
             return
@@ -115,7 +114,7 @@ class Chunk:
             days=arrays.days(sorted({microseconds(at) // DAY_US for at, _ in rows})),
             invocation_ids=arrays.uuids([pk for _, pk in rows]),
         )
-        calls = [_LockedCall(*row) for row in locked]
+        stored = [_LockedCall(*row) for row in locked]
         decisions = [
             _Decision(*row)
             for row in run(
@@ -124,9 +123,9 @@ class Chunk:
                 invocation_ids=arrays.uuids([pk for _, pk in rows]),
             )
         ]
-        held = {call.invocation_id for call in calls if call.is_held}
+        held = {call.invocation_id for call in stored if call.is_held}
         held |= {each.invocation_id for each in decisions if each.is_held}
-        free = [call for call in calls if call.invocation_id not in held]
+        free = [call for call in stored if call.invocation_id not in held]
         decided = [each for each in decisions if each.invocation_id not in held]
         removed, left = self._remove_events_of([*free, *decided])
         blank = [call for call in free if left.isdisjoint(call.places)]
@@ -152,7 +151,7 @@ class Chunk:
                     days=arrays.days([each.day for each in erased]),
                     invocation_ids=arrays.uuids([each.invocation_id for each in erased]),
                 )
-        started = {call.invocation_id for call in calls}
+        started = {call.invocation_id for call in stored}
         erasure.erased_calls += len(blank)
         erasure.erased_calls += len({each.invocation_id for each in erased} - started)
         self._record(removed)
@@ -239,7 +238,7 @@ class Chunk:
             )
 
     def _keeping_others(self, _: StoredBatch, events: Sequence[LoggedEvent]) -> set[int]:
-        ours = [event for event in events if event.invocation_id in self._targets]
+        ours = [event for event in events if event.invocation_id in self._targets.ids]
         held = held_calls(self._tenant_id, self._holds, ours, using=KEEPER)
         going = {
             event.position
@@ -252,10 +251,10 @@ class Chunk:
         """Whether a rejected line mentions one of the calls and no hold covers it."""
         if covers_line(self._holds, raw, received_at):
             return False
-        if any(UUID(match.decode()) in self._targets for match in _ID.findall(raw)):
+        if any(UUID(match.decode()) in self._targets.ids for match in _ID.findall(raw)):
             return True
         candidate = candidate_of(raw, received_at)  # an ADK event does not contain its id as text
-        return candidate is not None and candidate.invocation_id in self._targets
+        return candidate is not None and candidate.invocation_id in self._targets.ids
 
     def _remove(
         self,

@@ -19,9 +19,8 @@ from audit.models import LegalHold
 from audit.retention.hold_match import LoggedEvent, covers_call, covers_event
 from audit.sql import arrays
 from audit.sql.run import run
-from config.instants import iso
-from tenants.actions import record_action
-from tenants.models import Tenant, TenantSetting, User, new_id
+from tenants.actions import Actor, name_of, record_action
+from tenants.models import Tenant, TenantSetting, new_id
 from tenants.scope import current_tenant_id
 
 
@@ -35,20 +34,9 @@ class Covered:
     since: datetime | None = None
     until: datetime | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The members that are set, as in a ledger entry and an action."""
-        filters = {
-            "trace_id": self.trace_id,
-            "case_id": self.case_id,
-            "tool_name": self.tool_name,
-            "since": self.since and iso(self.since),
-            "until": self.until and iso(self.until),
-        }
-        return {name: value for name, value in filters.items() if value is not None}
-
 
 def set_hold(
-    tenant: Tenant, user: User, name: str, reason: str, covered: Covered, now: datetime
+    tenant: Tenant, actor: Actor, name: str, reason: str, covered: Covered, now: datetime
 ) -> LegalHold:
     """Protect these calls from erasure from now on. Needs the scope."""
     lock_record(tenant.id)
@@ -63,21 +51,21 @@ def set_hold(
         since=covered.since,
         until=covered.until,
         set_at=now,
-        set_by=user.get_username(),
+        set_by=name_of(actor),
     )
-    details: dict[str, Any] = {"hold": str(hold.id), "covers": covered.to_json(), "reason": reason}
-    record_action(tenant, user, "hold.set", name, rows=[hold], **details)
+    details: dict[str, Any] = {"hold": str(hold.id), "covers": hold.covers, "reason": reason}
+    record_action(tenant, actor, "hold.set", name, rows=[hold], **details)
     append_entry(
         tenant.id,
         Kind.HOLD,
-        {"state": "set", "name": name, "actor": user.get_username(), **details},
+        {"state": "set", "name": name, "actor": name_of(actor), **details},
         now,
     )
     return hold
 
 
 def release_hold(
-    tenant: Tenant, user: User, pk: UUID, reason: str, now: datetime
+    tenant: Tenant, actor: Actor, pk: UUID, reason: str, now: datetime
 ) -> LegalHold | None:
     """Release a hold. Returns None if no such hold is in force. Needs the scope.
 
@@ -89,13 +77,13 @@ def release_hold(
     hold = holds.first()
     if hold is None:
         return None
-    hold.released_at, hold.released_by, hold.release_reason = now, user.get_username(), reason
+    hold.released_at, hold.released_by, hold.release_reason = now, name_of(actor), reason
     holds.update(released_at=now, released_by=hold.released_by, release_reason=reason)
     left_behind = run("first_left_behind", erased_to=erased_to)
     if left_behind:
         TenantSetting.objects.filter(tenant_id=tenant.id).update(erased_to=left_behind[0][0])
     details = {"hold": str(hold.id), "reason": reason}
-    record_action(tenant, user, "hold.release", hold.name, rows=[hold], **details)
+    record_action(tenant, actor, "hold.release", hold.name, rows=[hold], **details)
     append_entry(
         tenant.id,
         Kind.HOLD,

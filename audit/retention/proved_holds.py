@@ -15,7 +15,7 @@ from tooltrail.ledger import Kind
 from audit.ledger.own_entries import own_entries
 from audit.ledger.status import ledger_status
 from audit.models import LegalHold
-from audit.retention.holds import Covered, holds_in_force
+from audit.retention.holds import holds_in_force
 
 type _Covers = dict[str, dict[str, Any]]
 """What each hold in force covers, by its id."""
@@ -46,12 +46,7 @@ def holds_to_keep(tenant_id: UUID, *, using: str) -> list[LegalHold]:
     Three queries. The first call in a process reads all entries that the server made.
     """
     holds = holds_in_force(tenant_id, using=using)
-    stored = {
-        str(hold.id): Covered(
-            hold.trace_id, hold.case_id, hold.tool_name, hold.since, hold.until
-        ).to_json()
-        for hold in holds
-    }
+    stored = {str(hold.id): hold.covers for hold in holds}
     if stored != _by_entries(tenant_id, using):
         raise HoldsAlteredError
     return holds
@@ -65,10 +60,10 @@ def _by_entries(tenant_id: UUID, using: str) -> _Covers:
     covers = dict(known)
     for entry in own_entries(tenant_id, {Kind.HOLD}, first_index=read_to, using=using):
         with suppress(msgspec.MsgspecError, ValueError):
-            said = msgspec.json.decode(entry.raw, type=_HoldEntry)
-            if said.state == "set":
-                covers[said.hold] = said.covers
+            hold_entry = msgspec.json.decode(entry.raw, type=_HoldEntry)
+            if hold_entry.state == "set":
+                covers[hold_entry.hold] = hold_entry.covers
             else:
-                covers.pop(said.hold, None)
+                covers.pop(hold_entry.hold, None)
     _read[tenant_id] = size, covers
     return covers

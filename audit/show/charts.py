@@ -4,11 +4,14 @@ Pure. `{% include "components/_chart.html" %}` shows a `Chart` on a page. Each m
 calls behind it: the query of its slot (a period of time) together with that of its series.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
+from uuid import UUID
 
+from audit.queries.alerts import Fired
 from audit.queries.time_range import TimeRange
 from audit.show import figures
 from config.instants import iso_exact, local, offset, short_day
@@ -45,6 +48,16 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """That an alert fired, at a slot."""
+
+    slot: int
+    title: str
+    tone: str
+    alert_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
     """A chart; `id` is unique on its page. Bars are stacked, in the order of the series."""
 
@@ -57,6 +70,7 @@ class Chart:
     note: str = ""
     across: str = "Time"
     """What the horizontal axis shows."""
+    marks: Sequence[Mark] = ()
 
     @property
     def island(self) -> dict[str, Any]:
@@ -66,6 +80,7 @@ class Chart:
             "unit": self.unit,
             "slots": [[slot.label, slot.name, slot.query] for slot in self.slots],
             "partial": [n for n, slot in enumerate(self.slots) if slot.is_partial],
+            "marks": [[one.slot, one.title, one.tone] for one in self.marks],
             "series": [
                 {
                     "name": one.name,
@@ -131,6 +146,21 @@ def time_slots(of: TimeRange) -> list[Slot]:
             name += f" (part of {_ARTICLES.get(of.step_name, '')}{of.step_name})"
         slots.append(Slot(label, name, range_query(start, end), is_partial=not is_whole))
     return slots
+
+
+def alert_marks(of: TimeRange, fired: Iterable[Fired], watched: Collection[str]) -> list[Mark]:
+    """Marks where rules fired that watch one of these measures or events."""
+    starts = of.bounds[:-1]
+    return [
+        Mark(
+            bisect_right(starts, one.at) - 1,
+            one.title,
+            "failed" if one.severity == "alert" else "violation",
+            one.id,
+        )
+        for one in fired
+        if one.watches in watched and one.at >= starts[0]
+    ]
 
 
 def range_query(start: datetime, end: datetime) -> str:

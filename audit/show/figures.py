@@ -3,6 +3,8 @@
 Pure. Thousands are separated by commas, and a no-break space is before each unit.
 """
 
+from decimal import Decimal
+
 NBSP = "\N{NO-BREAK SPACE}"
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 
@@ -66,6 +68,15 @@ def short_count(number: int | None) -> str:
         if number >= unit:
             return f"{number / unit:.3g}{NBSP}{name}"
     return str(number)
+
+
+def money(amount: Decimal, currency: str) -> str:
+    """An amount: `EUR 1,234.56`; below 1 in three digits, so that no cost looks like none."""
+    if amount and amount < 1:
+        digits = max(2, 2 - amount.adjusted())
+        text = f"{amount:.{digits}f}"
+        return f"{currency}{NBSP}{text}"
+    return f"{currency}{NBSP}{amount:,.2f}"
 
 
 def share(part: float | None) -> str:

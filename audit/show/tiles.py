@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from audit.queries.alerts import Fired
 from audit.queries.over_time import Figures, OverTime, ToolFigures
 from audit.show import figures
 from audit.show.charts import (
     Chart,
     Series,
+    alert_marks,
     range_query,
     time_slots,
     value_text,
@@ -145,8 +147,19 @@ def tokens_tile(
     )
 
 
-def charts(range_figures: OverTime) -> dict[str, Chart]:
-    """The charts over time by name: calls, errors, latency, violations."""
+MARKED = {
+    "errors": {"failed", "failed_share"},
+    "latency": {"p50", "p95", "p99"},
+    "violations": {"violations", "violating_share", "first_violation"},
+}
+"""What alerts watch that are marked on a chart. All others are marked on that of calls."""
+
+
+def charts(range_figures: OverTime, fired: Sequence[Fired] = ()) -> dict[str, Chart]:
+    """The charts over time by name: calls, errors, latency, violations. Alerts are marked."""
+    elsewhere = set().union(*MARKED.values())
+    watched = MARKED | {"calls": {one.watches for one in fired} - elsewhere}
+    marks = {name: alert_marks(range_figures.of, fired, of) for name, of in watched.items()}
     slots, parts = time_slots(range_figures.of), range_figures.parts
     per = f"per {range_figures.of.step_name}"
     of_calls = [
@@ -161,6 +174,7 @@ def charts(range_figures: OverTime) -> dict[str, Chart]:
     return {
         "calls": Chart(
             id="calls",
+            marks=marks["calls"],
             title="Calls by state",
             kind="bars",
             unit="count",
@@ -170,6 +184,7 @@ def charts(range_figures: OverTime) -> dict[str, Chart]:
         ),
         "errors": Chart(
             id="errors",
+            marks=marks["errors"],
             title="Error rate",
             kind="lines",
             unit="share",
@@ -179,6 +194,7 @@ def charts(range_figures: OverTime) -> dict[str, Chart]:
         ),
         "latency": Chart(
             id="latency",
+            marks=marks["latency"],
             title="Duration",
             kind="lines",
             unit="duration",
@@ -195,6 +211,7 @@ def charts(range_figures: OverTime) -> dict[str, Chart]:
         ),
         "violations": Chart(
             id="violations",
+            marks=marks["violations"],
             title="Calls with schema violations",
             kind="bars",
             unit="count",

@@ -2,6 +2,7 @@
 
 from django import template
 
+from audit.queries.price_lists import plain
 from audit.show import figures
 
 register = template.Library()
@@ -14,5 +15,7 @@ for _function in (
     figures.short_count,
     figures.byte_size,
     figures.share,
+    figures.money,
 ):
     register.filter(_function.__name__, _function)
+register.filter("exact", plain)

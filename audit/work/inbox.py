@@ -40,8 +40,8 @@ from audit.queries.inbox import (
 from audit.show import raw_view
 from audit.show.json_tree import ABSENT, inline
 from audit.sql.run import rows
-from tenants.actions import record_action
-from tenants.models import Tenant, User, new_id
+from tenants.actions import Actor, account_of, name_of, record_action
+from tenants.models import Tenant, new_id
 from tenants.scope import current_tenant_id
 
 CODES = {
@@ -139,7 +139,7 @@ def gather(line: RejectedEvent, *, with_raw: bool, now: datetime) -> InboxEntry:
 
 
 def send_again(
-    tenant: Tenant, user: User, pk: UUID, edited: str | None, now: datetime
+    tenant: Tenant, actor: Actor, pk: UUID, edited: str | None, now: datetime
 ) -> RejectedEvent | None:
     """Send a line unchanged, or `edited`, through ingest. Returns the line, or None if not found.
 
@@ -173,10 +173,10 @@ def send_again(
         resolution = Resolution.ACCEPTED
     else:
         resolution = Resolution.DUPLICATE if answer["duplicates"] else Resolution.REFUSED
-    _resolve(line, resolution, user, now)
+    _resolve(line, resolution, actor, now)
     record_action(
         tenant,
-        user,
+        actor,
         "inbox.send",
         str(pk),
         code=line.code,
@@ -187,7 +187,7 @@ def send_again(
 
 
 def discard(
-    tenant: Tenant, user: User, pk: UUID, reason: str, now: datetime
+    tenant: Tenant, actor: Actor, pk: UUID, reason: str, now: datetime
 ) -> RejectedEvent | None:
     """Mark a line as discarded, with a reason. It stays stored.
 
@@ -197,13 +197,13 @@ def discard(
     if line is None:
         return None
     line.discard_reason = reason
-    _resolve(line, Resolution.DISCARDED, user, now)
-    record_action(tenant, user, "inbox.discard", str(pk), code=line.code, reason=reason)
+    _resolve(line, Resolution.DISCARDED, actor, now)
+    record_action(tenant, actor, "inbox.discard", str(pk), code=line.code, reason=reason)
     return line
 
 
 def discard_all(
-    tenant: Tenant, user: User, wanted: InboxFilter, until: UUID, reason: str, now: datetime
+    tenant: Tenant, actor: Actor, wanted: InboxFilter, until: UUID, reason: str, now: datetime
 ) -> int:
     """Discard the waiting lines of the filter's code up to the line `until`. Returns how many.
 
@@ -214,8 +214,8 @@ def discard_all(
         "last_id": until,
         "first_id": first_id_of(wanted.since),
         "since": wanted.since or BEGINNING,
-        "user_id": user.pk,
-        "user_name": user.get_username(),
+        "user_id": account_of(actor),
+        "user_name": name_of(actor),
         "reason": reason,
         "now": now,
         "discard_limit": DISCARD_LIMIT,
@@ -224,7 +224,7 @@ def discard_all(
     if count:
         subject = "1 line" if count == 1 else f"{count} lines"
         record_action(
-            tenant, user, "inbox.discard", subject, code=wanted.code, reason=reason, count=count
+            tenant, actor, "inbox.discard", subject, code=wanted.code, reason=reason, count=count
         )
     return count
 
@@ -236,12 +236,12 @@ def _take(pk: UUID) -> RejectedEvent | None:
     return line
 
 
-def _resolve(line: RejectedEvent, resolution: Resolution, user: User, now: datetime) -> None:
+def _resolve(line: RejectedEvent, resolution: Resolution, actor: Actor, now: datetime) -> None:
     RejectedEvent.objects.for_tenant(line.tenant_id).filter(id=line.id).update(
         resolution=resolution,
         resolved_at=now,
-        resolved_by_id=user.pk,
-        resolved_by_name=user.get_username(),
+        resolved_by_id=account_of(actor),
+        resolved_by_name=name_of(actor),
         discard_reason=line.discard_reason,
         redrive_batch_id=line.redrive_batch_id,
         redrive_edited=line.redrive_edited,

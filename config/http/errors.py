@@ -65,6 +65,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
             "Temporarily unavailable",
             f"{why_unavailable(sys.exception())} Reload the page in a few seconds. Executors keep"
             " their events and send them later.",
+            code="unavailable",
         )
         response["Retry-After"] = str(RETRY_AFTER_SECONDS)
         return response
@@ -77,12 +78,25 @@ def server_error(request: HttpRequest) -> HttpResponse:
     )
 
 
+def overloaded(request: HttpRequest, explanation: str, retry_after_s: int) -> HttpResponse:
+    """503: too much of this kind runs at once."""
+    response = _answer(
+        request,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "Too many requests at once",
+        explanation,
+        code="overloaded",
+    )
+    response["Retry-After"] = str(retry_after_s)
+    response._has_been_logged = True  # type: ignore[attr-defined]  # Django logs nothing: there may be many
+    return response
+
+
 def _answer(
-    request: HttpRequest, status: HTTPStatus, heading: str, explanation: str
+    request: HttpRequest, status: HTTPStatus, heading: str, explanation: str, code: str = ""
 ) -> HttpResponse:
     if request.path.startswith(API):
-        away = status is HTTPStatus.SERVICE_UNAVAILABLE
-        return problem("unavailable" if away else status.name.lower(), explanation)
+        return problem(code or status.name.lower(), explanation)
     # htmx 4 also swaps error responses, so a request for a fragment gets a fragment.
     name = "components/_error.html" if wants_partial(request) else "error.html"
     context = {"request": request, "heading": heading, "explanation": explanation}

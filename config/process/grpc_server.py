@@ -8,6 +8,7 @@ import sys
 import django
 
 from config.process.supervise import STOP_SIGNALS
+from config.version import VERSION
 
 _DRAIN_S = 1.0
 """Requests have this long to finish. The supervisor kills the process a little later."""
@@ -23,7 +24,9 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    from audit.intake.otlp.rpc import new_server  # needs the settings
+    # Both need the settings.
+    from audit.intake.otlp.rpc import new_server
+    from config.postgresql.processes import announce
 
     server = new_server()
     host = f"[{options.host}]" if ":" in options.host else options.host
@@ -32,6 +35,7 @@ def main() -> None:
     except RuntimeError:
         sys.exit(f"tooltrail: cannot listen on {host}:{options.port} for gRPC")
     server.start()
+    announce("gRPC", VERSION)
     signal.sigwait(STOP_SIGNALS)
     server.stop(_DRAIN_S).wait()
 

@@ -20,10 +20,21 @@ from config.postgresql.embedded import EmbeddedPostgresError
 from config.postgresql.schema import SCHEMA, SchemaError, refuse_too_old
 from config.process import command_line, interrupts
 
-WRITES = {"changepassword", "key", "ledger", "partitions", "registry", "reindex", "tenant"}
-"""Commands that use tables from migrations. They reject a schema newer than the code."""
+WRITES = {
+    "apply",
+    "changepassword",
+    "export-config",
+    "key",
+    "ledger",
+    "migrate",  # otherwise it would say that there is nothing to apply
+    "partitions",
+    "registry",
+    "reindex",
+    "removefactors",
+    "tenant",
+}
+"""Commands that write. They reject a schema newer than the code."""
 NEEDS_DATABASE = WRITES | {
-    "migrate",
     "procrastinate healthchecks",
     "shell",
     "showmigrations",

@@ -4,8 +4,9 @@ It starts, watches and stops them together. `config.process.up` prepares what th
 roles, static files, the demo's tenant) and then becomes this program by exec. This module does not
 import Django, so that the parent process stays small.
 
-A child that ends is logged and started again, with growing delays. Only a web server that never
-became ready stops everything (docs/adr/0003).
+A child that ends is logged and started again: immediately if a signal killed it, with growing
+delays if it ended by itself. Only a web server that never became ready stops everything
+(docs/adr/0003).
 
 Nothing outlives the supervisor. On SIGINT, SIGTERM or SIGHUP it stops everything within 5 seconds.
 On SIGTERM it first waits `TOOLTRAIL_DRAIN_S` seconds, in which `/readyz` answers 503 and everything
@@ -23,7 +24,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -34,14 +35,18 @@ from config.instance import (
     DRAIN_S,
     DRAINING,
     GRPC_PORT,
+    LOG_FORMAT,
     POSTGRES,
+    QUEUES,
     VAR,
     WEB_PROCESSES,
+    WORKERS,
     child_environment,
     load_secrets,
 )
 from config.postgresql.database import APP
 from config.postgresql.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from config.process.json_lines import json_line
 from config.process.welcome import announce
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -51,7 +56,8 @@ _WEB_STOP_S = 0.8  # plus the rest of the clients' time
 _DATABASE_STOP_S = 1.8  # plus the rest of the time before
 _RESTART_MAX_S = 60.0
 _LIVED_S = 5.0
-"""A process that lived longer did not fail during its start. It is restarted immediately."""
+"""A process that lived longer did not fail during its start, nor did one that a signal killed
+(out of memory, an operator, a fault in native code). Such a process is restarted immediately."""
 _CHECK_EVERY_S = 1.0
 _READY_EVERY_S = 0.05
 WEB_THREADS = 16
@@ -84,13 +90,13 @@ def grpc_command(host: str, port: int) -> list[str]:
     return [sys.executable, "-m", module, "--host", host, "--port", str(port)]
 
 
-def worker_command() -> list[str]:
-    """Return the command of the job queue's worker."""
+def worker_command(queues: Iterable[str] = QUEUES) -> list[str]:
+    """Return the command of a worker that runs the tasks of these queues."""
     return [
         *(sys.executable, "manage.py", "procrastinate", "worker"),
         *("--concurrency", "1", "--shutdown-graceful-timeout", "2"),
         # Some jobs run every few seconds. If kept, they would be a million rows in a few months.
-        *("--delete-jobs", "successful"),
+        *("--delete-jobs", "successful", "--queues", ",".join(sorted(queues))),
     ]
 
 
@@ -145,7 +151,7 @@ class Child:
             else:
                 _kill_group(self._process.pid, signal.SIGKILL)  # processes it left behind
             self._process = None
-            if now - self._started_at > _LIVED_S:
+            if code < 0 or now - self._started_at > _LIVED_S:
                 self._restart_delay_s = 0.0
             _print(f"the {self.name} exited with {_reason(code)}; restarting it")
             self._restart_at = now + self._restart_delay_s
@@ -344,7 +350,9 @@ def _reachable(host: str) -> str:
 
 
 def _print(line: str) -> None:
-    sys.stderr.write(f"tooltrail: {line}\n")
+    is_json = LOG_FORMAT == "json"
+    text = json_line("WARNING", "tooltrail", line) if is_json else f"tooltrail: {line}"
+    sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
 
@@ -358,6 +366,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--embedded", action="store_true")
     parser.add_argument("--new", action="store_true", help="no tenant exists")
+    parser.add_argument("--without-worker", action="store_true")
     parser.add_argument("--lock", type=int, required=True, help="descriptor of the held lock")
     options = parser.parse_args()
     os.set_inheritable(options.lock, False)  # the lock must end with us, not with a remaining child
@@ -373,7 +382,10 @@ def main() -> int:
             if GRPC_PORT:
                 grpc = grpc_command(options.host, GRPC_PORT)
                 supervisor.add(Child("gRPC server", grpc, serving))
-            supervisor.add(Child("worker", worker_command()))  # the first page has priority
+            for queues in () if options.without_worker else WORKERS:
+                # Only now, because the first page has priority.
+                name = "worker" if len(WORKERS) == 1 else f"worker of {', '.join(queues)}"
+                supervisor.add(Child(name, worker_command(queues)))
             if options.demo:
                 key = load_secrets()[f"{options.tenant}.api_key"]
                 environment = {

@@ -26,13 +26,12 @@ from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 from django.core.management.commands.migrate import Command as Migrate
 from django.db import DatabaseError, connections
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 from django.utils.text import slugify
 
 from audit.index import partitions
 from config import env, instance
-from config.postgresql import database, schema
+from config.postgresql import database, processes, schema
 from config.postgresql.aliases import OWNER
 from config.postgresql.embedded import EmbeddedPostgresError
 from config.process import supervise
@@ -43,6 +42,8 @@ from tenants.provision import ensure_member, ensure_tenant
 
 DEMO = "demo"
 """Slug of the demo's tenant and name of its user."""
+
+_DEV_SCOPES = (Scope.INGEST, Scope.READ, Scope.PAYLOADS, Scope.REGISTRY)
 
 
 class UpError(Exception):
@@ -59,6 +60,8 @@ class Options:
     demo: bool
     dev_tenant: str | None
     as_json: bool
+    without_worker: bool = False
+    """Other machines run the worker."""
 
 
 def run(options: Options) -> NoReturn:
@@ -68,6 +71,8 @@ def run(options: Options) -> NoReturn:
     port = _free_port(options.host, options.port)
     if instance.GRPC_PORT:
         _check_grpc(options.host)
+    if settings.TELEMETRY and find_spec("opentelemetry.sdk") is None:
+        raise UpError("TOOLTRAIL_TELEMETRY needs OpenTelemetry: install the extra `telemetry`")
     is_embedded = not env.text("DATABASE_URL", "")
     supervise.on_stop_signals(_stop)
     try:
@@ -95,6 +100,7 @@ def run(options: Options) -> NoReturn:
         "--json": options.as_json,
         "--embedded": is_embedded,
         "--new": is_new,
+        "--without-worker": options.without_worker,
     }
     sys.stderr.flush()
     os.execv(  # noqa: S606  # this command again
@@ -182,17 +188,19 @@ def _free_port(host: str, port: int, setting: str = "--port") -> int:
 
 
 def _migrate(alias: str, report: Callable[[str], None]) -> None:
-    executor = MigrationExecutor(connections[alias])
-    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if not plan:
+    todo = processes.pending(alias)
+    for line in todo.waits:
+        report(line)
+    if not todo.count:
         return
     if alias == "default":
         raise UpError(
             "the database lacks migrations: set DATABASE_OWNER_URL,"
             f" or run {instance.COMMAND} migrate --database owner where it is set"
         )
-    report(f"applying {len(plan)} migrations")
-    call_command(Migrate(), database=OWNER, verbosity=0)  # our `migrate` takes the lock we hold
+    report(f"applying {todo.count} migrations")
+    for target in todo.targets:  # our `migrate` takes the lock we hold
+        call_command(Migrate(), database=OWNER, verbosity=0, **target)
 
 
 def _provision(name: str | None) -> Tenant | None:
@@ -213,7 +221,7 @@ def _provision(name: str | None) -> Tenant | None:
     except KeyRefused:
         is_known = False
     if not is_known:
-        api_key = create_key(tenant, "manage.py up", list(Scope), created_by=user)[1]
+        api_key = create_key(tenant, "manage.py up", _DEV_SCOPES, created_by=user)[1]
     kept = {
         "user": user.username,
         "password": password,

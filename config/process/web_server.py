@@ -117,6 +117,8 @@ def main() -> None:
         websockets=False,
         # Granian warns about the number of threads, but most of them wait for the database.
         log_level=LogLevels.error,
+        # Its lines go through ours, in the same format.
+        log_dictconfig={"formatters": {}, "handlers": {}, "loggers": {"_granian": {}}},
         respawn_failed_workers=True,
         respawn_interval=0,
         workers_kill_timeout=2,

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseBase
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -15,14 +15,14 @@ from tools_registry.draft_form import DraftForm, differing
 from tools_registry.drafts import (
     DraftExistsError,
     StaleDraftError,
-    create_draft,
+    begin_draft,
     discard_draft,
     find_draft,
-    save_draft,
+    store_draft,
 )
-from tools_registry.models import ContractModel, Tool, ToolDraft, ToolVersion
+from tools_registry.models import Tool, ToolDraft
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import contract_of
+from tools_registry.versions import contract_of, contracts_in_use
 
 
 @require_POST
@@ -30,15 +30,11 @@ from tools_registry.versions import contract_of
 def draft_begin(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Create a draft from version `number` (default: the current one; without one, empty)."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
-    number = _number(request.POST.get("number", "")) or tool.current_number
-    if number:
-        versions = ToolVersion.objects.filter(tenant=request.tenant, tool__tenant=request.tenant)
-        version = get_object_or_404(versions.select_related("tool"), tool=tool, number=number)
-        contract = contract_of(version)
-    else:
-        contract = _empty(tool)
+    number = _number(request.POST.get("number", ""))
     try:
-        create_draft(tool, contract, Publisher(request.user), base_number=number)
+        begin_draft(tool, Publisher(request.user), number=number)
+    except LookupError as error:
+        raise Http404("no such version") from error
     except DraftExistsError as error:
         messages.warning(request, str(error))
     return redirect("draft_edit", tool.pk)
@@ -55,7 +51,7 @@ def draft_edit(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     draft = find_draft(tool)
-    known = _known(tool)
+    known = contracts_in_use(tool)
     if request.method != "POST":
         form = DraftForm.of(draft, known) if draft else None
         return _page(request, tool, draft, form)
@@ -81,7 +77,7 @@ def draft_edit(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 def draft_check(request: TenantRequest, pk: UUID) -> HttpResponse:
     """An HTML fragment with the problems of the typed contract and the results of the examples."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
-    form = DraftForm(request.POST, name=tool.name, known=_known(tool))
+    form = DraftForm(request.POST, name=tool.name, known=contracts_in_use(tool))
     form.is_valid()
     return render(request, "tools/draft_edit.html#check", {"tool": tool, "checked": form.checked})
 
@@ -112,16 +108,9 @@ def draft_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 def _save(
     request: TenantRequest, tool: Tool, draft: ToolDraft | None, contract: ToolContract, read: int
 ) -> None:
-    by = Publisher(request.user)
-    if draft is not None:
-        is_stored = draft.revision == read and contract_of(draft) == contract
-        if is_stored and "review" in request.POST:
-            return
-        save_draft(draft, contract, by, expected_revision=read)
-    elif read:
-        raise StaleDraftError(None)
-    else:
-        create_draft(tool, contract, by)
+    is_stored = draft and draft.revision == read and contract_of(draft) == contract
+    if not (is_stored and "review" in request.POST):
+        store_draft(tool, contract, Publisher(request.user), expected_revision=read)
 
 
 def _conflict(
@@ -149,18 +138,6 @@ def _page(
 ) -> HttpResponse:
     context = {"tool": tool, "draft": draft, "form": form, "checked": form and form.checked}
     return render(request, "tools/draft_edit.html", context | extra, status=status)
-
-
-def _known(tool: Tool) -> list[ContractModel]:
-    """The contract in use: the current version, if any."""
-    versions = ToolVersion.objects.filter(tenant=tool.tenant_id, tool=tool)
-    return list(versions.filter(number=tool.current_number))
-
-
-def _empty(tool: Tool) -> ToolContract:
-    return ToolContract(
-        name=tool.name, description="", input_schema={"type": "object", "properties": {}}
-    )
 
 
 def _number(text: str) -> int:

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from config.http.streams import stream
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_view
 from tools_registry.exchange.export import current_contracts, export_registry
@@ -29,11 +30,8 @@ def registry_export(request: TenantRequest) -> HttpResponseBase:
     if request.method != "HEAD":
         record_view(request.tenant.id, request.user, "registry.export", "registry")
     name = f"registry-{request.tenant.slug}-{timezone.now():%Y%m%dT%H%M%SZ}.json"
-    return StreamingHttpResponse(
-        export_registry(request.tenant.id),
-        content_type="application/json",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    chunks = export_registry(request.tenant.id)
+    return stream(request.tenant.id, chunks, "application/json", file_name=name)
 
 
 @require_safe

@@ -4,7 +4,7 @@ Pure data. Sources: OpenTelemetry's GenAI and MCP conventions (semantic-conventi
 Development), OpenInference's span kinds, OpenLLMetry's (Traceloop), and what instrumentations and
 frameworks that follow none of them send (docs/frameworks). They change over time. So every event
 contains `MAPPING_VERSION`. Increase it with each change here, in `audit.intake.otlp.facts`,
-`.wrappers`, `.mapping` or `.decisions` that makes a different event of the same span.
+`.outcomes`, `.wrappers`, `.mapping` or `.decisions` that makes a different event of the same span.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ import msgspec
 from audit.events.any_json import ANY_JSON
 from audit.events.spans import Span
 
-MAPPING_VERSION = 5
+MAPPING_VERSION = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,11 +171,12 @@ CONTEXT = {
         "traceloop.association.properties.thread_id",
         "metadata/session_id",
         "metadata/thread_id",
+        "group_id",
     ),
     "workflow": ("gen_ai.workflow.name", "traceloop.workflow.name"),
     "model": ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "model_name"),
     "provider": ("gen_ai.provider.name", "gen_ai.system", "llm.provider"),
-    "user": (
+    "principal": (
         "user.id",
         "enduser.id",
         "ai.telemetry.metadata.userId",
@@ -188,12 +189,26 @@ CONTEXT = {
 nearest span above it that has one. After `metadata/`: a member of OpenInference's JSON text
 `metadata`."""
 
+DEPLOYED = {
+    "service": ("service.name",),
+    "service_version": ("service.version",),
+    "environment": ("deployment.environment.name", "deployment.environment"),
+}
+"""Members of an event's `context` that the resource of the call's outermost span names."""
+
 _CONTEXT_OF = {
     attribute: (name, rank)
     for name, attributes in CONTEXT.items()
     for rank, attribute in enumerate(attributes)
 }
-"""Member and rank by attribute, because a span has fewer attributes than there are names here."""
+"""Member and rank by attribute."""
+_SAYING = frozenset({*_CONTEXT_OF, "metadata"})
+
+_ONLY = {
+    "graph.node.id": ("openinference.span.kind", "AGENT"),
+    "group_id": ("logfire.msg_template", "OpenAI Agents trace: {name}"),
+}
+"""Attributes that are context only on spans with this attribute and value."""
 
 _METADATA = tuple(name.partition("/")[2] for name in _CONTEXT_OF if name.startswith("metadata/"))
 _BY_MARK = {each.mark: each for each in CONVENTIONS if each.mark[0]}
@@ -226,7 +241,7 @@ _names = cache(Names)  # there are as many as combinations of conventions
 def names_of(span: Span) -> Names | None:
     """The names of the conventions that make the span a tool call; None if it is none."""
     attributes = span.attributes
-    found = [
+    matching = [
         convention
         for name in _MARKING.intersection(attributes)
         if isinstance(value := attributes[name], str)
@@ -234,20 +249,17 @@ def names_of(span: Span) -> Names | None:
     ]
     named = _BY_NAME.get(span.name)
     if named is not None and named.tool_name[0] in attributes:
-        found.append(named)
-    if not found or _is_no_call(span):
+        matching.append(named)
+    if not matching or _is_no_call(span):
         return None
-    if len(found) > 1:
-        found.sort(key=CONVENTIONS.index)
-    return _names(*found)
+    if len(matching) > 1:
+        matching.sort(key=CONVENTIONS.index)
+    return _names(*matching)
 
 
 def _is_no_call(span: Span) -> bool:
     """Whether a span is marked as a tool call and is not one."""
-    attributes = span.attributes
-    name = attributes.get("gen_ai.tool.name")
-    if name is None:
-        return mounted_name(span) is not None
+    name = span.attributes.get("gen_ai.tool.name")
     return isinstance(name, str) and name in _NO_TOOLS
 
 
@@ -269,17 +281,36 @@ def looks_like_a_call(span: Span) -> bool:
 
 def read_context(span: Span) -> dict[str, str]:
     """The `context` members in a span, such as agent, conversation and model."""
-    best: dict[str, tuple[int, str]] = {}
     attributes = span.attributes
-    for attribute, value in attributes.items():
+    saying = _SAYING.intersection(attributes)
+    if not saying:
+        return {}
+    best: dict[str, tuple[int, str]] = {}
+    for attribute in saying:
+        value = attributes[attribute]
         if attribute == "metadata":
             for name in _METADATA:
                 _consider(best, f"metadata/{name}", _member(value, name))
-        elif attribute in _CONTEXT_OF and (
-            attribute != "graph.node.id" or attributes.get("openinference.span.kind") == "AGENT"
-        ):
+        elif attribute not in _ONLY or _is_only(attributes, *_ONLY[attribute]):
             _consider(best, attribute, value)
     return {name: best[name][1] for name in CONTEXT if name in best}
+
+
+def deployed(resource: dict[str, Any]) -> dict[str, str]:
+    """The `context` members in a span's resource: in what, and where, the agent runs."""
+    members = {
+        name: value
+        for name, attributes in DEPLOYED.items()
+        for attribute in reversed(attributes)
+        if isinstance(value := resource.get(attribute), str) and value
+    }
+    if members.get("service", "").startswith("unknown_service"):  # the SDKs' default
+        del members["service"]
+    return members
+
+
+def _is_only(attributes: dict[str, Any], name: str, value: str) -> bool:
+    return bool(attributes.get(name) == value)
 
 
 def _consider(best: dict[str, tuple[int, str]], attribute: str, value: Any) -> None:

@@ -20,13 +20,8 @@ from audit.events.decode import is_too_deep
 from audit.events.instants import instant_of
 from audit.events.spans import Span, event_uuid, span_uuid
 from audit.intake.otlp.conventions import MAPPING_VERSION
-from audit.intake.otlp.facts import (
-    ABSENT,
-    Facts,
-    first_text,
-    read_value,
-    short_id,
-)
+from audit.intake.otlp.facts import Facts, read_value, short_id
+from audit.intake.otlp.outcomes import ABSENT, ADK_SCOPES, decoded, first_text
 
 GUARDRAIL_OPERATIONS = ("run_guardrail", "apply_guardrail")
 _LONGEST_MS = 366 * 86_400_000
@@ -45,7 +40,16 @@ _TARGETS = ("gen_ai.guardrail.target.", "gen_ai.security.target.")
 _TOOL_NAME = ("gen_ai.tool.name", "tool.name", "tool_call.function.name")
 _TOOL_CALL_ID = ("gen_ai.tool.call.id", "tool_call.id", "tool.id")
 _APPROVALS = ("gen_ai.tool.approval.", "openclaw.tool.approval.")
-_ASKED = tuple(f"{prefix}{name}" for prefix in _APPROVALS for name in ("requested", "resolution"))
+APPROVERS = tuple(f"{prefix}approver" for prefix in _APPROVALS)
+"""Attributes with the person who approved or refused a call."""
+_APPROVAL_NAMES = tuple(
+    f"{prefix}{name}" for prefix in _APPROVALS for name in ("requested", "resolution")
+)
+_ADK_ANSWERS = {
+    "This tool call requires confirmation, please approve or reject.": "awaiting",
+    "This tool call is rejected.": "denied",
+}
+"""What Google ADK (Python, Java, Go, JavaScript) returns in place of a tool's result."""
 
 
 class Decided(NamedTuple):
@@ -106,16 +110,16 @@ def guardrail_decision(span: Span, around: Facts | None) -> Decided | None:
     policy = ("gen_ai.guardrail.security.policy.id", "gen_ai.security.policy.id")
     identity = first_text(attributes, policy) or component
     return Decided(
-        span,
-        convention,
-        decision,
-        max(span.end_time_unix_nano, span.start_time_unix_nano),
-        name,
-        call_id or (around.tool_call_id if around else None),
-        around.span.key if around else None,
-        {"kind": "guardrail", "id": short_id(identity), "name": component or span.name},
-        first_text(attributes, reason),
-        read_value(attributes.get("gen_ai.guardrail.security.content.input.value", ABSENT)),
+        span=span,
+        convention=convention,
+        decision=decision,
+        at_ns=max(span.end_time_unix_nano, span.start_time_unix_nano),
+        tool_name=name,
+        tool_call_id=call_id or (around.tool_call_id if around else None),
+        of_span=around.span.key if around else None,
+        by={"kind": "guardrail", "id": short_id(identity), "name": component or span.name},
+        reason=first_text(attributes, reason),
+        args=read_value(attributes.get("gen_ai.guardrail.security.content.input.value", ABSENT)),
     )
 
 
@@ -124,14 +128,16 @@ def approval_decisions(facts: Facts) -> list[Decided]:
 
     A span that waits for an approval begins with the request.
     """
+    if (answer := _adk_answer(facts)) is not None:
+        return [_of_adk(facts, answer)]
     attributes = facts.span.attributes
-    if attributes.keys().isdisjoint(_ASKED):
+    if attributes.keys().isdisjoint(_APPROVAL_NAMES):
         return []
     word = (_first(attributes, _APPROVALS, "resolution") or "").casefold()
     answer = "approved" if word in _APPROVED else _ANSWERS.get(word)
     requested = any(attributes.get(f"{prefix}requested") is True for prefix in _APPROVALS)
     start = facts.span.start_time_unix_nano
-    approver = _first(attributes, _APPROVALS, "approver")
+    approver = first_text(attributes, APPROVERS)
     by = (
         None if approver is None else {"kind": "person", "id": short_id(approver), "name": approver}
     )
@@ -146,7 +152,8 @@ def approval_decisions(facts: Facts) -> list[Decided]:
                 if isinstance(value := attributes.get(f"{prefix}duration_ms"), int | float)
                 and 0 <= value <= _LONGEST_MS
             ),
-            0,
+            # A tool that was refused did not run, so its span ended with the answer.
+            0 if answer == "approved" else max(facts.span.end_time_unix_nano - start, 0) / 1e6,
         )
         # After the request, also if both were at the same time.
         at_ns = max(start + round(waited_ms * 1e6), start + 1000 * len(decided))
@@ -158,8 +165,26 @@ def has_run(facts: Facts, approvals: Sequence[Decided]) -> bool:
     """Whether the call of a tool's span ran, by the decisions in the span."""
     if not approvals or approvals[-1].decision == "approved":
         return True
+    if _adk_answer(facts) is not None:
+        return False
     # A result or a status of a call that only waits shows that it ran without an answer.
     return approvals[-1].decision == "awaiting" and facts.has_failed is not None
+
+
+def _adk_answer(facts: Facts) -> str | None:
+    """The decision for which Google ADK's fixed result of a tool stands; None for any other."""
+    if facts.span.scope.name not in ADK_SCOPES:
+        return None
+    match decoded(facts.result):
+        case {"error": str(text), **rest} if not rest:
+            return _ADK_ANSWERS.get(text)
+    return None
+
+
+def _of_adk(facts: Facts, decision: str) -> Decided:
+    """Its span began and ended with the answer."""
+    by = {"kind": "person"} if decision == "denied" else None
+    return _of_tool(facts, decision, facts.span.start_time_unix_nano, by)
 
 
 def to_event(one: Decided, invocation_ids: Mapping[tuple[str, str], UUID]) -> bytes:
@@ -196,16 +221,16 @@ def to_event(one: Decided, invocation_ids: Mapping[tuple[str, str], UUID]) -> by
 
 def _of_tool(facts: Facts, decision: str, at_ns: int, by: dict[str, Any] | None) -> Decided:
     return Decided(
-        facts.span,
-        facts.convention,
-        decision,
-        at_ns,
-        facts.tool_name,
-        facts.tool_call_id,
-        facts.span.key,
-        by,
-        None,
-        facts.arguments,
+        span=facts.span,
+        convention=facts.convention,
+        decision=decision,
+        at_ns=at_ns,
+        tool_name=facts.tool_name,
+        tool_call_id=facts.tool_call_id,
+        of_span=facts.span.key,
+        by=by,
+        reason=None,
+        args=facts.arguments,
     )
 
 

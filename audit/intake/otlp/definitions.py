@@ -24,7 +24,7 @@ from audit.events.instants import instant_of
 from audit.events.limits import MAX_LINE_BYTES
 from audit.events.redaction import redacted
 from audit.events.spans import Span
-from audit.intake.otlp.facts import first_text
+from audit.intake.otlp.outcomes import first_text
 from tenants.models import new_id
 
 ATTRIBUTE: Final = "gen_ai.tool.definitions"

@@ -13,6 +13,7 @@ from audit.intake.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
 from audit.intake.otlp.answers import success
 from audit.intake.otlp.recording import Recorded, record_spans
 from audit.intake.otlp.signals import MediaType, Signal
+from audit.intake.principals import hide_in_spans
 from audit.intake.quota import QuotaExceededError, quota
 from config.postgresql.schema import why_unavailable
 from tenants.keys import ApiKeyIdentity, KeyRefused, authenticate
@@ -29,15 +30,18 @@ class RefusedError(Exception):
         self.retry_after_s = retry_after_s
 
 
-def identity(authorization: str, api_key: str) -> ApiKeyIdentity:
-    """Whose request it is, by its headers `Authorization` and `x-api-key`. Raises RefusedError."""
+def identity(authorization: str, api_key: str, address: str) -> ApiKeyIdentity:
+    """Whose request it is, by its headers `Authorization` and `x-api-key`, and its address.
+
+    Raises RefusedError.
+    """
     kind, _, token = authorization.partition(" ")
     if kind.lower() != "bearer":
         token = api_key
     if not token.strip():
         raise RefusedError(401, "Send an API key in the header x-api-key: tt_…")
     try:
-        return authenticate(token.strip(), Scope.INGEST)
+        return authenticate(token.strip(), Scope.INGEST, address)
     except KeyRefused as refusal:
         raise RefusedError(refusal.status, refusal.message) from refusal
     except (OperationalError, InterfaceError) as error:
@@ -59,7 +63,7 @@ def export(
     `read` returns the body as sent, of at most `size` bytes. Raises RefusedError.
     """
     try:
-        quota().check(key.key_id)
+        quota().check((key.tenant_id, key.key_id))
         with ADMISSION.share(key.tenant_id, size):
             sent = read()
             counted.lap("read")
@@ -71,8 +75,12 @@ def export(
                 counted.lap("wait")
                 body = inflate(sent, encoding)
                 counted.lap("inflate")
-                received, mapped = signal.map(signal.readers[media_type](body))
-                quota().take(key.key_id, 2 * len(mapped.calls) + len(mapped.decisions))
+                sent_spans = signal.readers[media_type](body)
+                hide_in_spans(key.tenant_id, sent_spans.spans)
+                received, mapped = signal.map(sent_spans)
+                quota().take(
+                    (key.tenant_id, key.key_id), 2 * len(mapped.calls) + len(mapped.decisions)
+                )
                 recorded = record_spans(key.tenant_id, body, received, mapped, timezone.now())
                 counted.lap("store")
     except QuotaExceededError as error:

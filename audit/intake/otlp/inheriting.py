@@ -25,9 +25,9 @@ _MAX_BELOW = 4096
 _MAX_STEPS = 100
 _LONGEST = 512
 """Characters. Longer values are not inherited from other requests."""
-_LONG_RUN_US = DAY_US
+_LONG_RUN_NS = DAY_US * 1000
 """How much earlier than a call the spans above it may have started."""
-_APART_US = 3_600_000_000
+_HOUR_NS = 3_600_000_000_000
 
 _CONTEXT = msgspec.json.Decoder(dict[str, str])
 
@@ -53,10 +53,8 @@ def packed(context: dict[str, str]) -> str | None:
 
 def rows_below(writer: Statements, spans: Sequence[Span]) -> list[tuple[Any, ...]]:
     """The rows of stored tools' spans below new spans, without the spans themselves."""
-    days = _days(
-        (span.start_time_unix_nano, max(span.end_time_unix_nano, span.start_time_unix_nano))
-        for span in spans
-    )
+    days = _days(span.start_time_unix_nano for span in spans)
+    days |= _days(max(span.end_time_unix_nano, span.start_time_unix_nano) for span in spans)
     trace_ids = sorted({span.trace_id for span in spans})
     seen = {
         trace_id
@@ -89,9 +87,8 @@ def inherit(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> None:
     }
     if not origins:
         return
-    days = _days(
-        (call.outermost.start_time_unix_nano - _LONG_RUN_US * 1000,) for call in mapped.calls
-    ) | _days((call.outermost.start_time_unix_nano,) for call in mapped.calls)
+    started = [call.outermost.start_time_unix_nano for call in mapped.calls]
+    days = _days(started) | _days(ns - _LONG_RUN_NS for ns in started)
     stored = {
         span: (parent, invocation_id, _CONTEXT.decode(context) if context else {})
         for span, parent, invocation_id, context in writer.run(
@@ -141,14 +138,10 @@ def _above(span: UUID | None, nodes: _Nodes) -> _Above:
     return _Above(parent_id or span, context, count)
 
 
-def _days(instants: Iterable[tuple[int, ...]]) -> set[int]:
-    """The days since 1970 within an hour of these instants in nanoseconds."""
-    return {
-        (ns // 1000 + away) // DAY_US
-        for each in instants
-        for ns in each
-        for away in (-_APART_US, _APART_US)
-    }
+def _days(instants: Iterable[int]) -> set[int]:
+    """The days since 1970 within an hour or two of these instants in nanoseconds."""
+    hours = {ns // _HOUR_NS for ns in instants}
+    return {(hour + away) // 24 for hour in hours for away in (-1, 1)}
 
 
 def _parent(span: Span) -> UUID | None:

@@ -209,25 +209,25 @@ def _decision(record: Span, names: LogConvention) -> Decided | None:
         tool_name=tool_name,
         tool_call_id=_text(given, names.tool_call_id) or None,
         of_span=None,
-        # Who the person is, is not said here. The source says which rule or answer it was.
+        # The record does not say who the person is; the source says which rule or answer it was.
         by={"kind": kind, "name": source[:200]} if source else None,
         reason=None,
     )
 
 
 def _shared(given: dict[str, Any], names: LogConvention) -> dict[str, Any]:
-    found = {
+    values = {
         "gen_ai.tool.name": _text(given, names.tool_name) or "unknown",
         "gen_ai.tool.call.id": _text(given, names.tool_call_id),
         "gen_ai.conversation.id": _text(given, names.session),
         "gen_ai.agent.name": names.agent,
         "gen_ai.request.model": _text(given, "model"),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in values.items() if value}
 
 
 def _placed(record: Span, session: str, turn: str, tool_call_id: str) -> Span:
-    """The record with a trace and an id, made of what it says, so that a second copy has the same.
+    """The record with a trace and an id derived from its content, so that a copy has the same.
 
     A record written inside a span belongs to that span's trace. Any other belongs to the trace of
     its session and turn; one without a session is alone in its trace.

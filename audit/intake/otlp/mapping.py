@@ -8,21 +8,23 @@ conversation and model.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 from tooltrail.events import NAME_MAX_LENGTH
 
 from audit.events.spans import (
     CLIENT,
+    MOUNT,
     SERVER,
     Span,
     span_uuid,
 )
 from audit.intake.otlp.conventions import (
     PART,
-    mounted_name,
+    deployed,
     names_of,
     read_context,
 )
@@ -32,17 +34,10 @@ from audit.intake.otlp.decisions import (
     guardrail_decision,
     has_run,
 )
-from audit.intake.otlp.facts import (
-    Facts,
-    first_text,
-    part_of,
-    read_facts,
-    short_id,
-)
+from audit.intake.otlp.facts import Facts, part_of, read_facts, short_id
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True, gc=False):
     """The properties of a tool call's span that decide whether two spans are of the same call."""
 
     tool_name: str
@@ -57,7 +52,7 @@ def identity_of(facts: Facts) -> Identity:
     return Identity(
         _indexable(facts.tool_name[:NAME_MAX_LENGTH]),
         _indexable(facts.span.scope.name[:NAME_MAX_LENGTH]),
-        facts.span.kind,
+        MOUNT if facts.is_mount else facts.span.kind,
         None if tool_call_id is None else _indexable(tool_call_id),
     )
 
@@ -67,9 +62,10 @@ def is_same_call(outer: Identity, inner: Identity) -> bool:
 
     It does if a different layer reports the same tool: an agent's span, the MCP client's span in
     it, the MCP server's span in that. A tool that calls itself does so within one layer. A server
-    that forwards the call to another server makes a new call.
+    that forwards the call to another server makes a new call. One that hands it on to a server
+    mounted in it does not, although the tool may have another name there.
     """
-    return (
+    return inner.kind == MOUNT or (
         outer.tool_name == inner.tool_name
         and (outer.scope, outer.kind) != (inner.scope, inner.kind)
         and (outer.kind, inner.kind) != (SERVER, CLIENT)
@@ -84,7 +80,7 @@ class ToolCall(msgspec.Struct, gc=False):
     call that is already stored; if it is None, the start of the outermost span counts.
     `of_executor`: an executor reported the call itself, and its account counts.
     `is_late`: no span of the call is in this request, which has context for it. `is_remapped`: its
-    stored spans were read anew.
+    stored spans were read again.
     """
 
     facts: list[Facts]
@@ -157,6 +153,8 @@ class _Mapping:
         self._clients: dict[tuple[str, str], list[Facts]] = {}
         """Tool spans of clients, by trace id and parent's span id."""
         self._places: dict[tuple[str, str], _Place] = {}
+        self._resources: dict[int, dict[str, str]] = {}
+        """What resources say, by the id of the object."""
         self._mapped = Mapped([], [])
 
     def run(self) -> Mapped:
@@ -203,11 +201,9 @@ class _Mapping:
         tool_names: dict[tuple[str, str], str] | None = None
         for span in beside:
             around = tools.get((span.trace_id, span.parent_span_id))
-            if around is not None and around.span.key in self._facts:
-                mounted = mounted_name(span)
-                if mounted is not None or span.name == PART:
-                    self._facts[span.key] = part_of(span, around, mounted)
-                    continue
+            if span.name == PART and around is not None and around.span.key in self._facts:
+                self._facts[span.key] = part_of(span, around)
+                continue
             one = guardrail_decision(span, around)
             if one is None:
                 others.append(span)
@@ -268,11 +264,16 @@ class _Mapping:
         own: dict[str, str] = {}
         for facts in reversed(call.facts):
             own |= self._mapped.context_of(facts.span)
-        service = first_text(call.outermost.resource, ("service.name",))
-        if service is not None and not service.startswith("unknown_service"):  # the SDKs' default
-            own["service"] = service
+        own |= self._deployed(call.outermost.resource)
         call.own_context = own
         call.context = place.context | own
+
+    def _deployed(self, resource: dict[str, Any]) -> dict[str, str]:
+        """What a resource says. The spans of one share the object."""
+        members = self._resources.get(id(resource))
+        if members is None:
+            members = self._resources[id(resource)] = deployed(resource)
+        return members
 
     def _above(self, span: Span) -> "_Place":
         path = []
@@ -296,13 +297,13 @@ class _Mapping:
         place = self._places[parent.key]
         context = self._mapped.context_of(parent)
         if context:
-            place = place._replace(context=place.context | context, above=place.above + 1)
+            place = replace(place, context=place.context | context, above=place.above + 1)
         if parent.key not in self._facts:
             return place
-        return place._replace(parent_id=span_uuid(*self._head(parent)[0].key))
+        return replace(place, parent_id=span_uuid(*self._head(parent)[0].key))
 
 
-class _Place(NamedTuple):
+class _Place(msgspec.Struct, frozen=True, gc=False):
     """A span's place: the call around it, or its nearest known substitute, and what is above."""
 
     parent_id: UUID | None

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from itertools import count
 from uuid import UUID
 
 from audit.events.batch_ids import BatchId
@@ -85,7 +86,10 @@ def record_spans(
     if not (mapped.calls or mapped.decisions or mapped.others or received.refused):
         return Recorded()
     digest = hashlib.sha256(body).digest()
-    recorded = with_retries(lambda: _record(tenant_id, digest, received, mapped, now))
+    attempts = count()
+    recorded = with_retries(
+        lambda: _record(tenant_id, digest, received, mapped, now, is_first=next(attempts) == 0)
+    )
     lists = ServedLists(tenant_id, received.spans)
     if sightings := lists.sightings(now):
         with_retries(partial(_see, tenant_id, sightings, now))
@@ -99,8 +103,15 @@ def _see(tenant_id: UUID, sightings: Sequence[Sighting], now: datetime) -> None:
 
 
 def _record(
-    tenant_id: UUID, body_sha256: bytes, received: Received, mapped: Mapped, now: datetime
+    tenant_id: UUID,
+    body_sha256: bytes,
+    received: Received,
+    mapped: Mapped,
+    now: datetime,
+    *,
+    is_first: bool,
 ) -> Recorded:
+    """One attempt. The first one inserts calls without a lookup if no span of them is stored."""
     with tenant_scope(tenant_id):
         writer = IndexWriter(now)
         mapped = join(writer, received.spans, mapped)
@@ -111,17 +122,25 @@ def _record(
         )
         stored: set[UUID] = set()
         budget = Budget()
+        expects_new = is_first and all(call.started_ns is None for call in mapped.calls)
         for items, lines in _batches(mapped):
             batch_id = BatchId(new_id())
             answer = record_in_scope(
-                tenant_id, body_sha256, lines, batch_id, now, is_otlp=True, budget=budget
+                tenant_id,
+                body_sha256,
+                lines,
+                batch_id,
+                now,
+                is_otlp=True,
+                budget=budget,
+                expects_new=expects_new,
             )
             recorded.events["accepted"] += answer["accepted"]
             recorded.events["duplicates"] += answer["duplicates"]
             recorded.events["rejected"] += len(answer["rejected"])
             messages = {each["line"]: each["message"] for each in answer["rejected"]}
-            for item, first, count in items:
-                refused = [messages[n] for n in range(first, first + count) if n in messages]
+            for item, first, length in items:
+                refused = [messages[n] for n in range(first, first + length) if n in messages]
                 if isinstance(item, Decided):
                     if refused:
                         recorded.refused[refused[-1]] = recorded.refused.get(refused[-1], 0) + 1
@@ -135,7 +154,7 @@ def _record(
                     recorded.merged += len(item.facts) - 1
                     stored.add(item.invocation_id)
         store_spans(writer, mapped, stored, INDEX_DAYS.missing)
-        rejections = Counter({rejected(why): count for why, count in recorded.refused.items()})
+        rejections = Counter({rejected(why): number for why, number in recorded.refused.items()})
         count_skipped(writer, recorded.skipped + rejections)
     return recorded
 

@@ -1,4 +1,4 @@
-"""Read kept spans anew, with the mapping of today: new events beside the old ones.
+"""Read kept spans again, with the mapping of today: new events beside the old ones.
 
 An event made of spans keeps them as they were sent, with the version of the mapping that made it.
 A later version may read more in them. Where that changes a call, this writes a new account of it:
@@ -6,7 +6,7 @@ the same spans, under the same id and start. It replaces the earlier account in 
 fuller one does (`audit.events.reported`); the log keeps both. What the spans above a call said of
 it stays as it was, because only calls keep their spans.
 
-A chunk is one transaction, and a call read anew is not read again. So an interrupted run goes on
+A chunk is one transaction, and a call is read only once. So an interrupted run continues
 where it stopped.
 """
 
@@ -66,7 +66,7 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 @dataclass(slots=True)
 class Remapped:
-    """What reading a tenant's spans anew changes, or did change. Counts of calls."""
+    """What reading a tenant's spans again changes, or did change. Counts of calls."""
 
     calls: int = 0
     """Made of spans."""
@@ -98,7 +98,7 @@ class _Stored(NamedTuple):
 
 
 def remap(tenant_id: UUID, *, is_dry: bool, progress: Callable[[int, int], None]) -> Remapped:
-    """Read the kept spans of a tenant's calls anew. Unless `is_dry`, write what changes.
+    """Read the kept spans of a tenant's calls again. Unless `is_dry`, write what changes.
 
     Executors may keep sending. Raises LogPayloadError if a payload of the log is damaged.
     """
@@ -139,7 +139,7 @@ class _Chunk:
             self.counts.calls = len(calls)
             if not self._is_dry:
                 lock_traces(writer, {trace_id for *_, trace_id in calls})
-            events = [raw for one in self._stored(writer, calls) for raw in self._anew(one)]
+            events = [raw for one in self._stored(writer, calls) for raw in self._again(one)]
             if events and not self._is_dry:
                 lines = [Line(number, raw) for number, raw in enumerate(events, 1)]
                 digest = hashlib.sha256(b"\n".join(events)).digest()
@@ -168,7 +168,7 @@ class _Chunk:
                 stored.append(_Stored(pk, started[day, pk], start, end))
         return stored
 
-    def _anew(self, stored: _Stored) -> tuple[bytes, ...]:
+    def _again(self, stored: _Stored) -> tuple[bytes, ...]:
         """The new events of a call; none if nothing changes."""
         try:
             start, end = _EVENT.decode(stored.start), _EVENT.decode(stored.end)
@@ -177,7 +177,7 @@ class _Chunk:
         if end.otlp is None or end.otlp.mapping_version >= MAPPING_VERSION:
             return ()
         self.counts.older += 1
-        call = _read_anew(stored, start, end.otlp)
+        call = _read_again(stored, start, end.otlp)
         if call is None:
             self.counts.left += 1
             return ()
@@ -199,7 +199,7 @@ class _Chunk:
         return _differing(stored.start, start) | _differing(stored.end, end)
 
 
-def _read_anew(stored: _Stored, start: _Event, source: _Source) -> ToolCall | None:
+def _read_again(stored: _Stored, start: _Event, source: _Source) -> ToolCall | None:
     """The call that its spans are today; None if they are not exactly one."""
     mapped = map_spans([source.span, *source.merged])
     if len(mapped.calls) != 1 or mapped.others:

@@ -1,9 +1,9 @@
 """OTLP over gRPC: the methods `Export` of traces, logs and metrics. Needs the extra `grpc`.
 
 Reads gRPC and writes answers. Requests take the same path as those over HTTP, with the same limits.
-gRPC itself inflates messages without a limit, so it is told not to: a message is read as it was
-sent. The methods are served as streams of requests, because gRPC then calls them before it reads a
-message: a request without a place or a valid key is refused without its body.
+gRPC itself inflates messages without a limit, so it is configured not to: a message is read as it
+was sent. The methods are served as streams of requests, because gRPC then calls them before it
+reads a message: a request without a place or a valid key is refused without its body.
 """
 
 import logging
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NoReturn
+from urllib.parse import unquote
 
 import grpc
 from django.db import connections
@@ -83,7 +84,9 @@ def receive(signal: Signal, requests: Iterator[bytes], context: grpc.ServicerCon
 def _received(signal: Signal, requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
     given = {name: value for name, value in context.invocation_metadata() if type(value) is str}
     with ADMISSION.place(0):
-        key = identity(given.get("authorization", ""), given.get("x-api-key", ""))
+        key = identity(
+            given.get("authorization", ""), given.get("x-api-key", ""), address_of(context.peer())
+        )
         with ADMISSION.share(key.tenant_id, 0):
             sent = _read(requests, context)
     with ADMISSION.place(len(sent)):
@@ -119,6 +122,12 @@ def _read(requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         raise RefusedError(400, "The request has no message.") from None
     finally:
         slow.cancel()
+
+
+def address_of(peer: str) -> str:
+    """The address in gRPC's name of a peer, such as `ipv4:10.0.0.7:50412` or `ipv6:%5B::1%5D:1`."""
+    host = unquote(peer).partition(":")[2].rpartition(":")[0]
+    return host.strip("[]")
 
 
 def encoding_of(sent: bytes) -> str:

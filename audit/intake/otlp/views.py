@@ -15,6 +15,7 @@ from audit.intake import metrics
 from audit.intake.otlp.answers import failure
 from audit.intake.otlp.exports import RefusedError, export, identity
 from audit.intake.otlp.signals import JSON, PROTOBUF, SIGNALS, MediaType
+from config.http.proxies import client_address
 
 _MEDIA_TYPES: dict[str, MediaType] = {
     PROTOBUF: PROTOBUF,
@@ -37,7 +38,9 @@ def receive(request: HttpRequest) -> HttpResponse:
         return answered(405, f"Send {signal.items} with POST.", Allow="POST")
     try:
         key = identity(
-            request.headers.get("Authorization", ""), request.headers.get("x-api-key", "")
+            request.headers.get("Authorization", ""),
+            request.headers.get("x-api-key", ""),
+            client_address(request),
         )
     except RefusedError as refusal:
         return answered.by(refusal)

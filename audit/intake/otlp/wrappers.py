@@ -8,7 +8,7 @@ import ast
 import json
 import re
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,7 +20,7 @@ _LONGEST_LITERAL = 16_384
 """Longer texts stay texts: Python's parser takes up to 1 µs a character."""
 
 
-class Unwrapped(NamedTuple):
+class Unwrapped(msgspec.Struct, frozen=True, gc=False):
     """A value without its wrapper, and what the wrapper says."""
 
     value: Any
@@ -82,6 +82,16 @@ class _Plain(msgspec.Struct):
     output: _ToolMessage
 
 
+class _CallbackOptions(msgspec.Struct):
+    tags: list[str]
+    color: str | None
+
+
+class _Callback(msgspec.Struct, forbid_unknown_fields=True):
+    output: msgspec.Raw
+    kwargs: _CallbackOptions
+
+
 class _ToolOutput(msgspec.Struct):
     raw_input: msgspec.Raw
     raw_output: msgspec.Raw
@@ -113,7 +123,7 @@ def _inputs(read: Any) -> Unwrapped | None:
     known = tool_call_id if isinstance(tool_call_id, str) else None
     if _is_object(read.inputs):
         return Unwrapped(read.inputs, tool_call_id=known)
-    return python_literal(read.input_str)._replace(tool_call_id=known)
+    return msgspec.structs.replace(python_literal(read.input_str), tool_call_id=known)
 
 
 def _message(read: Any) -> Unwrapped:
@@ -158,6 +168,7 @@ _RESULTS: dict[bytes, tuple[_Rule, ...]] = {
     b"output": (
         (msgspec.json.Decoder(_Constructed), lambda read: _message(read.output.kwargs)),
         (msgspec.json.Decoder(_Plain), lambda read: _message(read.output)),
+        (msgspec.json.Decoder(_Callback), lambda read: Unwrapped(_text_or_json(read.output))),
     ),
     **dict.fromkeys((b"blocks", b"content", b"tool_name"), (_WRITTEN,)),  # LlamaIndex
     **dict.fromkeys((b"id", b"name", b"response"), (_RESPONDED,)),  # Google ADK
@@ -236,7 +247,7 @@ _LANGCHAIN = re.compile(
 _AGENTS_ERROR = "Error running tool (non-fatal)"
 
 
-def said_in(message: str) -> tuple[str | None, str]:
+def stated_error(message: str) -> tuple[str | None, str]:
     """The type of an error, if its message states it, and the message itself.
 
     Without the traceback or the dict that LangChain, its JavaScript instrumentation and the OpenAI
@@ -250,8 +261,8 @@ def said_in(message: str) -> tuple[str | None, str]:
     if _AGENTS_ERROR in message[:100]:
         details = _dict_in(message[message.find("{") :])
         data = details.get("data", details)
-        if isinstance(data, dict) and isinstance(said := data.get("error"), str):
-            return None, said
+        if isinstance(data, dict) and isinstance(message_of_data := data.get("error"), str):
+            return None, message_of_data
     return None, message
 
 

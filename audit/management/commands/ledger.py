@@ -1,4 +1,4 @@
-"""`manage.py ledger status | rotate-key | new-epoch`: shows and changes how ledgers are signed."""
+"""`manage.py ledger status | join | rotate-key | new-epoch`: how ledgers are signed."""
 
 import json
 from argparse import ArgumentParser
@@ -11,13 +11,16 @@ from django.db import connections
 from django.utils import timezone
 from tooltrail.ledger.lines import to_base64
 
-from audit.ledger import keys
+from audit.ledger import keys, signer_state
 from audit.ledger.epochs import NoEpochError, announce_keys, begin_epoch
+from audit.ledger.hsm import TokenError
 from audit.ledger.memory import Comparison
-from audit.ledger.private_files import PrivateFileError
 from audit.ledger.signer import keep
 from audit.ledger.status import ledger_status
+from audit.ledger.takeover import NoMemoryError
+from config.instants import iso
 from config.postgresql.aliases import KEEPER, OWNER
+from config.private_files import PrivateFileError
 from tenants.actions import operator
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
@@ -26,16 +29,20 @@ _SLICE_S = 5.0
 
 
 class Command(BaseCommand):
-    """For the operator, on the machine whose worker signs: the command reads the private key."""
+    """For the operator, on a machine whose worker signs: the command reads the private key."""
 
-    help = "Show the status of each tenant's ledger, rotate the signing key, start an epoch."
+    help = "Show the status of ledgers, let another machine sign, rotate the key, begin an epoch."
     requires_system_checks = []  # they import all pages: half a second
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """`status`, `rotate-key [--overlap-days N]`, `new-epoch SLUG --reason TEXT`; `--json`."""
+        """`status`, `join`, `rotate-key [--overlap-days N]`, `new-epoch SLUG --reason TEXT`."""
         commands = parser.add_subparsers(dest="command", required=True)
         status = commands.add_parser(
-            "status", help="per tenant: entries, signed entries, why signing is refused"
+            "status", help="show for each tenant: entries, signed entries, why signing is refused"
+        )
+        commands.add_parser(
+            "join",
+            help="let this machine sign, too; it continues from the newest published checkpoints",
         )
         rotate = commands.add_parser(
             "rotate-key",
@@ -63,7 +70,7 @@ class Command(BaseCommand):
         epoch.add_argument(
             "--differs",
             action="store_true",
-            help="begin it although signed entries were changed, and record that",
+            help="begin the epoch although signed entries were changed; the entry records that",
         )
         for each in (status, rotate, epoch):
             each.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -80,11 +87,19 @@ class Command(BaseCommand):
         try:
             if options["command"] == "status":
                 self._status(is_json=options["json"])
+            elif options["command"] == "join":
+                self._join()
             elif options["command"] == "rotate-key":
                 self._rotate(timedelta(days=max(0, options["overlap_days"])), options["json"])
             else:
                 self._begin(options)
-        except (PrivateFileError, NoEpochError, keys.NoKeyError) as error:
+        except (
+            PrivateFileError,
+            TokenError,
+            NoEpochError,
+            NoMemoryError,
+            keys.NoKeyError,
+        ) as error:
             raise CommandError(str(error)) from error
 
     def _status(self, *, is_json: bool) -> None:
@@ -96,7 +111,7 @@ class Command(BaseCommand):
                 "entries": status.size,
                 "folded": status.folded,
                 "signed": status.signed_size or 0,
-                "signed_at": status.signed_at and status.signed_at.isoformat(),
+                "signed_at": status.signed_at and iso(status.signed_at),
                 "refusal": status.refusal,
             }
             if not is_json:
@@ -108,6 +123,16 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(documents))
         if refused := [slug for slug, each in documents.items() if each["refusal"]]:
             raise CommandError(f"ledgers not signed: {', '.join(refused)}", returncode=1)
+
+    def _join(self) -> None:
+        if not keys.load():
+            raise CommandError(
+                "this machine has no key: copy signing-keys.json of another one first"
+            )
+        signer_state.join(timezone.now())
+        self.stdout.write(
+            "This machine signs from now on. It continues from the newest published checkpoints."
+        )
 
     def _rotate(self, overlap: timedelta, is_json: bool) -> None:
         now = timezone.now()

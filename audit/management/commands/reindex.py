@@ -1,6 +1,6 @@
 """`manage.py reindex`: rebuilds the index from the log, or checks that they agree (`--check`).
 
-`--remap` reads kept spans anew (`audit.intake.otlp.remapping`).
+`--remap` reads kept spans again (`audit.intake.otlp.remapping`).
 """
 
 import json
@@ -31,9 +31,9 @@ class Command(BaseCommand):
         " if there are any. Left unchanged: calls with an erased event, what producers and gaps"
         " say about erased events, rows that retention has deleted, the inbox, the registry and"
         " the audit log. Executors may keep sending; they wait while rows are repaired. With"
-        " --remap, count the calls whose spans say more to this version than to the one that stored"
-        " them; with --yes, too, write new events of those beside the old ones. An interrupted run"
-        " goes on where it stopped."
+        "  --remap, count the calls that this version reads differently from their spans than the"
+        " version that stored them; with --remap --yes, write new events for those calls. An"
+        " interrupted run continues where it stopped."
     )
     requires_system_checks = []  # they import all pages: half a second
 
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         code 1 if index and log still differ, or the log is faulty.
         """
         if options["yes"] and not options["remap"]:
-            raise CommandError("--yes belongs to --remap")
+            raise CommandError("--yes can only be used with --remap")
         if OWNER not in connections and not options["remap"]:
             raise CommandError("set DATABASE_OWNER_URL: only the owner can rebuild the index")
         tenants = Tenant.objects.order_by("slug")

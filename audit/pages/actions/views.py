@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -15,6 +15,7 @@ from audit.pages.actions.forms import ActionFilterForm
 from audit.queries.actions import NO_ACTIONS, VERBS, ActionFilter, action_page
 from audit.queries.cursor import read_cursor
 from config.http.htmx import render_page
+from config.http.streams import stream
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_view
 from tenants.models import Action, Role
@@ -75,10 +76,11 @@ def action_export(request: TenantRequest, kind: str) -> HttpResponseBase:
         query = request.GET.urlencode()
         record_view(request.tenant.id, request.user, "action.export", kind, query=query)
     name = f"actions-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
-    return StreamingHttpResponse(
+    return stream(
+        request.tenant.id,
         FORMS[kind].write(chunks(request.tenant.id, form.wanted(now))),
-        content_type=FORMS[kind].content_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        FORMS[kind].content_type,
+        file_name=name,
     )
 
 

@@ -40,10 +40,10 @@ class Approval(Answer):
     """Of the tool's definition that was shown to who answered."""
 
 
-class ApprovalPage(Page, Bounds):
+class ApprovalPage(Page[Approval], Bounds):
     """Approvals, newest first."""
 
-    approvals: list[Approval]
+    OLD_NAME = "approvals"
 
 
 class Answers(Answer):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from audit.exports.approvals import FORMS, document
 from audit.pages.show.active_filters import active_filters
+from audit.pages.show.choice import choice
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.approvals import (
@@ -33,12 +34,27 @@ WAITING_SHOWN, ANSWERS_SHOWN, DECIDERS_SHOWN = 50, 30, 20
 FILTERS = {"tool": "Tool", "policy": "Asked by", "by": "Answered by", "requested_by": "For"}
 
 
+class Waiting(NamedTuple):
+    """A request without an answer, and how long it has waited."""
+
+    approval: Approval
+    waiting_us: int
+
+
+class Band(NamedTuple):
+    """Requests that were answered within a span of time; `share` is of the largest band."""
+
+    name: str
+    requests: int
+    share: float
+
+
 @require_safe
 @tenant_page()
 def approval_list(request: TenantRequest) -> HttpResponse:
     """Show what awaits approval now, and the approvals that were asked for in the URL's range."""
     now = timezone.now()
-    requested, wanted = requested_range(request, now), ApprovalFilter.read(request.GET)
+    requested, wanted = requested_range(request, now), _wanted(request)
     if requested.problem:
         return invalid_range(request, requested, "approvals/approval_list.html", "Approvals")
     listed = approvals(requested.range, wanted, limit=READ_LIMIT + 1)
@@ -52,9 +68,9 @@ def approval_list(request: TenantRequest) -> HttpResponse:
         **range_bar(request, requested),
         "figures": of_range,
         "tiles": tiles(of_range, waiting, range_query(requested.range.start, requested.range.end)),
-        "waiting": [(one, waiting_us(one, now)) for one in waiting[:WAITING_SHOWN]],
+        "waiting": [Waiting(one, waiting_us(one, now)) for one in waiting[:WAITING_SHOWN]],
         "more_waiting": len(waiting) > WAITING_SHOWN,
-        "bands": [(name, number, number / most if most else 0) for name, number in bands],
+        "bands": [Band(name, number, number / most if most else 0) for name, number in bands],
         "deciders": of_range.deciders[:DECIDERS_SHOWN],
         "more_deciders": max(0, len(of_range.deciders) - DECIDERS_SHOWN),
         "answered": answered[:ANSWERS_SHOWN],
@@ -71,7 +87,7 @@ def approval_list(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def approval_export(request: TenantRequest, kind: str) -> HttpResponse:
     """Export all approvals that the URL selects as NDJSON or CSV. It is recorded."""
-    wanted = ApprovalFilter.read(request.GET)
+    wanted = _wanted(request)
     return figures_file(
         request,
         kind,
@@ -80,6 +96,11 @@ def approval_export(request: TenantRequest, kind: str) -> HttpResponse:
         of="approvals",
         action="approval.export",
     )
+
+
+def _wanted(request: TenantRequest) -> ApprovalFilter:
+    choice(request, "self", ["1"])
+    return ApprovalFilter.read(request.GET)
 
 
 def every(of: TimeRange, wanted: ApprovalFilter) -> Iterator[Approval]:

@@ -21,6 +21,7 @@ from audit.queries.calls import call_detail as find_call
 from audit.queries.decisions import decided_day
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
+from tenants.accounts.step_up import needs_fresh_factor
 from tenants.actions import record_view
 from tenants.models import Role
 
@@ -53,6 +54,7 @@ def _where_now(started_on: date, invocation_id: UUID) -> tuple[date, UUID] | Non
 
 @require_POST
 @tenant_page(role=Role.AUDITOR)
+@needs_fresh_factor
 def call_reveal(request: TenantRequest, started_on: date, invocation_id: UUID) -> HttpResponseBase:
     """Show the member this call's payloads for an hour. The audit log records their reason."""
     call = find_call(started_on, invocation_id)

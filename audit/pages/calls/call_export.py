@@ -1,11 +1,12 @@
 """Export of the list of calls."""
 
-from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.exports.calls import FORMS, chunks
 from audit.pages.show.requested_query import invalid, read_query
+from config.http.streams import stream
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_view
 
@@ -38,8 +39,4 @@ def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
             query=query.on_record(now),
         )
     name = f"calls-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
-    return StreamingHttpResponse(
-        form.write(document_chunks),
-        content_type=form.content_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    return stream(request.tenant.id, form.write(document_chunks), form.content_type, file_name=name)

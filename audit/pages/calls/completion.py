@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from audit.queries.call_query import parse, quoted
+from audit.queries.call_query import COMBINED, parse, quoted
 from audit.queries.filter_names import FILTER_NAMES, Kind
 
 LIMIT = 20
@@ -35,7 +35,7 @@ def complete(text: str, known: Mapping[str, Sequence[str]]) -> list[Suggestion]:
     head, term = _last_term(text)
     name, colon, typed = term.partition(":")
     if not colon:
-        used = {each.name for each in parse(head).terms}
+        used = {each.name for each in parse(head).terms} - COMBINED
         return [
             Suggestion(f"{head}{one.name}:", one.meaning)
             for one in FILTER_NAMES.values()

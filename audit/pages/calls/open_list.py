@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from audit.pages.show.choice import choice
 from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
 from audit.queries.call_filter import OPEN
 from audit.queries.call_list import NO_CALLS, call_page
@@ -58,8 +59,7 @@ class OpenRow:
 def open_list(request: TenantRequest) -> HttpResponse:
     """Show the calls without an end, or without a start, of the kind that the URL names."""
     now = timezone.now()
-    kind = request.GET.get("kind", "")
-    kind = kind if kind in _KINDS else ""
+    kind = choice(request, "kind", _KINDS)
     query = read_query(request)
     record_payload_query(request, query, now)
     before = read_cursor(request.GET.get("before", ""), UUID)

@@ -7,7 +7,7 @@ in the log, and only the shape of the payloads.
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.utils.safestring import SafeString
@@ -35,6 +35,7 @@ from audit.queries.definitions import (
     definitions_of_call,
     definitions_with_digest,
 )
+from audit.queries.hints import hints_in_force
 from audit.queries.withheld import without_message
 from audit.retention.holds import holds_in_force, holds_of_call
 from audit.show import reasons
@@ -74,6 +75,13 @@ class Broken:
     after: SafeString
 
 
+class ShownDecision(NamedTuple):
+    """A decision, and the definition that was shown to whoever decided, if it is stored."""
+
+    step: DecisionStep
+    definition_id: UUID | None
+
+
 @dataclass(frozen=True, slots=True)
 class CallPanel:
     """One call, ready for its template. A tree is None if its value is unknown."""
@@ -111,13 +119,14 @@ class CallPanel:
     erased: list[ErasedBy]  # when and why its payloads were erased
     definitions: list[DefinitionInForce]  # of its tool, in force when it started, by server
     decisions: list[DecisionStep]  # the earliest first; without reasons if payloads are withheld
-    shown: dict[str, UUID]  # the definitions that were shown to who decided, by digest
+    shown: dict[str, UUID]  # ids of the definitions that were shown to whoever decided, by digest
 
     @property
-    def decided(self) -> list[tuple[DecisionStep, UUID | None]]:
-        """Each decision with the id of the definition that was shown, if it is known."""
+    def decided(self) -> list[ShownDecision]:
+        """Each decision with the definition that was shown."""
         return [
-            (one, self.shown.get(one.decision.definition_digest or "")) for one in self.decisions
+            ShownDecision(one, self.shown.get(one.decision.definition_digest or ""))
+            for one in self.decisions
         ]
 
     @property
@@ -138,7 +147,7 @@ def gather(
 
     Without payloads, arguments and output are reduced to shapes, and the panel has no error message
     and no received values. It still has the place of the events in the log. It runs at most
-    eleven SQL statements, and two or more for each erased event.
+    twelve SQL statements, and two or more for each erased event.
     """
     violations = call_violations(call) if call.violation_count else []
     decisions = decisions_of_call(call)
@@ -155,7 +164,9 @@ def gather(
     is_substitute = call.guard_outcome in _SUBSTITUTING
     is_marked = payloads.received is ABSENT and not is_substitute
     alike = calls_alike(call, limit=ALIKE_LIMIT + 1)
-    hints = hints_of_tool(current_tenant_id(), call.tool_name)
+    definitions = definitions_of_call(call.tool_name, call.started_at, payloads.mcp_server)
+    declared = hints_of_tool(current_tenant_id(), call.tool_name)
+    served = hints_in_force(definitions)
     events = [_log_event(kind, event, with_payloads) for kind, event in stored.items()]
     return CallPanel(
         call=call,
@@ -165,8 +176,8 @@ def gather(
         is_open=call.state in OPEN,
         is_overdue=reasons.is_overdue(call, now),
         running_us=(now - call.started_at) // timedelta(microseconds=1),
-        is_registered=hints is not None,
-        hints=hints or [],
+        is_registered=declared is not None,
+        hints=(declared or []) if served is None else served,
         violations=[
             Broken(violation, _inline(mark.received), _inline(mark.coerced))
             for violation, mark in zip(violations, marks, strict=True)
@@ -200,7 +211,7 @@ def gather(
         erased=list(
             {event.erased.entry_index: event.erased for event in events if event.erased}.values()
         ),
-        definitions=definitions_of_call(call.tool_name, call.started_at, payloads.mcp_server),
+        definitions=definitions,
         decisions=[
             one if with_payloads else replace(one, decision=replace(one.decision, reason=None))
             for one in decisions

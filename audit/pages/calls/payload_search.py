@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -20,7 +21,7 @@ from audit.pages.calls.forms import PayloadSearchForm
 from audit.pages.show.requested_query import invalid
 from audit.pages.show.reveal import is_shown
 from audit.queries.call_list import calls_by_id
-from audit.queries.call_query import Reader, parse
+from audit.queries.call_query import Query, Reader, parse
 from audit.queries.cursor import Cursor, read_cursor
 from audit.queries.listed_call import ListedCall
 from audit.queries.payload_match import Excerpt, excerpt
@@ -28,7 +29,8 @@ from audit.tasks import search_payloads
 from audit.work import payload_search
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_action, record_view
+from tenants.actions import Actor, record_action, record_view
+from tenants.models import Tenant, User
 from tenants.slices import UNDER_WAY, JobState, percent
 
 PAGE_SIZE = 25
@@ -62,17 +64,40 @@ def search_start(request: TenantRequest) -> HttpResponseBase:
     if query.problems or not form.is_valid():
         return redirect(f"{reverse('call_list')}?{urlencode({'q': query.text})}")
     now = timezone.now()
-    search = payload_search.start_search(request.user, form.cleaned_data["text"], query, now)
-    details = {"query": query.on_record(now), "reason": form.cleaned_data["reason"]}
-    record_action(
+    search = begin_search(
         request.tenant,
         request.user,
+        request.user,
+        form.cleaned_data["text"],
+        query,
+        now,
+        reason=form.cleaned_data["reason"],
+    )
+    return redirect("search_detail", search.id)
+
+
+def begin_search(
+    tenant: Tenant,
+    actor: Actor,
+    owner: User,
+    text: str,
+    query: Query,
+    now: datetime,
+    *,
+    reason: str = "",
+) -> PayloadSearch:
+    """Let the worker search; `owner` sees the search. The pages and the API use this."""
+    search = payload_search.start_search(owner, text, query, now)
+    details: dict[str, Any] = {"query": query.on_record(now), "reason": reason}
+    record_action(
+        tenant,
+        actor,
         "payload.search",
         str(search.id),  # not the search text: nothing is ever removed from the ledger
         **{name: value for name, value in details.items() if value},
     )
-    search_payloads.defer(tenant_id=str(request.tenant.id), search_id=str(search.id))
-    return redirect("search_detail", search.id)
+    search_payloads.defer(tenant_id=str(tenant.id), search_id=str(search.id))
+    return search
 
 
 @require_safe
@@ -86,12 +111,12 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
     now = timezone.now()
     is_withheld = not is_shown(request, "payload.search", str(search.id), now)
     before = read_cursor(request.GET.get("before", ""), UUID)
-    hits, older = ([], "") if is_withheld else _hits(search, before)
+    hits, older = ([], "") if is_withheld else hits_page(search, before, PAGE_SIZE)
     context: dict[str, object] = {
         "search": search,
         "is_under_way": search.state in UNDER_WAY,
         "state": JobState(search.state).label,
-        "percent": _percent(search),
+        "percent": percent_of(search),
         "matching_calls": _matching_calls(request, hits, search, now),
         "is_withheld": is_withheld,
         "older": older,
@@ -119,7 +144,7 @@ def _own(request: TenantRequest, pk: UUID) -> PayloadSearch:
     return search
 
 
-def _percent(search: PayloadSearch) -> int:
+def percent_of(search: PayloadSearch) -> int:
     """Return the percentage of the range that was searched. The newest part comes first."""
     if search.cursor_at is None:
         return 0
@@ -127,17 +152,19 @@ def _percent(search: PayloadSearch) -> int:
     return percent(searched.total_seconds(), whole.total_seconds())
 
 
-def _hits(search: PayloadSearch, before: Cursor[UUID] | None) -> tuple[list[PayloadHit], str]:
+def hits_page(
+    search: PayloadSearch, before: Cursor[UUID] | None, size: int
+) -> tuple[list[PayloadHit], str]:
     """Return a page of hits, newest first, and the cursor to older ones. A call has 1 or 2."""
     hits = PayloadHit.objects.for_tenant(search.tenant_id).filter(search_id=search.id)
     if before is not None:
         hits = hits.filter(started_at__lte=before.at).exclude(
             started_at=before.at, invocation_id__gte=before.id
         )
-    page = list(hits.order_by("-started_at", "-invocation_id", "-kind")[: 2 * PAGE_SIZE + 2])
+    page = list(hits.order_by("-started_at", "-invocation_id", "-kind")[: 2 * size + 2])
     places = list(dict.fromkeys((hit.started_at, hit.invocation_id) for hit in page))
-    shown = set(places[:PAGE_SIZE])
-    older = str(Cursor(*places[PAGE_SIZE - 1])) if len(places) > PAGE_SIZE else ""
+    shown = set(places[:size])
+    older = str(Cursor(*places[size - 1])) if len(places) > size else ""
     return [hit for hit in page if (hit.started_at, hit.invocation_id) in shown], older
 
 

@@ -4,12 +4,13 @@ Payloads are read from the exact bytes of the log. Anything that has an unexpect
 it is, or left out.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from tooltrail.mcp_results import read_peers
 
-from audit.events.json_values import parse
+from audit.events.json_values import Number, parse
 from audit.events.outputs import is_of_mcp, mcp_result
 from audit.events.spans import mcp_protocol
 from audit.log.payload import StoredEvent
@@ -17,6 +18,9 @@ from audit.queries.call_events import Kind
 from audit.queries.call_query import quoted
 from audit.show.json_tree import ABSENT
 from audit.show.masking import mask
+from audit.show.reasons import tokens
+
+_COUNT = re.compile(r"\d{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ def read_payloads(stored: dict[Kind, StoredEvent]) -> Payloads:
         error_more={name: error[name] for name in ("cause", "details") if error.get(name)}
         or ABSENT,
         reported=reported if isinstance(reported, list) else [],
-        context=[*_reported_context(start), *peers],
+        context=[*_reported_context(start), *_model_usage(start), *peers],
         mcp_server=next((one.value for one in peers if one.name == "MCP server"), ""),
     )
 
@@ -159,6 +163,19 @@ def _reported_context(start: dict[str, Any]) -> list[ContextValue]:
         for name, value in context.items()
         if name not in ("conversation", "workflow") and isinstance(value, str)
     ]
+
+
+def _model_usage(start: dict[str, Any]) -> list[ContextValue]:
+    """Return the tokens of the model's answer that asked for the call, if it is reported."""
+    used = _object(start.get("model_usage"))
+    counts = [
+        int(each)
+        for each in (used.get("prompt"), used.get("completion"))
+        if isinstance(each, Number) and _COUNT.fullmatch(each)
+    ]
+    if len(counts) != 2:
+        return []
+    return [ContextValue("Tokens of the asking model", tokens(*counts), "")]
 
 
 def _args(start: dict[str, Any]) -> Any:

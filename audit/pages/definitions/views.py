@@ -16,6 +16,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from audit.pages.definitions.forms import ApproveForm
+from audit.pages.show.choice import choice
 from audit.queries.call_query import quoted
 from audit.queries.definitions import (
     COUNTED_MAX,
@@ -70,7 +71,7 @@ def definition_list(request: TenantRequest) -> HttpResponseBase:
         storable_text(request.GET.get(name, "")[:_NAME_MAX])
         for name in ("server", "tool", "after", "after_tool")
     )
-    wanted = ToolFilter(server, tool, request.GET.get("state") == "unapproved")
+    wanted = ToolFilter(server, tool, bool(choice(request, "state", ["unapproved"])))
     now = timezone.now()
     page = served_tools(wanted, after=(after_server, after_tool), size=PAGE_SIZE)
     context = {
@@ -202,8 +203,8 @@ def definitions_approve(request: TenantRequest) -> HttpResponseBase:
             approve(request.tenant, request.user, one, reason, now)
             for one in definitions_of_server(server, chosen)
         )
-        said = f"Approved for calls from now on: {counted(approved, 'definition')}."
-        messages.success(request, said)
+        message = f"Approved for calls from now on: {counted(approved, 'definition')}."
+        messages.success(request, message)
     query = urlencode({"server": server, "state": "unapproved"})
     return redirect(f"{reverse('definition_list')}?{query}")
 

@@ -3,7 +3,7 @@
 from datetime import UTC
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -13,6 +13,7 @@ from audit.evidence.ledger_range import NotSignedError, ledger_range_of
 from audit.evidence.parameters import read_previous, report_named
 from audit.models import LedgerCheckpoint
 from audit.queries.time_range import LENGTHS, TimeRange, read
+from config.http.streams import stream
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_view
 from tenants.models import Role
@@ -67,11 +68,8 @@ def evidence_bundle(request: TenantRequest) -> HttpResponseBase:
         record_view(
             request.tenant.id, request.user, "evidence.export", apart=apart, **wanted.on_record()
         )
-    return StreamingHttpResponse(
-        bundle(wanted),
-        content_type="application/zip",
-        headers={"Content-Disposition": f'attachment; filename="{file_name(request.tenant, of)}"'},
-    )
+    name = file_name(request.tenant, of)
+    return stream(request.tenant.id, bundle(wanted), "application/zip", file_name=name)
 
 
 def _refused(request: TenantRequest, why: str) -> HttpResponse:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
@@ -18,7 +18,9 @@ from audit.show import raw_view
 from audit.show.figures import counted
 from audit.work import inbox
 from config.http.htmx import render_page
+from config.http.streams import stream
 from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.accounts.step_up import needs_fresh_factor
 from tenants.actions import record_view
 from tenants.models import Role
 
@@ -95,6 +97,7 @@ def inbox_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
 
 @require_POST
 @tenant_page(role=Role.AUDITOR)
+@needs_fresh_factor
 def inbox_reveal(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Show the member this line for an hour. The audit log records their reason."""
     line = _line_or_404(inbox_line(pk))
@@ -157,7 +160,12 @@ def inbox_discard_all(request: TenantRequest) -> HttpResponseBase:
     until, reason = form.cleaned_data["until"], form.cleaned_data["reason"]
     wanted = form.wanted(now)
     count = inbox.discard_all(
-        tenant=request.tenant, user=request.user, wanted=wanted, until=until, reason=reason, now=now
+        tenant=request.tenant,
+        actor=request.user,
+        wanted=wanted,
+        until=until,
+        reason=reason,
+        now=now,
     )
     messages.success(request, f"Discarded {counted(count, 'event')}, still listed under Discarded.")
     return redirect("inbox_list")
@@ -186,10 +194,11 @@ def inbox_export(request: TenantRequest, kind: str) -> HttpResponseBase:
             since=wanted.since and wanted.since.isoformat(),
         )
     name = f"inbox-{request.tenant.slug}-{timezone.now():%Y%m%dT%H%M%SZ}.{kind}"
-    return StreamingHttpResponse(
+    return stream(
+        request.tenant.id,
         written.write(exports.chunks(request.tenant.id, wanted)),
-        content_type=written.content_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        written.content_type,
+        file_name=name,
     )
 
 

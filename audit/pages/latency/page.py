@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from audit.events.end_meta import Source
 from audit.pages.latency.bands import DOUBLING, bands
+from audit.queries.alerts import Fired
 from audit.queries.call_query import quoted
 from audit.queries.latency import SHARES, Latency, Spent, ToolFilter
 from audit.queries.newest import Limit, ToolSpent
@@ -16,11 +17,12 @@ from audit.show.charts import (
     Chart,
     Series,
     Slot,
+    alert_marks,
     range_query,
     time_slots,
     value_text,
 )
-from audit.show.tiles import Tile, relative, tokens_tile
+from audit.show.tiles import MARKED, Tile, relative, tokens_tile
 
 ORDERS = ("p50", "p90", "p95", "p99", "calls", "tokens", "cache")
 """Columns that the table can be sorted by, in descending order."""
@@ -122,8 +124,8 @@ def tiles(range_figures: Latency, *, is_comparable: bool) -> list[Tile]:
     return [*duration_tiles, tokens_tile(now, before, parts, within), cache]
 
 
-def charts(range_figures: Latency) -> dict[str, Chart]:
-    """Return the charts by name: over_time (a heat map), histogram, tokens."""
+def charts(range_figures: Latency, fired: Sequence[Fired] = ()) -> dict[str, Chart]:
+    """Return the charts by name: over_time (a heat map), histogram, tokens. Alerts are marked."""
     slots, per = time_slots(range_figures.of), f"per {range_figures.of.step_name}"
     of_tool, latency = terms(range_figures.wanted), range_figures.total.latency
     heat = [
@@ -164,6 +166,7 @@ def charts(range_figures: Latency) -> dict[str, Chart]:
     return {
         "over_time": Chart(
             id="over-time",
+            marks=alert_marks(range_figures.of, fired, MARKED["latency"]),
             title="Duration over time",
             kind="heat",
             unit="count",
@@ -183,6 +186,7 @@ def charts(range_figures: Latency) -> dict[str, Chart]:
         ),
         "tokens": Chart(
             id="tokens",
+            marks=alert_marks(range_figures.of, fired, {"tokens"}),
             title="Tokens",
             kind="bars",
             unit="count",

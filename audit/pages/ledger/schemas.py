@@ -20,10 +20,10 @@ class Checkpoint(Answer):
     """The signed note (https://c2sp.org/tlog-checkpoint)."""
 
 
-class CheckpointPage(Page):
+class CheckpointPage(Page[Checkpoint]):
     """A page of checkpoints, newest first."""
 
-    checkpoints: list[Checkpoint]
+    OLD_NAME = "checkpoints"
 
 
 class Ledger(Answer):
@@ -52,10 +52,10 @@ class Key(Answer):
     """Null while the key is in use."""
 
 
-class Keys(Answer):
+class Keys(Page[Key]):
     """The public keys, the newest first."""
 
-    keys: list[Key]
+    OLD_NAME = "keys"
 
 
 class Inclusion(Answer):

@@ -22,11 +22,10 @@ from audit.ledger.proofs import AlteredError, Inclusion, UnsignedError
 from audit.ledger.signer_state import origin_of
 from audit.ledger.status import LedgerStatus, ledger_status, unsigned_since
 from audit.models import LedgerCheck, LedgerCheckpoint
+from audit.pages.ledger.acts import begin_check, stop_check
 from audit.queries.call_list import call_day
-from audit.tasks import check_ledger
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.actions import record_action
 from tenants.models import Role
 from tenants.slices import UNDER_WAY, JobState, percent
 
@@ -189,12 +188,8 @@ def ledger_keys(request: TenantRequest) -> HttpResponse:
 @tenant_page(needs_payloads=True)
 def check_start(request: TenantRequest) -> HttpResponseBase:
     """Let the worker check the whole ledger. Not for viewers."""
-    check = checks.start_check(request.user.get_username(), timezone.now())
-    if check is None:
+    if begin_check(request.tenant, request.user) is None:
         messages.info(request, "A verification is already running.")
-        return redirect("ledger_page")
-    record_action(request.tenant, request.user, "ledger.check", f"{check.size} entries")
-    check_ledger.defer(tenant_id=str(request.tenant.id), check_id=str(check.id))
     return redirect("ledger_page")
 
 
@@ -212,9 +207,10 @@ def check_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
 @tenant_page(needs_payloads=True)
 def check_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Cancel a check."""
-    if checks.find_check(pk) is None:
+    check = checks.find_check(pk)
+    if check is None:
         raise Http404("no such check")
-    checks.cancel_check(pk, timezone.now())
+    stop_check(request.tenant, request.user, check)
     return redirect("ledger_page")
 
 

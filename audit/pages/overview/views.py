@@ -10,15 +10,18 @@ from django.views.decorators.http import require_safe
 
 from audit.pages.calls.call_list import CallRow, call_rows
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
+from audit.queries.alerts import fired_in
 from audit.queries.call_list import call_page
 from audit.queries.call_query import parse
 from audit.queries.call_walk import Budget
+from audit.queries.costs import costs_over_time
 from audit.queries.losses import losses
 from audit.queries.over_time import OverTime, has_figures_before, over_time, started_calls
 from audit.queries.unrun import unrun_calls
 from audit.queries.violations import new_violations
 from audit.show import tiles
 from audit.show.charts import range_query
+from audit.show.costs import cost_tile
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
@@ -39,13 +42,17 @@ def home(request: TenantRequest) -> HttpResponse:
     range_figures = over_time(requested.range)
     before = range_figures.previous.calls > 0 and has_figures_before(requested.range.previous.start)
     unrun = unrun_calls(requested.range.start, requested.range.end, started_calls(range_figures))
+    within = range_query(requested.range.start, requested.range.end)
+    shown_tiles = tiles.tiles(range_figures, is_comparable=before)
+    if costs := costs_over_time(requested.range):
+        shown_tiles.append(cost_tile(costs, is_comparable=before))
     context: dict[str, Any] = {
         **range_bar(request, requested),
         "range_figures": range_figures,
-        "within": range_query(requested.range.start, requested.range.end),
-        "tiles": tiles.tiles(range_figures, is_comparable=before),
+        "within": within,
+        "tiles": shown_tiles,
         "is_comparable": before,
-        "charts": tiles.charts(range_figures),
+        "charts": tiles.charts(range_figures, fired_in(requested.range)),
         "unrun": unrun.total,
         "unrun_tools": list(unrun.tools.items())[:UNRUN_SHOWN],
         "more_unrun_tools": max(0, len(unrun.tools) - UNRUN_SHOWN),

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from audit.exports.repeats import FORMS, documents
-from audit.models import PollingTool
+from audit.pages.repeats.acts import exclude_tool, include_tool
 from audit.pages.repeats.forms import PollingToolForm
 from audit.pages.show.active_filters import active_filters
 from audit.pages.show.figures_file import figures_file
@@ -23,9 +23,7 @@ from audit.queries.latency import ToolFilter
 from audit.queries.polling import (
     MAX_TOOLS,
     TooManyPollingToolsError,
-    add_polling_tool,
     polling_tools,
-    remove_polling_tool,
 )
 from audit.queries.repeats import (
     COMPARED,
@@ -41,7 +39,7 @@ from audit.queries.time_range import LENGTHS, TimeRange
 from audit.show.charts import range_query
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.actions import record_action, record_view
+from tenants.actions import record_view
 from tenants.models import Role
 
 LOOPS_SHOWN, REPEATS_SHOWN = 15, 20
@@ -185,12 +183,10 @@ def polling_add(request: TenantRequest) -> HttpResponseBase:
         return _back(request)
     name = form.cleaned_data["tool"]
     try:
-        add_polling_tool(name)
+        exclude_tool(request.tenant, request.user, name)
     except TooManyPollingToolsError:
         messages.error(request, f"Nothing was changed. At most {MAX_TOOLS} tools can be excluded.")
     else:
-        row = PollingTool(tool_name=name)
-        record_action(request.tenant, request.user, "polling.add", name, rows=[row])
         messages.success(request, f"{name} is excluded from repeats.")
     return _back(request)
 
@@ -200,11 +196,9 @@ def polling_add(request: TenantRequest) -> HttpResponseBase:
 def polling_remove(request: TenantRequest) -> HttpResponseBase:
     """Include a tool in the repeats again."""
     form = PollingToolForm(request.POST)
-    if not form.is_valid() or not remove_polling_tool(form.cleaned_data["tool"]):
+    name = form.cleaned_data["tool"] if form.is_valid() else ""
+    if not name or not include_tool(request.tenant, request.user, name):
         raise Http404("not a polling tool")
-    name = form.cleaned_data["tool"]
-    row = PollingTool(tool_name=name)
-    record_action(request.tenant, request.user, "polling.remove", name, rows=[row])
     messages.success(request, f"{name} is included in repeats again.")
     return _back(request)
 

@@ -11,13 +11,13 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from audit.models import StoredReportSchedule
+from audit.pages.reports.acts import save_schedule
 from audit.pages.reports.forms import ScheduleForm
 from audit.reports.compose import lay_out
 from audit.reports.export import FORMS
 from audit.reports.periods import SCHEDULED, last_whole, read_period, short_words
 from audit.reports.queries import Report, find_report, report_page
-from audit.reports.schedule import LEAST_DAYS, MOST_DAYS, change_schedule, schedule
+from audit.reports.schedule import LEAST_DAYS, MOST_DAYS, schedule
 from audit.reports.stored import create_report, of_one_moment, record_creation
 from config.instants import local
 from tenants.access import TenantRequest, has_role, tenant_page
@@ -151,17 +151,7 @@ def report_schedule(request: TenantRequest) -> HttpResponseBase:
         problems = " ".join(f"{name}: {each[0]}" for name, each in form.errors.items())
         messages.error(request, f"Nothing changed. {problems}")
         return redirect("report_list")
-    decided = form.schedule
-    change_schedule(decided)
-    record_action(
-        request.tenant,
-        request.user,
-        "report.schedule",
-        ", ".join(decided.kinds) or "none",
-        time_zone=decided.time_zone,
-        keep_days=decided.keep_days,
-        rows=[StoredReportSchedule(tenant_id=request.tenant.pk)],
-    )
+    save_schedule(request.tenant, request.user, form.schedule)
     messages.success(request, "Saved. Reports that are due are created within minutes.")
     return redirect("report_list")
 

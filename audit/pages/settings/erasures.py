@@ -14,9 +14,11 @@ from audit.pages.settings.hold_forms import ReasonForm
 from audit.pages.show.requested_query import mistakes, read_query
 from audit.queries.call_query import MAX_LENGTH
 from audit.retention import erasure
+from audit.retention.erasure_targets import CallsAlteredError
 from audit.tasks import erase_calls
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.accounts.step_up import needs_fresh_factor
 from tenants.models import Role
 from tenants.slices import percent
 
@@ -71,15 +73,22 @@ def erasure_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
 
 @require_POST
 @tenant_page(role=Role.ADMIN)
+@needs_fresh_factor
 def erasure_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Erase the calls that a dry run counted."""
     _own(pk)
     form = ReasonForm(request.POST)
     if not form.is_valid():
         messages.error(request, "Nothing erased. Enter a reason.")
-    elif erasure.confirm_erasure(
-        request.tenant, request.user, pk, form.cleaned_data["reason"], timezone.now()
-    ):
+        return redirect("erasure_detail", pk)
+    try:
+        is_confirmed = erasure.confirm_erasure(
+            request.tenant, request.user, pk, form.cleaned_data["reason"], timezone.now()
+        )
+    except CallsAlteredError as error:
+        messages.error(request, str(error))
+        is_confirmed = False
+    if is_confirmed:
         erase_calls.defer(tenant_id=str(request.tenant.id), erasure_id=str(pk))
     return redirect("erasure_detail", pk)
 

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from django import forms
+from tooltrail.events import ID_MAX_LENGTH
 from tooltrail.redact_text import MARK
 
 from audit.events.limits import MAX_LINE_BYTES
@@ -120,6 +121,13 @@ class RedactionForm(forms.Form):
         help_text="They remove passwords, tokens, keys, cookies and authorization headers, by name"
         " and by form.",
     )
+    clear_principals = forms.BooleanField(
+        required=False,
+        label="Store principals in clear text",
+        help_text="Otherwise the persons on whose behalf calls are made, and those who approve"
+        " them, are stored as pseudonyms: the same person has the same one. This applies to new"
+        " events.",
+    )
     sample = forms.CharField(
         required=False,
         strip=False,
@@ -152,6 +160,17 @@ def _lines(text: str) -> list[str]:
     # A pattern may begin or end with a space, but a line of only spaces is no pattern.
     lines = (line for line in text.replace("\r\n", "\n").split("\n") if line.strip())
     return list(dict.fromkeys(lines))
+
+
+class PersonForm(forms.Form):
+    """Somebody to look up: the text that executors send for them."""
+
+    person = forms.CharField(
+        label="Person",
+        max_length=ID_MAX_LENGTH,
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+        help_text="Exactly as executors send it, for example an id or an address.",
+    )
 
 
 def try_rules(redaction: Redaction, sample: str) -> tuple[str, int]:

@@ -71,7 +71,7 @@ class HoldForm(forms.Form):
                 self.add_error(name, "Enter a year from 2000 to 8999.")
         if since is not None and until is not None and until <= since:
             self.add_error("until", "The end must be after the start.")
-        if not self.errors and not self.covered.to_json():
+        if not self.errors and self.covered == Covered():
             raise forms.ValidationError(
                 "Select calls: enter a trace, a case, a tool or a time range."
             )

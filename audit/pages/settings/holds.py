@@ -15,6 +15,7 @@ from audit.pages.settings.hold_forms import HoldForm, ReasonForm
 from audit.queries.call_query import quoted
 from audit.retention import holds
 from tenants.access import TenantRequest, tenant_page
+from tenants.accounts.step_up import needs_fresh_factor
 from tenants.models import Role
 
 _form_methods = require_http_methods(["GET", "HEAD", "POST"])
@@ -36,7 +37,7 @@ def hold_list(request: TenantRequest) -> HttpResponseBase:
     if form.is_valid():
         hold = holds.set_hold(
             tenant=request.tenant,
-            user=request.user,
+            actor=request.user,
             name=form.cleaned_data["name"],
             reason=form.cleaned_data["reason"],
             covered=form.covered,
@@ -51,6 +52,7 @@ def hold_list(request: TenantRequest) -> HttpResponseBase:
 
 @require_POST
 @tenant_page(role=Role.AUDITOR)
+@needs_fresh_factor
 def hold_release(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Release a hold, with a reason."""
     form = ReasonForm(request.POST)

@@ -6,12 +6,20 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from audit.events.redaction import Redaction, forget_rules
-from audit.pages.settings.forms import RedactionForm, TenantForm, try_rules
+from audit.events.redaction import Redaction
+from audit.pages.settings.acts import (
+    Settings,
+    current_settings,
+    look_up,
+    query_for,
+    save_redaction,
+    save_settings,
+    setting_of,
+)
+from audit.pages.settings.forms import PersonForm, RedactionForm, TenantForm, try_rules
 from audit.retention.retention import WARN_UNDER_DAYS, limits
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_action
-from tenants.models import Role, Tenant, TenantSetting
+from tenants.models import Role
 
 _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -20,34 +28,12 @@ _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page(role=Role.ADMIN)
 def tenant_settings(request: TenantRequest) -> HttpResponseBase:
     """Show and save name, time zone and retention. A shorter retention must be confirmed."""
-    tenant, setting = request.tenant, _setting(request)
-    current = {
-        "name": tenant.name,
-        "time_zone": tenant.time_zone,
-        "payload_days": setting.payload_days,
-        "index_days": setting.index_days,
-    }
-    form = TenantForm(request.POST or None, setting=setting, initial=current)
+    tenant, setting = request.tenant, setting_of(request.tenant)
+    current = current_settings(tenant, setting)
+    form = TenantForm(request.POST or None, setting=setting, initial=current._asdict())
     if form.is_valid():
-        wanted = {name: form.cleaned_data[name] for name in current}
-        changed = [name for name in current if wanted[name] != current[name]]
-        Tenant.objects.filter(pk=tenant.pk).update(
-            name=wanted["name"], time_zone=wanted["time_zone"]
-        )
-        TenantSetting.objects.update_or_create(
-            tenant=tenant,
-            defaults={name: wanted[name] for name in ("payload_days", "index_days")},
-        )
-        if changed:
-            record_action(
-                tenant,
-                request.user,
-                "tenant.settings",
-                wanted["name"],
-                before={name: current[name] for name in changed},
-                after={name: wanted[name] for name in changed},
-                rows=[tenant, TenantSetting(tenant_id=tenant.pk)],
-            )
+        wanted = Settings(*(form.cleaned_data[name] for name in Settings._fields))
+        save_settings(tenant, request.user, current, wanted)
         messages.success(request, "Saved.")
         return redirect("tenant_settings")
     context = {
@@ -63,47 +49,34 @@ def tenant_settings(request: TenantRequest) -> HttpResponseBase:
 @tenant_page(role=Role.ADMIN)
 def redaction_settings(request: TenantRequest) -> HttpResponseBase:
     """Show, test and save what is removed from events before they are stored."""
-    setting = _setting(request)
+    setting = setting_of(request.tenant)
     current = {
         "names": "\n".join(setting.redact_names),
         "patterns": "\n".join(setting.redact_patterns),
         "otlp": setting.redact_otlp,
+        "clear_principals": setting.clear_principals,
     }
-    form = RedactionForm(request.POST or None, initial=current)
+    is_look_up = "look_up" in request.POST
+    person = PersonForm(request.POST if is_look_up else None)
+    form = RedactionForm(None if is_look_up else request.POST or None, initial=current)
     result: str | None = None
     removed = 0
     if form.is_valid():
-        names, patterns = form.cleaned_data["names"], form.cleaned_data["patterns"]
-        otlp = form.cleaned_data["otlp"]
         if "try" in request.POST:
-            rules = Redaction(names, patterns, defaults=otlp)
-            result, removed = try_rules(rules, form.cleaned_data["sample"])
+            read = form.cleaned_data
+            rules = Redaction(read["names"], read["patterns"], defaults=read["otlp"])
+            result, removed = try_rules(rules, read["sample"])
         else:
-            TenantSetting.objects.update_or_create(
-                tenant=request.tenant,
-                defaults={
-                    "redact_names": names,
-                    "redact_patterns": patterns,
-                    "redact_otlp": otlp,
-                },
-            )
-            forget_rules(request.tenant.id)
-            record_action(
-                request.tenant,
-                request.user,
-                "tenant.redaction",
-                f"{len(names)} names, {len(patterns)} patterns",
-                names=names,
-                patterns=patterns,
-                otlp_defaults=otlp,
-                rows=[TenantSetting(tenant_id=request.tenant.pk)],
-            )
+            save_redaction(request.tenant, request.user, form.cleaned_data)
             messages.success(request, "Saved. All servers apply the rules within 5 seconds.")
             return redirect("redaction_settings")
-    context = {"form": form, "result": result, "removed": removed}
+    context = {
+        "form": form,
+        "result": result,
+        "removed": removed,
+        "person": person,
+        "query": query_for(look_up(request.tenant, request.user, person.cleaned_data["person"]))
+        if person.is_valid()
+        else "",
+    }
     return render(request, "settings/redaction_settings.html", context)
-
-
-def _setting(request: TenantRequest) -> TenantSetting:
-    settings = TenantSetting.objects.filter(tenant=request.tenant)
-    return settings.first() or TenantSetting(tenant=request.tenant)

@@ -101,13 +101,14 @@ class ViolationSides(Answer):
     results: int
 
 
-class Violations(Bounds):
+class Violations(Page[ViolationKind], Bounds):
     """The violations of a range by kind, most frequent first."""
+
+    OLD_NAME = "violations"
 
     total: int
     by_side: ViolationSides
     rejected: list[RejectedCalls]
-    violations: list[ViolationKind]
     treatments: list[Treatment]
 
 
@@ -131,10 +132,13 @@ class ViolationRow(Answer):
     outcome: str
 
 
-class ViolationPage(Page):
+class ViolationPage(Page[ViolationRow]):
     """Single violations, newest first."""
 
-    rows: list[ViolationRow]
+    OLD_NAME = "rows"
+
+    searched_until: datetime | None
+    """Set if the calls of `q` were searched only back to this time: continue with `next`."""
     withheld: bool
 
 
@@ -163,11 +167,12 @@ class PartSpent(Spent, Bounds):
     """Completed calls in one part of the range."""
 
 
-class Latency(Bounds):
+class Latency(Page[VersionSpent], Bounds):
     """Durations and tokens of a range."""
 
+    OLD_NAME = "versions"
+
     total: Spent
-    versions: list[VersionSpent]
     parts: list[PartSpent]
 
 
@@ -193,11 +198,12 @@ class PartTokens(TokensSpent, Bounds):
     """Tokens in one part of the range."""
 
 
-class Tokens(Bounds):
+class Tokens(Page[VersionTokens], Bounds):
     """The tokens of a range."""
 
+    OLD_NAME = "versions"
+
     total: TokensSpent
-    versions: list[VersionTokens]
     parts: list[PartTokens]
 
 
@@ -220,15 +226,16 @@ class Repeat(Answer):
     traces: int
 
 
-class Repeats(Bounds):
+class Repeats(Page[Repeat], Bounds):
     """Identical calls of a range: totals, and the most frequent ones."""
+
+    OLD_NAME = "listed"
 
     loops: int
     loop_calls: int
     repeated: int
     repeated_calls: int
     polling_tools: list[str]
-    listed: list[Repeat]
 
 
 class Producer(Answer):
@@ -251,8 +258,10 @@ class Gap(Answer):
     producers: int
 
 
-class ProducerPage(Page, Bounds):
+class ProducerPage(Page[Producer], Bounds):
     """The producers active in a range, most recent first, and the events they dropped."""
+
+    OLD_NAME = "producers"
 
     producer_count: int
     heard_lately: int
@@ -260,7 +269,6 @@ class ProducerPage(Page, Bounds):
     gaps: list[Gap]
     inbox: int
     """Rejected events that are waiting; 1,000 means 1,000 or more."""
-    producers: list[Producer]
 
 
 class InboxLine(Answer):
@@ -282,10 +290,11 @@ class InboxLine(Answer):
     resolved_by: str | None
 
 
-class InboxPage(Page):
+class InboxPage(Page[InboxLine]):
     """Rejected events, newest first."""
 
-    lines: list[InboxLine]
+    OLD_NAME = "lines"
+
     withheld: bool
 
 
@@ -308,10 +317,11 @@ class Action(Answer):
     """Its entry in the ledger; null for the first seconds."""
 
 
-class ActionList(Page):
+class ActionList(Page[Action]):
     """Actions of people and programs, newest first."""
 
-    actions: list[Action]
+    OLD_NAME = "actions"
+
     withheld: bool
 
 

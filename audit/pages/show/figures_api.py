@@ -1,4 +1,8 @@
-"""Figures of a range: the summary, violations, latency, tokens and repeats."""
+"""Figures of a range: the summary, violations, latency, tokens and repeats.
+
+The rows of figures are ordered by size, and counted for each page again. So the range of the first
+page is that of all pages, even if it ended with the time of the request.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -6,6 +10,7 @@ from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
 from django.http import HttpRequest
+from django.utils import timezone
 from ninja import Query
 from pydantic import Field
 
@@ -13,13 +18,11 @@ from audit.exports import latency as latency_export
 from audit.exports import repeats
 from audit.exports import violations as violation_export
 from audit.pages.show import figure_schemas
-from audit.pages.show.ranges import (
-    RangeParams,
-    ToolRangeParams,
-    bounds,
-    given,
-)
+from audit.pages.show.api_query import indexed_filter, within
+from audit.pages.show.figure_page import FigurePage
+from audit.pages.show.ranges import RangeParams, Span, ToolRangeParams, bounds, given
 from audit.pages.show.router import router
+from audit.queries.call_rows import matched_violations
 from audit.queries.cursor import BEGINNING, END
 from audit.queries.latency import Spent, ToolFilter, latency
 from audit.queries.polling import polling_tools
@@ -35,15 +38,24 @@ from audit.queries.violations import (
     samples,
     violations,
 )
+from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import ListParams, reads, seal, unseal
+from tenants.api_reads import ListParams, reads, seal, unseal, utc
 from tenants.scope import current_tenant_id
 from tools_registry.versions import versions_named
 
 _SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+_LIST = ("range", "cursor", "limit")
 
 
-class ViolationListParams(ToolRangeParams):
+class FigureListParams(ToolRangeParams, ListParams):
+    """Which figures, and how many rows of them."""
+
+    limit: int = Field(1000, ge=1, le=1000)
+    """Maximum number of rows."""
+
+
+class ViolationParams(ToolRangeParams):
     """Which violations."""
 
     code: str | None = None
@@ -56,17 +68,27 @@ class ViolationListParams(ToolRangeParams):
     """Only violations of rejected arguments, or of results."""
 
     def read_violations(self) -> ViolationFilter:
-        """Which violations are asked for."""
+        """The filter of violations."""
         names = ("tool", "version", "code", "path", "outcome", "side")
         return ViolationFilter.read(given(**{name: getattr(self, name) for name in names}))
 
 
-class ViolationRowParams(ViolationListParams, ListParams):
+class ViolationListParams(ViolationParams, FigureListParams):
+    """Which kinds of violations."""
+
+
+class ViolationRowParams(ViolationParams, ListParams):
     """Which single violations."""
 
+    q: str = Field("", examples=["tool:search agent:planner"])
+    """Only violations of results of calls that match this query, as in the list of calls."""
 
-class RepeatListParams(RangeParams):
+
+class RepeatListParams(RangeParams, ListParams):
     """Which repeats."""
+
+    limit: int = Field(1000, ge=1, le=1000)
+    """Maximum number of rows."""
 
     tool: str | None = None
     """Only calls of this tool, by its exact name."""
@@ -109,7 +131,7 @@ def read_summary(request: HttpRequest, params: Query[RangeParams]) -> dict[str, 
     }
 
 
-@reads(router, "/violations", figure_schemas.Violations, tag="figures", problems=("range",))
+@reads(router, "/violations", figure_schemas.Violations, tag="figures", problems=_LIST)
 def list_violations(request: HttpRequest, params: Query[ViolationListParams]) -> dict[str, Any]:
     """List schema violations in a range by side, tool, version, path pattern and code.
 
@@ -117,7 +139,8 @@ def list_violations(request: HttpRequest, params: Query[ViolationListParams]) ->
     that started; for arguments also those with a decision that did not start. `new_since`
     is the version that introduced the violation; null if the first known version had it.
     """
-    of = params.read_range()
+    page = FigurePage.read("violations by kind", params)
+    of = page.of
     range_violations = violations(of, params.read_violations())
     named = versions_named(
         current_tenant_id(),
@@ -139,7 +162,7 @@ def list_violations(request: HttpRequest, params: Query[ViolationListParams]) ->
             }
             for one in range_violations.rejected
         ],
-        "violations": [violation_export.document(kind) for kind in range_violations.kinds],
+        **page.members([violation_export.document(kind) for kind in range_violations.kinds]),
         "treatments": [
             {
                 "side": one.side,
@@ -157,62 +180,78 @@ def list_violations(request: HttpRequest, params: Query[ViolationListParams]) ->
     "/violations/rows",
     figure_schemas.ViolationPage,
     tag="figures",
-    problems=("range", "cursor", "limit"),
+    problems=("query", *_LIST),
 )
 def list_violation_rows(request: HttpRequest, params: Query[ViolationRowParams]) -> dict[str, Any]:
     """List single violations of a range, newest first, each with its call.
 
     With `range`, each page has its own current time as its end. For a fixed range use `from` and
-    `to`.
+    `to`. With `q`, only violations of results are listed.
     """
     of, before = params.read_range(), unseal("violations", params.cursor, _read_place)
-    rows = samples(of, params.read_violations(), limit=params.limit + 1, before=before)
+    wanted = params.read_violations()
+    searched_until: datetime | None = None
+    if params.q.strip():
+        if wanted.side == "arguments":
+            raise ProblemError("query", "q selects results only: use it without side=arguments.")
+        now = timezone.now()
+        calls = within(indexed_filter(request, params.q), Span(of.start, of.end), now)
+        page = matched_violations(calls, wanted, now=now, before=before, size=params.limit)
+        shown, older, searched_until = page.violations, page.older, page.searched_until
+    else:
+        rows = samples(of, wanted, limit=params.limit + 1, before=before)
+        shown = rows[: params.limit]
+        older = _place_of(shown[-1]) if len(rows) > params.limit else None
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
-    shown = rows[: params.limit]
     return {
-        "rows": [_row(one, with_payloads=with_payloads) for one in shown],
-        "next": _place(shown[-1]) if len(rows) > params.limit else None,
+        "items": [_row(one, with_payloads=with_payloads) for one in shown],
+        "next": older and seal("violations", utc(older[0]), *older[1:]),
+        "searched_until": searched_until and utc(searched_until),
         "withheld": not with_payloads,
     }
 
 
-@reads(router, "/latency", figure_schemas.Latency, tag="figures", problems=("range",))
-def list_latency(request: HttpRequest, params: Query[ToolRangeParams]) -> dict[str, Any]:
+@reads(router, "/latency", figure_schemas.Latency, tag="figures", problems=_LIST)
+def list_latency(request: HttpRequest, params: Query[FigureListParams]) -> dict[str, Any]:
     """List durations and tokens of completed calls by tool and version.
 
     Counts are exact. Percentiles between 1 ms and 298 s are off by at most 5 %.
     """
-    of = params.read_range()
+    page = FigurePage.read("latency", params)
+    of = page.of
     range_figures = latency(of, params.read_filter())
     return {
         **bounds(of),
         "total": latency_export.figures_of(range_figures.total),
-        "versions": latency_export.documents(range_figures),
+        **page.members(latency_export.documents(range_figures)),
         "parts": _parts(of, [latency_export.figures_of(part) for part in range_figures.parts]),
     }
 
 
-@reads(router, "/tokens", figure_schemas.Tokens, tag="figures", problems=("range",))
-def list_tokens(request: HttpRequest, params: Query[ToolRangeParams]) -> dict[str, Any]:
+@reads(router, "/tokens", figure_schemas.Tokens, tag="figures", problems=_LIST)
+def list_tokens(request: HttpRequest, params: Query[FigureListParams]) -> dict[str, Any]:
     """List the tokens of completed calls by tool and version, most tokens first.
 
     Executors report them in `output.meta.token_usage`.
     """
-    of = params.read_range()
+    page = FigurePage.read("tokens", params)
+    of = page.of
     range_figures = latency(of, params.read_filter())
     versions = sorted(range_figures.versions.items(), key=lambda item: (-item[1].tokens, item[0]))
     return {
         **bounds(of),
         "total": _tokens(range_figures.total),
-        "versions": [
-            {"tool_name": tool, "tool_version": version or None, **_tokens(spent)}
-            for (tool, version), spent in versions
-        ],
+        **page.members(
+            [
+                {"tool_name": tool, "tool_version": version or None, **_tokens(spent)}
+                for (tool, version), spent in versions
+            ]
+        ),
         "parts": _parts(of, [_tokens(part) for part in range_figures.parts]),
     }
 
 
-@reads(router, "/repeats", figure_schemas.Repeats, tag="figures", problems=("range",))
+@reads(router, "/repeats", figure_schemas.Repeats, tag="figures", problems=_LIST)
 def list_repeats(request: HttpRequest, params: Query[RepeatListParams]) -> dict[str, Any]:
     """List identical calls (same tool and call id): loops in one trace, and repeats in any trace.
 
@@ -220,7 +259,8 @@ def list_repeats(request: HttpRequest, params: Query[RepeatListParams]) -> dict[
     more calls than `max_calls`; the default answers within 0.1 s. All calls but the first count as
     wasted. Polling tools are excluded. The most frequent are listed; the totals count all.
     """
-    of = params.read_range()
+    page = FigurePage.read("repeats", params)
+    of = page.of
     polling = polling_tools()
     tool = ToolFilter.read(given(tool=params.tool)).tool
     analysis = find_repeats(of, tool, polling, at_most=params.max_calls)
@@ -232,9 +272,9 @@ def list_repeats(request: HttpRequest, params: Query[RepeatListParams]) -> dict[
         "repeated": analysis.repeated,
         "repeated_calls": analysis.repeated_calls,
         "polling_tools": polling,
-        "listed": [
-            one for one in repeats.documents(analysis) if params.kind in {"all", one["kind"]}
-        ],
+        **page.members(
+            [one for one in repeats.documents(analysis) if params.kind in {"all", one["kind"]}]
+        ),
     }
 
 
@@ -272,8 +312,8 @@ def _row(one: Sample, *, with_payloads: bool) -> dict[str, Any]:
     }
 
 
-def _place(one: Sample) -> str:
-    return seal("violations", one.started_at.astimezone(UTC), one.place_id, one.ordinal)
+def _place_of(one: Sample) -> SamplePlace:
+    return one.started_at, one.place_id, one.ordinal
 
 
 def _read_place(place: list[str]) -> SamplePlace:

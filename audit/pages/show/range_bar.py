@@ -9,7 +9,9 @@ from django.utils import timezone
 from audit.queries.time_range import LENGTHS, RequestedRange, TimeRange, read
 from config.http.htmx import render_page
 
-_OF_THE_BAR = {"range", "from", "to", "pause"}
+OF_THE_RANGE = ("range", "from", "to")
+"""The members of an address that name its range."""
+_OF_THE_BAR = {*OF_THE_RANGE, "pause"}
 _REFRESH_S = ((timedelta(hours=1), 10), (timedelta(days=1), 30), (timedelta(days=400), 60))
 """Refresh interval in seconds of a page whose range has up to this length."""
 
@@ -18,7 +20,7 @@ def requested_range(request: HttpRequest, now: datetime) -> RequestedRange:
     """Return the URL's range, else the user's preferred one, in the user's time zone."""
     params = request.GET.dict()
     preferred = getattr(request.user, "default_range", "")
-    if preferred in LENGTHS and not params.keys() & {"range", "from", "to"}:
+    if preferred in LENGTHS and not params.keys() & OF_THE_RANGE:
         params["range"] = preferred
     return read(params, now=now, zone=timezone.get_current_timezone())
 

@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from django import forms
+from pydantic import Field
 
 from tenants.access import TenantRequest, has_role
-from tenants.actions import record_action
-from tenants.models import Action, Role
+from tenants.actions import Actor, record_action
+from tenants.api_acts import Body, Stripped
+from tenants.models import Action, Role, Tenant
 from tenants.scope import current_tenant_id
 
 REVEALED_FOR = timedelta(hours=1)
@@ -27,9 +29,23 @@ class RevealForm(forms.Form):
     reason = forms.CharField(min_length=3, max_length=REASON_MAX_LENGTH, strip=True)
 
 
+class RevealBody(Body):
+    """Why a payload is revealed."""
+
+    reason: Stripped = Field(min_length=3, max_length=REASON_MAX_LENGTH)
+    """It stays in the ledger."""
+
+
 def reveal(request: TenantRequest, verb: Verb, subject: str, reason: str, **details: Any) -> None:
     """Record that this member reveals the payload, and why. From now on they see it."""
-    record_action(request.tenant, request.user, verb, subject, reason=reason, **details)
+    record_reveal(request.tenant, request.user, verb, subject, reason, **details)
+
+
+def record_reveal(
+    tenant: Tenant, actor: Actor, verb: Verb, subject: str, reason: str, **details: Any
+) -> None:
+    """Record that somebody reveals a payload, and why. An API key sees it in this answer only."""
+    record_action(tenant, actor, verb, subject, reason=reason, **details)
 
 
 def is_shown(request: TenantRequest, verb: Verb, subject: str, now: datetime) -> bool:

@@ -85,19 +85,23 @@ class Call(CallInTrace):
     mcp_protocol: str | None
     """The version of the protocol."""
     agent: str | None
-    """As spans report it; likewise the next three."""
+    """As the executor or its spans report it; likewise the next six."""
+    agent_version: str | None
     model: str | None
     provider: str | None
-    end_user: str | None
-    """The person for whom the agent works."""
+    principal: str | None
+    """On whose behalf the call was made: a pseudonym, unless the tenant chose clear text."""
+    environment: str | None
+    service: str | None
     pair_conflict: bool
     """The start and end events contradict each other."""
 
 
-class CallPage(Page):
+class CallPage(Page[Call]):
     """Calls, newest first."""
 
-    calls: list[Call]
+    OLD_NAME = "calls"
+
     searched_until: datetime | None
     """Set if a filter without an index was searched only back to this time. The page can then have
     fewer than `limit` calls, or none, and not be the last: continue with `next`."""
@@ -194,12 +198,13 @@ class OpenCall(Call):
     producer_heard_at: datetime | None
 
 
-class OpenPage(Page):
+class OpenPage(Page[OpenCall]):
     """Open calls, newest first."""
+
+    OLD_NAME = "calls"
 
     tally: OpenTally
     """Counts all open calls, regardless of the filter."""
-    calls: list[OpenCall]
     searched_until: datetime | None
     withheld: bool
 
@@ -246,10 +251,11 @@ class ListedTrace(Trace):
     """Null if no call failed, violated its schema or is open."""
 
 
-class TracePage(Page):
+class TracePage(Page[ListedTrace]):
     """Traces, newest first."""
 
-    traces: list[ListedTrace]
+    OLD_NAME = "traces"
+
     searched_until: datetime | None
     """Set if traces were searched only back to this time: continue with `next`."""
     withheld: bool

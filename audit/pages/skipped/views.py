@@ -4,6 +4,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from audit.pages.show.choice import choice
 from audit.queries.skipped_spans import KEPT_FOR, Reason, skipped_spans
 from tenants.access import TenantRequest, tenant_page
 
@@ -19,12 +20,12 @@ _SHOWN = {
 @tenant_page()
 def skipped_list(request: TenantRequest) -> HttpResponse:
     """Show what was skipped; `?reason=` filters."""
-    wanted = request.GET.get("reason", "")
+    wanted = choice(request, "reason", _SHOWN)
     everything = skipped_spans()
     context = {
-        "skipped": [one for one in everything if wanted not in Reason or one.reason == wanted],
+        "skipped": [one for one in everything if wanted in ("", one.reason)],
         "is_empty": not everything,
-        "wanted": wanted if wanted in Reason else "",
+        "wanted": wanted,
         "reasons": _SHOWN,
         "days": KEPT_FOR.days,
     }

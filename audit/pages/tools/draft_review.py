@@ -10,13 +10,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from audit.models import Replay
+from audit.pages.tools.acts import last_replay, newly_violating, publish_draft
 from audit.pages.tools.forms import PublishForm, ReplayForm
-from audit.pages.tools.replays import proposal_of, replay_context
+from audit.pages.tools.replays import replay_context
 from audit.show.figures import count, counted
-from audit.work.replay import job
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
-from tenants.slices import JobState
 from tools_registry.changes import Publisher
 from tools_registry.contract_diff import ContractDiff, Verdict
 from tools_registry.drafts import (
@@ -25,7 +24,6 @@ from tools_registry.drafts import (
     compare_with_current,
     find_draft,
     needs_reason,
-    publish,
 )
 from tools_registry.models import Tool, ToolDraft
 from tools_registry.versions import AlreadyPublishedError
@@ -56,11 +54,10 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     if not form.is_valid():
         return _page(request, tool, draft, form, status=422)
     try:
-        version = publish(
+        version = publish_draft(
             draft,
             Publisher(request.user),
-            expected_revision=form.cleaned_data["revision"],
-            newly_violating=_newly_violating(_last_replay(tool), draft),
+            revision=form.cleaned_data["revision"],
             reason=form.cleaned_data["reason"],
         )
     except ReasonNeededError as error:
@@ -73,7 +70,7 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     return redirect(version)
 
 
-def _breaking(diff: ContractDiff | None, replay: Replay | None, newly_violating: int) -> list[str]:
+def _breaking(diff: ContractDiff | None, replay: Replay | None, new: int) -> list[str]:
     """Return what is known to break if the draft is published, one line each."""
     places: dict[str, dict[str, None]] = {}
     for one in diff.changes if diff else ():
@@ -81,17 +78,10 @@ def _breaking(diff: ContractDiff | None, replay: Replay | None, newly_violating:
             sentence = f"{one.side.capitalize()}: {one.reason.rstrip('.')}"
             places.setdefault(sentence, {})[one.change.path] = None
     lines = [f"{sentence} ({_listed(list(paths))})." for sentence, paths in places.items()]
-    if replay is not None and newly_violating:
-        read, new = counted(replay.read_count, "call"), count(newly_violating)
-        lines.append(f"Replay: new violations in {new} of {read}.")
+    if replay is not None and new:
+        read = counted(replay.read_count, "call")
+        lines.append(f"Replay: new violations in {count(new)} of {read}.")
     return lines
-
-
-def _newly_violating(replay: Replay | None, draft: ToolDraft) -> int:
-    """Return how many calls newly violate by the replay; 0 if it was of another draft."""
-    if replay is None or not job.is_of(replay, draft.tool, proposal_of(draft)):
-        return 0
-    return replay.newly_violating_count
 
 
 def _listed(paths: list[str]) -> str:
@@ -99,12 +89,6 @@ def _listed(paths: list[str]) -> str:
     return ", ".join(paths[:PLACES_MAX]) + (
         f" and {counted(more, 'more path')}" if more > 0 else ""
     )
-
-
-def _last_replay(tool: Tool) -> Replay | None:
-    """Return the newest replay that read anything or is not cancelled."""
-    replays = Replay.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
-    return replays.exclude(state=JobState.CANCELLED, read_count=0).order_by("-id").first()
 
 
 def _page(
@@ -115,16 +99,16 @@ def _page(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    replay = _last_replay(tool)
+    replay = last_replay(tool)
     diff = compare_with_current(draft) if draft else None
-    newly_violating = _newly_violating(replay, draft) if draft else 0
+    new = newly_violating(replay, draft) if draft else 0
     if form is None:
         form = PublishForm(revision=draft.revision if draft else 0)
-    form.fields["reason"].required = needs_reason(diff, newly_violating)
+    form.fields["reason"].required = needs_reason(diff, new)
     context: dict[str, Any] = {
         "tool": tool,
         "draft": draft,
-        "breaking": _breaking(diff, replay, newly_violating),
+        "breaking": _breaking(diff, replay, new),
         "changes": diff.changes[:CHANGES_SHOWN] if diff else [],
         "change_count": len(diff.changes) if diff else 0,
         "may_edit": has_role(request.membership, Role.EDITOR),

@@ -16,12 +16,12 @@ from pydantic import ValidationError
 from audit.events.outputs import Side, Value, read_args, read_output
 from audit.log.payload import LogPayloadError, read_events
 from audit.models import DriftAnalysis
+from audit.pages.tools.acts import begin_analysis, draft_what_was_observed
 from audit.pages.tools.forms import ReplayForm
 from audit.pages.tools.skipped import skipped_reasons
 from audit.queries.callers import EXECUTORS_SHOWN, callers
 from audit.queries.listed_call import ListedCall
 from audit.queries.replays import ReplayRange, sampled_calls
-from audit.tasks import analyze_drift
 from audit.work.drift import job
 from audit.work.drift.declared import Declared
 from audit.work.drift.findings import (
@@ -30,17 +30,15 @@ from audit.work.drift.findings import (
     compare,
 )
 from audit.work.drift.shape import SIDES, Observed, loads
-from audit.work.drift.widened import observed_schema, widened
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.actions import record_action, record_view
+from tenants.actions import record_view
 from tenants.models import Membership, Role
 from tenants.slices import UNDER_WAY, JobState, percent
 from tools_registry.changes import Publisher
-from tools_registry.drafts import DraftExistsError, create_draft, find_draft
-from tools_registry.models import Tool, ToolVersion
-from tools_registry.schemas import ToolContract, explain
-from tools_registry.versions import contract_of, find_version
+from tools_registry.drafts import DraftExistsError, find_draft
+from tools_registry.models import Tool
+from tools_registry.schemas import explain
 
 FINDINGS_SHOWN = 100
 READ_MAX = 20
@@ -118,13 +116,7 @@ def drift_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         problems = " ".join(str(text) for texts in form.errors.values() for text in texts)
         messages.error(request, f"Nothing was analyzed. {problems}")
         return redirect("tool_drift", tool.pk)
-    calls = ReplayRange(tool.name, form.wanted.start, form.wanted.end)
-    analysis = job.start_analysis(
-        tool, calls, form.cleaned_data["limit"], request.user.get_username()
-    )
-    record_action(request.tenant, request.user, "tool.look-for-drift", tool.name)
-    if _has_more(analysis):
-        analyze_drift.defer(tenant_id=str(request.tenant.id), analysis_id=str(analysis.id))
+    begin_analysis(tool, request.user, form.wanted, form.cleaned_data["limit"])
     return redirect("tool_drift", tool.pk)
 
 
@@ -145,55 +137,16 @@ def drift_cancel(request: TenantRequest, pk: UUID, analysis_id: UUID) -> HttpRes
 def drift_draft(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Create a draft that allows what the last analysis observed."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
-    analysis = job.last_analysis(tool)
-    if analysis is None or not analysis.read_count:
-        messages.error(request, "No draft created: no calls have been analyzed yet.")
-        return redirect("tool_drift", tool.pk)
-    version = find_version(tool, analysis.base_number) if analysis.base_number else None
     try:
-        contract = _proposed(tool, version, loads(analysis.shape))
-        create_draft(tool, contract, Publisher(request.user), base_number=analysis.base_number or 0)
+        if draft_what_was_observed(tool, Publisher(request.user)) is None:
+            messages.error(request, "No draft created: no calls have been analyzed yet.")
+            return redirect("tool_drift", tool.pk)
     except ValidationError as error:
         messages.error(request, f"No draft created: {explain(error)}")
         return redirect("tool_drift", tool.pk)
     except DraftExistsError as error:
         messages.warning(request, str(error))
     return redirect("draft_edit", tool.pk)
-
-
-def _has_more(analysis: DriftAnalysis) -> bool:
-    """Run the first slice if there are few calls. Return whether the worker must continue."""
-    if analysis.call_count > job.AT_ONCE:
-        return True
-    try:
-        return job.run_slice(analysis.tenant_id, analysis.id, seconds=job.AT_ONCE_SECONDS)
-    except LogPayloadError as error:
-        job.fail_analysis(analysis.tenant_id, analysis.id, f"A payload in the log {error}.")
-        return False
-
-
-def _proposed(
-    tool: Tool, version: ToolVersion | None, observed: dict[Side, Observed]
-) -> ToolContract:
-    """Return a version's contract, or an empty one, widened to what was observed.
-
-    A side without an observed value keeps its schema. Raises ValidationError.
-    """
-    args, output = observed["args"].shape, observed["output"].shape
-    if version is None:
-        return ToolContract.model_validate(
-            {
-                "name": tool.name,
-                "description": "",
-                "input_schema": observed_schema(args) or {"type": "object"},
-                "output_schema": observed_schema(output) if output.seen.calls else None,
-            }
-        )
-    members = contract_of(version).model_dump()
-    members["input_schema"] = widened(version.input_schema, args)
-    if version.output_schema is not None:
-        members["output_schema"] = widened(version.output_schema, output)
-    return ToolContract.model_validate(members)
 
 
 def _analysis_context(

@@ -17,16 +17,15 @@ from audit.events.judgement import STEPS, Broken, UnusableSchemaError
 from audit.events.outputs import Side
 from audit.log.payload import LogPayloadError, read_events
 from audit.models import Replay
+from audit.pages.tools.acts import begin_replay, proposal_of
 from audit.pages.tools.forms import ReplayForm
 from audit.pages.tools.skipped import skipped_reasons
 from audit.queries.listed_call import ListedCall
-from audit.queries.replays import ReplayRange, sampled_calls
-from audit.tasks import replay_calls
+from audit.queries.replays import sampled_calls
 from audit.work.replay import job
 from audit.work.replay.tally import KindTally, SideTally, Tally
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.actions import record_action
 from tenants.models import Membership, Role
 from tenants.slices import UNDER_WAY, JobState, percent
 from tools_registry.drafts import find_draft
@@ -84,20 +83,11 @@ def replay_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         problems = " ".join(str(text) for texts in form.errors.values() for text in texts)
         messages.error(request, f"Nothing was replayed. {problems}")
         return redirect("draft_review", tool.pk)
-    calls = ReplayRange(tool.name, form.wanted.start, form.wanted.end)
     try:
-        replay = job.start_replay(
-            tool,
-            proposal_of(draft),
-            calls,
-            form.cleaned_data["limit"],
-            request.user.get_username(),
-        )
+        replay = begin_replay(tool, draft, request.user, form.wanted, form.cleaned_data["limit"])
     except UnusableSchemaError as error:
         messages.error(request, f"Nothing was replayed: {error}")
         return redirect("draft_review", tool.pk)
-    record_action(request.tenant, request.user, "tool.replay", tool.name, revision=draft.revision)
-    replay_calls.defer(tenant_id=str(request.tenant.id), replay_id=str(replay.id))
     return redirect("replay_detail", tool.pk, replay.id)
 
 
@@ -118,11 +108,6 @@ def replay_cancel(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResp
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     job.cancel_replay(tool.id, _replay_or_404(tool, replay_id).id, timezone.now())
     return redirect("replay_detail", tool.pk, replay_id)
-
-
-def proposal_of(draft: ToolDraft) -> job.Proposal:
-    """Return the draft's schemas, against which calls are validated."""
-    return job.Proposal(draft.revision, draft.input_schema, draft.output_schema)
 
 
 def replay_context(

@@ -159,8 +159,11 @@ def _rows_below(tops: Sequence[Span], children: Mapping[int, list[Span]]) -> lis
     while stack:
         span, depth, guides = stack.pop()
         inside = children.get(span.id, ())
-        below = [child for child in inside if child.id not in opened] if inside else []
         is_orphan = depth == 0 and span.parent_id is not None
+        if not inside:  # most calls of a long trace
+            nodes.append(Node(span, depth, 0, is_orphan, guides))
+            continue
+        below = [child for child in inside if child.id not in opened]
         nodes.append(Node(span, depth, len(below), is_orphan, guides))
         for position in range(len(below) - 1, -1, -1):
             # Keep only the levels that are drawn: otherwise a chain of n calls takes n² memory.

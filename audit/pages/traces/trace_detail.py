@@ -1,5 +1,6 @@
 """The timeline of a trace, with one of its calls open beside it."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -16,7 +17,7 @@ from audit.pages.show.texts import record_texts
 from audit.pages.traces import trace_text, waterfall
 from audit.pages.traces.forms import TimelineForm
 from audit.queries.call_filter import OPEN, UNRUN
-from audit.queries.calls import TraceDetail, call_detail, failures_beside_in
+from audit.queries.calls import TraceDetail, detail_of, failures_beside_in
 from audit.queries.calls import trace_detail as find_trace
 from audit.queries.withheld import without_messages, without_reasons
 from audit.show import reasons
@@ -57,19 +58,20 @@ def _around(
 ) -> dict[str, object]:
     """Return the context besides rows: the facts above them and the open call's panel."""
     opened = shown.selected
-    call = call_detail(opened.started_on, opened.invocation_id) if opened else None
+    call = detail_of(opened) if opened else None
     panel: dict[str, object] = {"panel": None}
     if call is not None:
         panel = panel_context(request, call, now, failures_beside_in(detail, call))
+    states: Counter[str] = Counter([call.state for call in detail.calls])
     return {
         **panel,
         "trace": detail.summary,
         "is_cut": detail.is_cut,
         "shown_count": len(detail.calls),
         "other_states": [
-            (state, count)
+            (state, states[state])
             for state in ("waiting", "working", "cancelled", *UNRUN)
-            if (count := sum(call.state == state for call in detail.calls))
+            if states[state]
         ],
         "open_states": OPEN,
         "tool_count": len({call.tool_name for call in detail.calls}),

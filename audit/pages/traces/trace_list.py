@@ -65,7 +65,7 @@ def trace_list(request: TenantRequest) -> HttpResponse:
         "rows": [_row(trace, why.get(trace.trace_id), now) for trace in page.traces],
         "newer": str(page.newer or ""),
         "older": str(page.older or ""),
-        "scanned_until": page.scanned_until,
+        "searched_until": page.searched_until,
         "is_first_page": not before and not after,
         "is_filtered": bool(wanted.state or wanted.prefix or wanted.since),
     }

@@ -28,16 +28,17 @@ def critical_path(nodes: Sequence[Node]) -> set[int]:
         above.append(index)
         ends.append(_NEVER if span.end_us is None else max(span.start_us, span.end_us))
     path: set[int] = set()
-    waiting: list[tuple[int, float]] = [(-1, _NEVER)]
+    waiting: list[tuple[int, float]] = [(-1, _NEVER)] if nodes else []
     while waiting:
         parent, until = waiting.pop()
         cursor = _NEVER  # a child that outlasts its parent still counts as the last one
-        for index in sorted(below.get(parent, ()), key=ends.__getitem__, reverse=True):
+        for index in sorted(below[parent], key=ends.__getitem__, reverse=True):
             span, end = nodes[index].span, ends[index]
             if span.start_us <= until and end <= cursor:
                 path.add(span.id)
                 cursor = span.start_us
-                waiting.append((index, min(end, until)))
+                if index in below:
+                    waiting.append((index, min(end, until)))
     return path
 
 

@@ -42,6 +42,7 @@ WINDOW_ROWS = 60
 """Rows drawn at once, more than fit on a screen. The others load when scrolled to."""
 
 _BY_STATE = {"failed", "waiting", "working", "cancelled", "refused", "awaiting"}
+_ENDLESS = (*OPEN, "awaiting")  # states of calls without an end
 _ELSEWHERE = -1  # the place of a call that is not in the trace
 _DEEP = 4  # nesting depth from which names have less than half of their column
 _GAP_SHARE = 0.3  # percent of the lane: two pixels
@@ -250,14 +251,16 @@ def _highlight(calls: Sequence[Call], tones: Sequence[Tone]) -> int:
     return next((place for place, call in enumerate(calls) if call.state in OPEN), 0)
 
 
-def _spans(calls: Iterable[Call], place_of: Mapping[UUID, int]) -> list[Span]:
+def _spans(calls: Sequence[Call], place_of: Mapping[UUID, int]) -> list[Span]:
     spans: list[Span] = []
-    for call in calls:
+    has_repeats = len(place_of) < len(calls)
+    for place, call in enumerate(calls):
         start, parent = microseconds(call.started_at), call.parent_invocation_id
         # The duration the producer measured is more exact than the difference of two timestamps.
-        end = None if call.state in (*OPEN, "awaiting") else start + (call.duration_us or 0)
+        end = None if call.state in _ENDLESS else start + (call.duration_us or 0)
         above = None if parent is None else place_of.get(parent, _ELSEWHERE)
-        spans.append(Span(place_of[call.invocation_id], above, start, end))
+        number = place_of[call.invocation_id] if has_repeats else place
+        spans.append(Span(number, above, start, end))
     return spans
 
 

@@ -1,19 +1,24 @@
 """Violations: which values break their schema, where, since when, and the outcomes of guards."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, NamedTuple
+from urllib.parse import quote_plus
 from uuid import UUID
 
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from audit.events.findings import OUTCOME
 from audit.exports.violations import FORMS, document
 from audit.pages.show.active_filters import active_filters
+from audit.pages.show.choice import choice
 from audit.pages.show.figures_file import figures_file
-from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
+from audit.pages.show.range_bar import OF_THE_RANGE, invalid_range, range_bar, requested_range
 from audit.pages.show.texts import record_texts
 from audit.queries.call_query import quoted
 from audit.queries.decisions import WORDS
@@ -70,12 +75,14 @@ class Cell:
     code: str
     count: int
     shade: int
+    address: str
 
 
 class HeatRow(NamedTuple):
     """A tool's cells, one for each code."""
 
     tool: str
+    address: str
     cells: list[Cell]
 
 
@@ -100,12 +107,14 @@ class RejectedRow:
     """The query for its calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class KindRow:
-    """A kind of violation as a row of the list, with the query for its calls."""
+class KindRow(NamedTuple):
+    """A kind of violation as a row of the list."""
 
     kind: ViolationKind
-    query: str
+    calls: str
+    """The address of its calls."""
+    apart: str
+    """The address of what sets them apart; '' for those that did not run."""
 
 
 @require_safe
@@ -113,35 +122,39 @@ class KindRow:
 def violation_list(request: TenantRequest) -> HttpResponse:
     """Show the violations of the URL's range by kind."""
     now = timezone.now()
-    requested, wanted = requested_range(request, now), ViolationFilter.read(request.GET)
+    requested, wanted = requested_range(request, now), _wanted(request)
     if requested.problem:
         return invalid_range(request, requested, "violations/violation_list.html", "Violations")
     range_violations = violations(requested.range, wanted)
     within = range_query(requested.range.start, requested.range.end)
     shown = range_violations.kinds[:KINDS_SHOWN]
-    latest = samples(requested.range, wanted, limit=SAMPLES_SHOWN) if shown else []
+    # Without violations of arguments in the range, nothing about decisions is asked again.
+    has_arguments = "arguments" in range_violations.by_side
+    sampled = wanted if has_arguments else replace(wanted, side="results")
+    latest = samples(requested.range, sampled, limit=SAMPLES_SHOWN) if shown else []
     record_texts(request, "violations", (one.received for one in latest))
     context: dict[str, Any] = {
         **range_bar(request, requested),
         "range_violations": range_violations,
-        "rows": [KindRow(kind, f"{within} {kind_query(kind)}") for kind in shown],
+        "rows": kind_rows(shown, within, request.GET),
         "more_kinds": len(range_violations.kinds) - len(shown),
-        "heat": heat_map(range_violations),
+        "heat": heat_map(range_violations, request.GET),
         "rejected": rejected_rows(request.tenant.id, range_violations, within),
         "more_rejected": max(0, len(range_violations.rejected) - REJECTED_SHOWN),
         "sides": SIDES,
         "treatments": [
             TreatmentRow(
-                one.side,
-                one.strategy,
-                one.outcome,
-                _in_words(one.outcome),
-                one.violations,
-                one.violations / range_violations.total,
+                side=one.side,
+                strategy=one.strategy,
+                outcome=one.outcome,
+                words=_in_words(one.outcome),
+                violations=one.violations,
+                share=one.violations / range_violations.total,
             )
             for one in range_violations.treatments
         ],
         "samples": [replace(one, outcome=_in_words(one.outcome)) for one in latest],
+        "rule_address": rule_address(wanted),
         "filters": active_filters(wanted, FILTERS),
         "wanted": wanted,
         "outcome": _in_words(wanted.outcome) if wanted.outcome else wanted.outcome,
@@ -155,16 +168,28 @@ def violation_list(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def violation_export(request: TenantRequest, kind: str) -> HttpResponse:
     """Export every kind of violation that the URL selects as NDJSON or CSV. It is recorded."""
+    wanted = _wanted(request)
     return figures_file(
         request,
         kind,
         FORMS,
-        lambda of: [
-            document(one) for one in violations(of, ViolationFilter.read(request.GET)).kinds
-        ],
+        lambda of: [document(one) for one in violations(of, wanted).kinds],
         of="violations",
         action="violation.export",
     )
+
+
+def _wanted(request: TenantRequest) -> ViolationFilter:
+    choice(request, "side", SIDES)
+    return ViolationFilter.read(request.GET)
+
+
+def rule_address(wanted: ViolationFilter) -> str:
+    """Return the address of a new alert rule about these violations."""
+    terms = [("tool", wanted.tool), ("version", wanted.version)]
+    terms += [("violation", wanted.code), ("path", wanted.path)]
+    query = " ".join(f"{name}:{quoted(value)}" for name, value in terms if value)
+    return f"{reverse('alert_rule_new')}?{urlencode({'q': query, 'measure': 'violations'})}"
 
 
 def rejected_rows(tenant_id: UUID, range_violations: Violations, within: str) -> list[RejectedRow]:
@@ -188,6 +213,26 @@ def rejected_rows(tenant_id: UUID, range_violations: Violations, within: str) ->
     ]
 
 
+def kind_rows(
+    kinds: Iterable[ViolationKind], within: str, params: Mapping[str, str]
+) -> list[KindRow]:
+    """Return the kinds as rows. `within` is the range's query, `params` the page's address.
+
+    What links share is quoted once, here and in `heat_map`: 150 links whose members are quoted
+    for each took a tenth of the page's time.
+    """
+    of_range = {name: params[name] for name in OF_THE_RANGE if name in params}
+    calls = f"{reverse('call_list')}?q={quote_plus(f'{within} ')}"
+    apart = f"{reverse('apart_page')}?{urlencode(of_range | {'q': ''})}"
+    rows = []
+    for kind in kinds:
+        query = quote_plus(kind_query(kind))
+        rows.append(
+            KindRow(kind, f"{calls}{query}", f"{apart}{query}" if kind.side == "results" else "")
+        )
+    return rows
+
+
 def version_query(tool: str, version: str) -> str:
     """Return the terms of a query for the calls of a version of a tool, '' for any version."""
     terms = [f"tool:{quoted(tool)}", f"version:{quoted(version)}" if version else ""]
@@ -205,8 +250,11 @@ def _in_words(outcome: str) -> str:
     return OUTCOMES.get(outcome, outcome)
 
 
-def heat_map(range_violations: Violations) -> HeatMap:
-    """Return the codes as columns, and each tool's cells. The most frequent come first."""
+def heat_map(range_violations: Violations, params: QueryDict) -> HeatMap:
+    """Return the codes as columns, and each tool's cells. The most frequent come first.
+
+    Their addresses are that of the page, which has `params`, with the tool, and the code.
+    """
     by_tool: dict[str, int] = {}
     by_code: dict[str, int] = {}
     for (tool, code), count in range_violations.cells.items():
@@ -215,9 +263,23 @@ def heat_map(range_violations: Violations) -> HeatMap:
     tools = sorted(by_tool, key=lambda tool: (-by_tool[tool], tool))[:TOOLS_SHOWN]
     codes = sorted(by_code, key=lambda code: (-by_code[code], code))[:CODES_SHOWN]
     most = max(range_violations.cells.values(), default=1)
+    of_code = {code: urlencode({"code": code}) for code in codes}
+    of_tool, of_cell = _without(params, "tool"), _without(params, "tool", "code")
+    rows = []
+    for tool in tools:
+        address = urlencode({"tool": tool})
+        cells = []
+        for code in codes:
+            count = range_violations.cells.get((tool, code), 0)
+            shade = max(1, round(_SHADES * sqrt(count / most))) if count else 0
+            cells.append(Cell(tool, code, count, shade, f"{of_cell}{address}&{of_code[code]}"))
+        rows.append(HeatRow(tool, f"{of_tool}{address}", cells))
+    return HeatMap(codes, rows)
 
-    def cell(tool: str, code: str) -> Cell:
-        count = range_violations.cells.get((tool, code), 0)
-        return Cell(tool, code, count, max(1, round(_SHADES * sqrt(count / most))) if count else 0)
 
-    return HeatMap(codes, [HeatRow(tool, [cell(tool, code) for code in codes]) for tool in tools])
+def _without(params: QueryDict, *names: str) -> str:
+    """Return the page's address without these members, to which a link appends its own."""
+    kept = params.copy()
+    for name in names:
+        kept.pop(name, None)
+    return f"?{kept.urlencode()}&" if kept else "?"

@@ -10,8 +10,10 @@ from django.core.management.base import CommandError
 from django.db import connection
 from procrastinate.contrib.django.management.commands import procrastinate
 
-from config.postgresql import schema
+from config.instance import QUEUES
+from config.postgresql import processes, schema
 from config.postgresql.base import is_pooled
+from config.version import VERSION
 
 _log = logging.getLogger(__name__)
 _POLLING_S = 1.0
@@ -23,13 +25,20 @@ class Command(procrastinate.Command):
     requires_system_checks = []  # they import all pages: half a second
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the command. Raises CommandError with the reason if the worker is too old."""
+        """Run the command.
+
+        Raises CommandError with the reason if the worker is too old, or has a queue without tasks.
+        """
         if options.get("command") == "worker":
+            if unknown := sorted(set(options.get("queues") or ()) - QUEUES):
+                raise CommandError(
+                    f"there is no queue {unknown[0]!r}, only {', '.join(sorted(QUEUES))}"
+                )
             try:
                 schema.SCHEMA.check()
             except schema.SchemaError as error:
                 raise CommandError(str(error)) from error
-            schema.watch(_stop)
+            processes.announce("worker", VERSION, _stop)
             if is_pooled(cast(psycopg.Connection[Any], connection.connection)):
                 # LISTEN needs its own session, which a pooler does not provide.
                 options |= {"listen_notify": False, "fetch_job_polling_interval": _POLLING_S}

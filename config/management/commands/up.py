@@ -15,7 +15,7 @@ class Command(BaseCommand):
     requires_system_checks = []  # tests and deployments run them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Every option has a default, so the command asks nothing."""
+        """Every option has a default, so the command never prompts."""
         first_tenant = parser.add_mutually_exclusive_group()
         first_tenant.add_argument(
             "--demo", action="store_true", help="start with a demo tenant and sample traffic"
@@ -26,6 +26,11 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1", help="listen address (%(default)s)")
         parser.add_argument(
             "--port", type=_port, default=8000, help="port (%(default)s); 0: any free one"
+        )
+        parser.add_argument(
+            "--without-worker",
+            action="store_true",
+            help="only serve; needs a worker elsewhere (procrastinate worker)",
         )
         parser.add_argument(
             "--json", action="store_true", help="print only one line of JSON, when ready"
@@ -41,6 +46,7 @@ class Command(BaseCommand):
                     demo=options["demo"],
                     dev_tenant=options["dev_tenant"],
                     as_json=options["json"],
+                    without_worker=options["without_worker"],
                 )
             )
         except up.UpError as error:

@@ -10,6 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from tenants.actions import operator, record_action
 from tenants.models import User
 from tenants.scope import tenant_scope
+from tenants.service_accounts import PREFIX
 from tenants.sessions import memberships_of
 
 
@@ -27,6 +28,8 @@ class Command(changepassword.Command):
 
     def handle(self, *args: Any, **options: Any) -> str | None:
         """Raises CommandError for an unknown user and for a password that is too weak."""
+        if (options["username"] or "").startswith(PREFIX):
+            raise CommandError("a service account has no password")
         if options["stdin"]:
             self._given = sys.stdin.readline().rstrip("\r\n")
             if not self._given:

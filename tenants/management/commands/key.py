@@ -6,13 +6,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
-from tenants.actions import operator, record_action
-from tenants.keys import create_key, revoke_key
-from tenants.models import ApiKey, Scope, Tenant
+from tenants.actions import operator
+from tenants.admin_acts import WantedKey, end_key, make_key
+from tenants.keys import IDLE_FOR, idle_keys
+from tenants.members import members_of
+from tenants.models import ApiKey, Scope, Tenant, User
 from tenants.scope import tenant_scope
 
 _NAME_MAX = ApiKey._meta.get_field("name").max_length or 0
+_PURPOSE_MAX = ApiKey._meta.get_field("purpose").max_length or 0
 
 
 class Command(BaseCommand):
@@ -43,6 +47,20 @@ class Command(BaseCommand):
             metavar="TIME",
             help="expiry, RFC 3339, such as 2027-01-31 or 2027-01-31T12:00Z",
         )
+        create.add_argument("--purpose", default="", help="what the key is for")
+        create.add_argument("--owner", metavar="USER", help="the member who answers for the key")
+        create.add_argument(
+            "--allow",
+            action="append",
+            default=[],
+            metavar="NETWORK",
+            help="accept the key only from this network, such as 10.0.0.0/8; repeat for several",
+        )
+        listing.add_argument(
+            "--idle",
+            action="store_true",
+            help=f"only keys that work and that nobody used for {IDLE_FOR.days} days",
+        )
         revoke.add_argument("key_id", metavar="KEY_ID")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -54,7 +72,7 @@ class Command(BaseCommand):
             if options["command"] == "create":
                 self._create(tenant, options)
             elif options["command"] == "list":
-                self._list(tenant, is_json=options["json"])
+                self._list(tenant, is_idle=options["idle"], is_json=options["json"])
             else:
                 self._revoke(tenant, options)
 
@@ -62,16 +80,33 @@ class Command(BaseCommand):
         name = options["name"].strip()
         if not name or len(name) > _NAME_MAX:
             raise CommandError("--name must have 1 to 100 characters")
+        if len(options["purpose"].strip()) > _PURPOSE_MAX:
+            raise CommandError(f"--purpose must have at most {_PURPOSE_MAX} characters")
         try:
             scopes = [Scope(scope) for scope in options["scope"]]
-            key, text = create_key(tenant, name, scopes, expires_at=_instant(options["expires"]))
+            wanted = WantedKey(
+                name,
+                scopes,
+                purpose=options["purpose"].strip(),
+                owner=self._owner(tenant, options["owner"]),
+                expires_at=_instant(options["expires"]),
+                allowed_addresses=options["allow"],
+            )
+            key, text = make_key(tenant, operator(), wanted)
         except ValueError as error:
             raise CommandError(str(error)) from error
-        record_action(tenant, operator(), "key.create", str(key), scopes=key.scopes, rows=[key])
         self._print({**_of(key), "key": text}, text, is_json=options["json"])
 
-    def _list(self, tenant: Tenant, *, is_json: bool) -> None:
-        keys = [_of(key) for key in ApiKey.objects.filter(tenant=tenant).order_by("created_at")]
+    def _owner(self, tenant: Tenant, name: str | None) -> User | None:
+        owner = members_of(tenant).filter(username=name).first() if name else None
+        if name and owner is None:
+            raise CommandError(f"tenant {tenant.slug} has no member {name!r}")
+        return owner
+
+    def _list(self, tenant: Tenant, *, is_idle: bool, is_json: bool) -> None:
+        of_tenant = ApiKey.objects.select_related("owner").filter(tenant=tenant)
+        listed = idle_keys(tenant, timezone.now()) if is_idle else of_tenant.order_by("created_at")
+        keys = [_of(key) for key in listed]
         lines = [
             f"{each['key_id']}  {','.join(each['scopes'])}  {each['name']}"
             + (f"  revoked {each['revoked_at']}" if each["revoked_at"] else "")
@@ -85,8 +120,7 @@ class Command(BaseCommand):
         if key is None:
             raise CommandError(f"tenant {tenant.slug} has no key {options['key_id']!r}")
         if key.revoked_at is None:
-            revoke_key(key)
-            record_action(tenant, operator(), "key.revoke", str(key), rows=[key])
+            end_key(tenant, operator(), key)
             key = ApiKey.objects.get(tenant=tenant, pk=key.pk)
         message = f"{key} is revoked and stops working within 5 seconds"
         self._print(_of(key), message, is_json=options["json"])
@@ -101,6 +135,9 @@ def _of(key: ApiKey) -> dict[str, Any]:
         "key_id": key.key_id,
         "name": key.name,
         "scopes": key.scopes,
+        "purpose": key.purpose,
+        "owner": key.owner and key.owner.get_username(),
+        "allowed_addresses": key.allowed_addresses,
         "created_at": key.created_at.isoformat(),
         "expires_at": key.expires_at and key.expires_at.isoformat(),
         "revoked_at": key.revoked_at and key.revoked_at.isoformat(),

@@ -39,7 +39,7 @@ class Command(BaseCommand):
         listing = commands.add_parser("list", help="print id, slug, name and state of each tenant")
         listing.add_argument("--deleted", action="store_true", help="list the tombstones instead")
         suspend = commands.add_parser(
-            "suspend", help="reject requests of its keys and members; delete nothing"
+            "suspend", help="reject requests of its keys and members; nothing is deleted"
         )
         resume = commands.add_parser("resume", help="resume a suspended tenant")
         delete = commands.add_parser(

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from config.progress import Progress
-from tenants.actions import operator
+from tenants.actions import operator, record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 from tools_registry.changes import Publisher
@@ -57,6 +57,8 @@ class Command(BaseCommand):
             self._import(tenant, options)
 
     def _export(self, tenant: Tenant, file: str) -> None:
+        with tenant_scope(tenant.pk):
+            record_action(tenant, operator(), "registry.export", "registry")
         if file == "-":
             for piece in export_registry(tenant.pk):
                 self.stdout.write(piece.decode(), ending="")
