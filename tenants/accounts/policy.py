@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.auth import SESSION_KEY
+
 from tenants.models import Membership
 
 SIGNED_IN_AT = "signed_in_at"
@@ -12,6 +14,7 @@ SIGNED_IN_AT = "signed_in_at"
 SEEN_AT = "seen_at"
 """The session's key for the instant of its last page, exact to a minute, in Unix seconds."""
 _METHODS = "account_authentication_methods"  # django-allauth's record of what somebody proved
+_METHODS_OF = "account_authentication_methods_user"  # and who that was
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,12 @@ def why_refused(
 
 
 def has_second_factor(session: Mapping[str, Any]) -> bool:
-    """Whether the person of this session has shown a second factor or a passkey."""
+    """Whether the person of this session has shown a second factor or a passkey.
+
+    The record is of another account after a sign-in with a passkey whose account is closed.
+    """
+    if session.get(_METHODS_OF) != session.get(SESSION_KEY):
+        return False
     return any(each.get("method") == "mfa" for each in session.get(_METHODS, ()))
 
 

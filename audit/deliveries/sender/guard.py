@@ -13,8 +13,8 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from audit.deliveries.sender.addresses import may_connect
 from config.env import Opening
+from config.http.addresses import may_connect
 
 # None of them is needed to send a message. With the first ones another program could connect.
 _REFUSED = frozenset(

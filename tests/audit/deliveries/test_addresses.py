@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from audit.deliveries import process
-from audit.deliveries.sender.addresses import may_connect
 from audit.deliveries.sender.job import Answer, Job
 from config import env
+from config.http.addresses import may_connect
 from config.instance import BASE_DIR
 from tests.support.deliveries import HOST, MESSAGE, Receiver, allow, webhook_receiver
 

@@ -16,7 +16,11 @@ from tests.support.factories import PASSWORD, Cast
 from tests.support.second_factor import add_app, totp
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
-MFA = {"account_authentication_methods": [{"method": "password"}, {"method": "mfa"}]}
+MFA = {
+    "_auth_user_id": "7",
+    "account_authentication_methods": [{"method": "password"}, {"method": "mfa"}],
+    "account_authentication_methods_user": "7",
+}
 
 
 def membership(role: Role = Role.EDITOR, **settings: Any) -> Membership:
@@ -53,6 +57,12 @@ def test_session_without_an_instant_is_over(setting: dict[str, Any]) -> None:
     refusal = why_refused({}, membership(**setting), NOW)
     assert refusal is not None
     assert refusal.is_over
+
+
+def test_factor_of_another_account_does_not_count() -> None:
+    asked = membership(Role.EDITOR, second_factor_roles=["editor"])
+    assert why_refused(MFA, asked, NOW) is None
+    assert why_refused(MFA | {"account_authentication_methods_user": "8"}, asked, NOW) is not None
 
 
 def test_second_factor_is_asked_of_the_named_roles() -> None:

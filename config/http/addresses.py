@@ -1,4 +1,4 @@
-"""Which addresses a delivery may connect to: public ones, and those that the operator allows."""
+"""Which addresses a server of ours may connect to: public ones, and those the operator allows."""
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -31,7 +31,7 @@ _REFUSED_V6 = tuple(
 
 
 def may_connect(host: str, port: int, allowed: Iterable[Opening]) -> bool:
-    """Whether a delivery may connect there. `host` must be an address, not a name."""
+    """Whether one may connect there. `host` must be an address, not a name."""
     try:
         address = ip_address(host)
     except ValueError:
