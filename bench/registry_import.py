@@ -3,10 +3,11 @@
 Starts a PostgreSQL of its own and imports a document of 8,000 versions (9 MB), all published, with
 the worker's functions in this process. Prints for each step the seconds of wall time, this
 process's CPU time, the longest transaction, and statements per version. On a busy machine trust
-the CPU time.
+the CPU time. Then a file of configuration with 1,000 tools: a dry run, applied, and applied again.
 """
 
 import argparse
+import io
 import json
 import sys
 import tempfile
@@ -37,6 +38,7 @@ def main() -> int:
         own_database(Path(folder), settings=("fsync = off",)),
     ):
         measure(options.tools, options.versions)
+        measure_configuration(Path(folder))
     return 0
 
 
@@ -79,6 +81,32 @@ def measure(tools: int, versions: int) -> None:
     step("published", count, lambda: chunks(kept))
     again = send()
     step("previewed again, no changes", count, lambda: chunks(again))
+
+
+def measure_configuration(folder: Path, tools: int = 1_000) -> None:
+    """Apply a file of configuration and print the cost of each step."""
+    from django.core.management import call_command
+
+    entries = [
+        {
+            "name": f"tool_{n:04}",
+            "description": f"Does what tool {n} does.",
+            "inputSchema": schema(6, n),
+            "outputSchema": schema(3, n),
+        }
+        for n in range(tools)
+    ]
+    path = folder / "config.json"
+    path.write_text(json.dumps({"version": 1, "tenants": [{"slug": "declared", "tools": entries}]}))
+
+    def apply(*options: str) -> None:
+        with io.StringIO() as out, io.StringIO() as err:
+            call_command("apply", str(path), *options, stdout=out, stderr=err)
+
+    print(f"\na file of configuration with {tools:,} tools")
+    step("dry run", tools, lambda: apply("--dry-run"))
+    step("applied", tools, apply)
+    step("applied again, no changes", tools, apply)
 
 
 def step[T](name: str, count: int, do: Callable[[], T]) -> T:

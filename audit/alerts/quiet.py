@@ -1,6 +1,6 @@
 """When nobody is notified: a rule is muted, or a maintenance window is on. Each is on record."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -76,12 +76,12 @@ def save_window(tenant: Tenant, user: User | str, wanted: Maintenance, now: date
     """
     names = rule_names()
     ids = {name: each for each, name in names.items()}
+    stored = find_window(wanted.name)
+    if stored is not None and wanted in _values_of(stored, names):
+        return False
     for name in wanted.rules:
         if name not in ids:
             raise UnknownRuleError(f"There is no rule {name!r}.")
-    stored = find_window(wanted.name)
-    if stored is not None and maintenance_of(stored, names) == wanted:
-        return False
     windows = MaintenanceWindow.objects.for_tenant(tenant.id)
     if stored is None and windows.count() >= WINDOWS_MAX:
         raise TooManyWindowsError(f"A tenant can have at most {WINDOWS_MAX} maintenance windows.")
@@ -105,6 +105,14 @@ def save_window(tenant: Tenant, user: User | str, wanted: Maintenance, now: date
     facts = wanted.model_dump(mode="json")
     record_action(tenant, user, verb, wanted.name, rows=[stored], **facts)
     return True
+
+
+def _values_of(stored: MaintenanceWindow, names: Mapping[UUID, str]) -> Iterator[Maintenance]:
+    """A stored window as it is listed, and without its deleted rules if others remain."""
+    listed = maintenance_of(stored, names)
+    yield listed
+    if rules := tuple(sorted(names[each] for each in stored.rule_ids if each in names)):
+        yield listed.model_copy(update={"rules": rules})
 
 
 def delete_window(tenant: Tenant, user: User | str, stored: MaintenanceWindow) -> None:

@@ -1,5 +1,13 @@
-"""Applies channels and alert rules."""
+"""Applies channels, alert rules and maintenance windows."""
 
+from audit.alerts.maintenance import Maintenance
+from audit.alerts.quiet import (
+    TooManyWindowsError,
+    UnknownRuleError,
+    all_windows,
+    delete_window,
+    save_window,
+)
 from audit.alerts.rules import Rule
 from audit.alerts.stored import (
     TooManyRulesError,
@@ -9,7 +17,7 @@ from audit.alerts.stored import (
     save_rule,
 )
 from audit.declared.document import Channel, EmailChannel, WebhookChannel
-from audit.declared.work import Work
+from audit.declared.work import ChangeAction, Work
 from audit.deliveries.addressing import ChannelError
 from audit.deliveries.channels import all_channels, change_channel, create_channel, delete_channel
 from audit.models import AlertChannel, ChannelKind
@@ -43,6 +51,27 @@ def apply_rules(work: Work, wanted: list[Rule]) -> None:
         for known in stored.values():
             delete_rule(work.tenant, work.actor, known, work.now)
             work.did("remove", "alert rule", known.name)
+
+
+def apply_windows(work: Work, wanted: list[Maintenance]) -> None:
+    """Create or change maintenance windows. After the rules that they name."""
+    stored = {window.name: window for window in all_windows()}
+    for index, window in enumerate(wanted):
+        path, known = f"maintenance_windows[{index}]", stored.pop(window.name, None)
+        try:
+            is_changed = save_window(work.tenant, work.actor, window, work.now)
+        except UnknownRuleError as error:
+            work.refuse(f"{path}.rules", str(error))
+        except TooManyWindowsError as error:
+            work.refuse(path, str(error))
+        else:
+            if is_changed:
+                action: ChangeAction = "change" if known else "create"
+                work.did(action, "maintenance window", window.name)
+    if work.options.prunes:
+        for known in stored.values():
+            delete_window(work.tenant, work.actor, known)
+            work.did("remove", "maintenance window", known.name)
 
 
 def prune_channels(work: Work, wanted: list[Channel]) -> None:

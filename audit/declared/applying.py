@@ -3,7 +3,12 @@
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from audit.declared.alerting import apply_channels, apply_rules, prune_channels
+from audit.declared.alerting import (
+    apply_channels,
+    apply_rules,
+    apply_windows,
+    prune_channels,
+)
 from audit.declared.document import DeclaredTenant
 from audit.declared.files import SecretError, Secrets, Source
 from audit.declared.people import (
@@ -14,12 +19,13 @@ from audit.declared.people import (
 )
 from audit.declared.pricing import apply_price_lists
 from audit.declared.settings import (
+    apply_polling_tools,
     apply_redaction,
     apply_reports,
     apply_settings,
     apply_sign_in,
 )
-from audit.declared.tools import apply_tools
+from audit.declared.tools import apply_checks, apply_tools
 from audit.declared.work import Options, Outcome, Work
 from tenants.models import Tenant, Tombstone, new_id
 from tenants.provision import add_tenant
@@ -41,7 +47,8 @@ def apply_all(
 
     `progress` makes of a slug what is called with the tools that are done, and how many there are.
 
-    A dry run makes the same changes and takes them back, so it finds the same problems.
+    A dry run makes the same changes and takes them back, so it finds the same problems. Tools are
+    only planned: the plan names all problems that they can have.
     """
     for source in sources:
         outcome = Outcome(source.tenant.slug)
@@ -102,8 +109,14 @@ def _apply(work: Work, wanted: DeclaredTenant, progress: Callable[[int, int], No
         apply_rules(work, wanted.alert_rules)
     if wanted.channels is not None and work.options.prunes:
         prune_channels(work, wanted.channels)
+    if wanted.maintenance_windows is not None:
+        apply_windows(work, wanted.maintenance_windows)
+    if wanted.polling_tools is not None:
+        apply_polling_tools(work, wanted.polling_tools)
     if wanted.tools is not None:
-        apply_tools(work, wanted.tools, progress)
+        apply_tools(work, wanted.tools, set(wanted.checks_on_arrival or ()), progress)
+    if wanted.checks_on_arrival is not None:
+        apply_checks(work, wanted.checks_on_arrival)
 
 
 def _tenant(wanted: DeclaredTenant) -> tuple[Tenant, bool]:

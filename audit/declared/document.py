@@ -17,7 +17,9 @@ from pydantic import (
     model_validator,
 )
 
+from audit.alerts.maintenance import Maintenance
 from audit.alerts.rules import Rule
+from audit.queries.polling import NAME_LENGTH as TOOL_NAME_LENGTH
 from audit.queries.saved_views import NAME_LENGTH
 from tenants.actions import storable_text
 from tenants.models import Role, Scope
@@ -30,6 +32,9 @@ def _storable(value: object) -> object:
 Text = Annotated[str, BeforeValidator(_storable), StringConstraints(strip_whitespace=True)]
 _Name = Annotated[Text, Field(min_length=1, max_length=100)]
 _User = Annotated[Text, Field(min_length=1, max_length=150)]
+_ToolName = Annotated[
+    str, BeforeValidator(_storable), Field(min_length=1, max_length=TOOL_NAME_LENGTH)
+]
 
 
 def _with_zone(value: object) -> object:
@@ -225,12 +230,17 @@ class DeclaredTenant(Part):
     keys: list[Key] | None = None
     channels: list[Channel] | None = None
     alert_rules: list[Rule] | None = None
+    maintenance_windows: list[Maintenance] | None = None
+    polling_tools: list[_ToolName] | None = None
+    """Names of tools that repeat calls on purpose: they are in no repeats."""
     saved_views: list[View] | None = None
     reports: Reports | None = None
     price_lists: list[PriceList] | None = None
     tools: list[dict[str, Any]] | None = None
     """Tools as in an export of the registry, or definitions of OpenAI, Anthropic or MCP. An entry
     with only `file` stands for the tools of that file."""
+    checks_on_arrival: list[_ToolName] | None = None
+    """Names of registered tools whose outputs the server validates if no guard did."""
 
 
 class Document(Part):

@@ -15,10 +15,12 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import RoundTripRepresenter
 
+from audit.alerts.quiet import all_windows, maintenance_of, rule_names
 from audit.alerts.stored import all_rules, channel_names, rule_of
 from audit.deliveries.channels import all_channels
 from audit.models import AlertChannel, PriceList, SavedView
 from audit.pages.settings.acts import setting_of
+from audit.queries.polling import polling_tools
 from audit.queries.price_lists import all_lists, from_document, plain
 from audit.reports.schedule import schedule
 from config.instants import iso_exact
@@ -29,6 +31,7 @@ from tenants.models import ApiKey, Membership, Tenant
 from tenants.scope import tenant_scope
 from tenants.service_accounts import name_in, service_accounts
 from tools_registry.exchange.export import export_registry
+from tools_registry.models import Tool
 
 _DERIVED = {"digest", "published_at", "published_by"}
 """Members of a version in an export of the registry that no file needs to say."""
@@ -77,6 +80,8 @@ def export_tenant(tenant: Tenant, actor: str, now: datetime) -> dict[str, Any]:
             "keys": list(_keys(tenant, now)),
             "channels": [_channel(tenant, one) for one in all_channels()],
             "alert_rules": [rule_of(one, names).model_dump(mode="json") for one in all_rules()],
+            "maintenance_windows": list(_windows()),
+            "polling_tools": polling_tools(),
             "saved_views": list(_views(tenant)),
             "reports": {
                 "kinds": list(decided.kinds),
@@ -85,7 +90,9 @@ def export_tenant(tenant: Tenant, actor: str, now: datetime) -> dict[str, Any]:
             },
             "price_lists": [_price_list(one) for one in all_lists()],
         }
-    return document | {"tools": list(_tools(tenant))}
+        checked = Tool.objects.filter(tenant=tenant, is_checked_on_arrival=True)
+        checks = list(checked.order_by("name").values_list("name", flat=True))
+    return document | {"tools": list(_tools(tenant)), "checks_on_arrival": checks}
 
 
 def as_text(document: dict[str, Any], form: str) -> str:
@@ -145,6 +152,15 @@ def _channel(tenant: Tenant, one: AlertChannel) -> dict[str, Any]:
             return {**document, **one.settings, "secret": reference}
         case _:
             return {**document, "url": reference}
+
+
+def _windows() -> Iterator[dict[str, Any]]:
+    """The maintenance windows, without rules that were deleted."""
+    names = rule_names()
+    for one in all_windows():
+        rules = [names[each] for each in one.rule_ids if each in names]
+        if rules or not one.rule_ids:  # a window of deleted rules only quiets none
+            yield maintenance_of(one, names).model_dump(mode="json") | {"rules": sorted(rules)}
 
 
 def _views(tenant: Tenant) -> Iterator[dict[str, Any]]:

@@ -140,6 +140,9 @@ def _names(tenant: DeclaredTenant) -> Iterator[tuple[str, list[object]]]:
     yield "keys", [one.name for one in tenant.keys or ()]
     yield "channels", [one.name for one in tenant.channels or ()]
     yield "alert_rules", [one.name for one in tenant.alert_rules or ()]
+    yield "maintenance_windows", [one.name for one in tenant.maintenance_windows or ()]
+    yield "polling_tools", list(tenant.polling_tools or ())
+    yield "checks_on_arrival", list(tenant.checks_on_arrival or ())
     yield "price_lists", [one.holds_from for one in tenant.price_lists or ()]
     yield "saved_views", [(one.owner, one.name) for one in tenant.saved_views or ()]
 

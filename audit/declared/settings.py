@@ -1,4 +1,6 @@
-"""Applies a tenant's settings: name, time zone, retention, redaction, sign-in, and reports."""
+"""Applies a tenant's settings: name, time zone, retention, redaction, sign-in, reports,
+and polling tools.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +9,7 @@ from django.forms import Form
 
 from audit.declared.document import DeclaredTenant, RedactionRules, Reports, SignIn
 from audit.declared.work import Work, differences
+from audit.pages.repeats.acts import exclude_tool, include_tool
 from audit.pages.reports.acts import save_schedule
 from audit.pages.reports.forms import ScheduleForm
 from audit.pages.settings.acts import (
@@ -17,6 +20,7 @@ from audit.pages.settings.acts import (
     setting_of,
 )
 from audit.pages.settings.forms import RedactionForm, TenantForm
+from audit.queries.polling import MAX_TOOLS, TooManyPollingToolsError, polling_tools
 from audit.reports.schedule import schedule
 from tenants.accounts import settings as sign_in
 
@@ -116,6 +120,25 @@ def apply_reports(work: Work, wanted: Reports) -> None:
     if changed:
         save_schedule(work.tenant, work.actor, after)
         work.did("change", "reports", "", changed)
+
+
+def apply_polling_tools(work: Work, wanted: list[str]) -> None:
+    """Exclude these tools from the repeats."""
+    stored = polling_tools()
+    if work.options.prunes:  # first: there is a maximum
+        for name in stored:
+            if name not in wanted:
+                include_tool(work.tenant, work.actor, name)
+                work.did("remove", "polling tool", name)
+    for index, name in enumerate(wanted):
+        if name in stored:
+            continue
+        try:
+            exclude_tool(work.tenant, work.actor, name)
+        except TooManyPollingToolsError:
+            work.refuse(f"polling_tools[{index}]", f"a tenant can have at most {MAX_TOOLS}")
+        else:
+            work.did("create", "polling tool", name)
 
 
 def _listed(value: Any) -> Any:

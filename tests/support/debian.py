@@ -1,5 +1,6 @@
 """Packages of this Debian, and a root of Debian 13 beside it. Needs root and a mirror."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -10,7 +11,12 @@ from pathlib import Path
 
 def need(package: str, program: str) -> None:
     """Install a package of this Debian if its program is missing."""
-    if not Path(program).exists():
+    if Path(program).exists():
+        return
+    with (Path(tempfile.gettempdir()) / "tooltrail-apt.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # apt refuses to run twice at once
+        if Path(program).exists():
+            return
         apt = ["apt-get", "-qq", "install", "--no-install-recommends", package]
         subprocess.run(["apt-get", "-qq", "update"], check=True)
         subprocess.run(apt, check=True, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})

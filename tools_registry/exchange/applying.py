@@ -48,22 +48,30 @@ def import_tool(
     """
     stored = stored_tools(tenant.pk, [read.name], are_locked=True).get(read.name)
     plan = plan_tool(read, stored, as_drafts=way.as_drafts)
-    if plan.problems or not plan.steps:
-        return plan
-    if expected is not None and plan.fingerprint != expected:
+    changes = plan.status in ("added", "changed")
+    if changes and expected is not None and plan.fingerprint != expected:
         plan.problems.append(HAS_CHANGED)
-        return plan
+    make_planned(tenant, plan, way)
+    return plan
+
+
+def make_planned(tenant: Tenant, plan: PlannedTool, way: Way) -> None:
+    """Make the planned changes of a tool that was locked when they were planned.
+
+    A plan with problems changes nothing. A new tool whose name was taken meanwhile is refused.
+    """
+    if plan.problems or not plan.steps:
+        return
     tool = plan.tool
     if tool is None:
         try:
-            tool = create_tool(tenant, read.name, way.by, reason=way.reason)
+            tool = create_tool(tenant, plan.read.name, way.by, reason=way.reason)
         except NameTakenError:  # created since the plan was made: it could not be locked
             plan.problems.append(HAS_CHANGED)
-            return plan
+            return
     for steps in _together(plan.steps):
         _do(tool, steps, way)
     plan.tool = tool
-    return plan
 
 
 def _together(steps: list[Step]) -> Iterator[list[Step]]:

@@ -158,9 +158,14 @@ class PlannedTool:
         return hashlib.sha256(state.encode(errors="replace")).hexdigest()
 
 
-def plan_import(tenant_id: UUID, tools: list[ReadTool], *, as_drafts: bool) -> list[PlannedTool]:
-    """Plan all tools, in the order of the document. Needs the tenant's scope."""
-    stored = stored_tools(tenant_id, {tool.name for tool in tools})
+def plan_import(
+    tenant_id: UUID, tools: list[ReadTool], *, as_drafts: bool, are_locked: bool = False
+) -> list[PlannedTool]:
+    """Plan all tools, in the order of the document. Needs the tenant's scope. Five statements.
+
+    With `are_locked` the stored ones are locked until the transaction ends.
+    """
+    stored = stored_tools(tenant_id, {tool.name for tool in tools}, are_locked=are_locked)
     return [plan_tool(tool, stored.get(tool.name), as_drafts=as_drafts) for tool in tools]
 
 

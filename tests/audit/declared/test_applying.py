@@ -11,6 +11,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from ruamel.yaml import YAML
 
@@ -32,7 +34,17 @@ WEBHOOK_SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="
 TOOL = {
     "name": "search",
     "description": "Searches.",
-    "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}},
+    "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
+    "outputSchema": {"type": "object"},
+}
+WINDOW = {
+    "name": "Upgrade",
+    "reason": "The catalogue is upgraded.",
+    "starts_at": "2026-12-06T02:00:00Z",
+    "minutes": 90,
+    "repeats": "weekly",
+    "time_zone": "Europe/Berlin",
+    "rules": ["Calls fail"],
 }
 
 
@@ -104,9 +116,12 @@ def full(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
             },
             {"name": "New tools", "condition": {"on": "event", "event": "new_tool"}},
         ],
+        "maintenance_windows": [WINDOW],
+        "polling_tools": ["status", "watch"],
         "saved_views": [{"owner": ada, "name": "Failed", "q": "state:error"}],
         "reports": {"kinds": ["week"], "time_zone": "Europe/Berlin", "keep_days": 100},
         "tools": [TOOL],
+        "checks_on_arrival": ["search"],
     }
 
 
@@ -153,7 +168,11 @@ def test_files_make_a_tenant_and_a_second_time_change_nothing(
         "create channel mail",
         "create alert rule Calls fail",
         "create alert rule New tools",
+        "create maintenance window Upgrade",
+        "create polling tool status",
+        "create polling tool watch",
         "create tool search",
+        "create check on arrival search",
     ]
     assert changes_of(path, "--dry-run") == made
     assert not Tenant.objects.filter(slug=slug).exists()
@@ -168,7 +187,8 @@ def test_files_make_a_tenant_and_a_second_time_change_nothing(
         *("tenant.sign-in", "price_list.create", "member.add", "member.add"),
         *("service.create", "service.create", "service.disable"),
         *("key.create", "channel.create", "channel.create"),
-        *("alert_rule.create", "alert_rule.create", "tool.create", "tool.publish"),
+        *("alert_rule.create", "alert_rule.create", "maintenance.create"),
+        *("polling.add", "polling.add", "tool.create", "tool.publish", "tool.check-on-arrival"),
     ]
     assert changes_of(path) == []
     assert changes_of(path, "--prune") == []
@@ -244,6 +264,13 @@ def test_stored_key_does_not_change(full: dict[str, Any], tmp_path: Path) -> Non
             ],
             ".price_lists[0].amount: Enter an amount",
         ),
+        (
+            "maintenance_windows",
+            [WINDOW],
+            ".maintenance_windows[0].rules: There is no rule 'Calls fail'",
+        ),
+        ("polling_tools", [f"t{n}" for n in range(201)], ".polling_tools[200]: a tenant can have"),
+        ("checks_on_arrival", ["no"], ".checks_on_arrival[0]: there is no tool 'no'"),
         ("members", [{"user": "no good"}], ".members[0].user: Enter a valid username"),
         (
             "members",
@@ -396,7 +423,10 @@ def test_last_admin_keeps_the_role_until_another_has_it(acme: Cast, tmp_path: Pa
     assert changes_of(path) == [f"change member {editor}", f"change member {admin}"]
 
 
-SECTIONS = ("members", "keys", "channels", "alert_rules", "saved_views", "tools")
+SECTIONS = (
+    *("members", "keys", "channels", "alert_rules", "maintenance_windows", "polling_tools"),
+    *("saved_views", "tools", "checks_on_arrival"),
+)
 EMPTY: dict[str, Any] = {section: [] for section in SECTIONS}
 
 
@@ -445,6 +475,10 @@ def test_prune_removes_what_sections_do_not_name_and_refuses_the_rest(
         "remove alert rule New tools",
         "remove channel mail",
         "remove channel on call",
+        "remove maintenance window Upgrade",
+        "remove polling tool status",
+        "remove polling tool watch",
+        "remove check on arrival search",
     ]
     # Alone: me is now the last admin, and another machine account prunes.
     monkeypatch.setattr(getpass, "getuser", lambda: "somebody")
@@ -517,6 +551,49 @@ def test_channel_and_rule_change(
     assert refused(write_config(tmp_path, full))[0].endswith(
         ".channels[0].kind: the channel is of the kind webhook"
     )
+
+
+def test_window_of_a_deleted_rule_stays_as_it_is(
+    full: dict[str, Any], tenant: Tenant, tmp_path: Path
+) -> None:
+    full["maintenance_windows"] = [
+        WINDOW | {"rules": ["Calls fail", "New tools"]},
+        WINDOW | {"name": "Of one", "rules": ["Calls fail"]},
+        WINDOW | {"name": "Of all", "rules": []},
+    ]
+    apply(write_config(tmp_path, full))
+    del full["alert_rules"][0]
+    full["maintenance_windows"][0]["rules"] = ["New tools"]
+    del full["maintenance_windows"][1]
+    assert changes_of(write_config(tmp_path, full), "--prune") == [
+        "remove alert rule Calls fail",
+        "remove maintenance window Of one",
+    ]
+    exported = export(tenant.slug)["maintenance_windows"]
+    assert [(one["name"], one["rules"]) for one in exported] == [
+        ("Of all", []),
+        ("Upgrade", ["New tools"]),
+    ]
+
+
+def test_outputs_without_a_schema_cannot_be_checked(slug: str, tmp_path: Path) -> None:
+    tool = {name: value for name, value in TOOL.items() if name != "outputSchema"}
+    wanted = {"slug": slug, "tools": [tool], "checks_on_arrival": ["search"]}
+    path = write_config(tmp_path, wanted)
+    for options in ([], ["--dry-run"]):
+        [problem, _] = refused(path, *options)
+        assert ".checks_on_arrival[0]: outputs of search " in problem
+
+
+def test_dry_run_of_many_tools_needs_few_statements(slug: str, tmp_path: Path) -> None:
+    """One by one, they would need 18 statements each."""
+    tools = [TOOL | {"name": f"tool-{n}"} for n in range(450)]
+    path = write_config(tmp_path, {"slug": slug, "tools": tools})
+    with CaptureQueriesContext(connection) as captured:
+        made = changes_of(path, "--dry-run")
+    assert made == [f"create tenant {slug}", *(f"create tool tool-{n}" for n in range(450))]
+    assert len(captured) < 60
+    assert not Tenant.objects.filter(slug=slug).exists()
 
 
 def test_new_contract_becomes_the_next_version(tenant: Tenant, tmp_path: Path) -> None:

@@ -35,6 +35,16 @@ TENANT: dict[str, Any] = {
             "channels": ["mail"],
         }
     ],
+    "maintenance_windows": [
+        {
+            "name": "Upgrade",
+            "reason": "The catalogue is upgraded.",
+            "starts_at": "2026-12-06T02:00:00Z",
+            "minutes": 90,
+            "rules": ["Calls fail"],
+        }
+    ],
+    "polling_tools": ["status"],
     "saved_views": [{"owner": "vic@acme", "name": "Failed", "q": "state:error"}],
     "reports": {"kinds": ["day"]},
     "sign_in": {"second_factor_roles": ["admin"], "step_up": True, "session_idle_minutes": 30},
@@ -46,7 +56,15 @@ TENANT: dict[str, Any] = {
             "prices": [{"tool": "search", "amount": "0.004", "path": "output.rows"}],
         }
     ],
-    "tools": [{"name": "search", "input_schema": {"type": "object"}, "description": "Searches."}],
+    "tools": [
+        {
+            "name": "search",
+            "description": "Searches.",
+            "inputSchema": {"type": "object"},
+            "outputSchema": {"type": "object"},
+        }
+    ],
+    "checks_on_arrival": ["search"],
 }
 
 
