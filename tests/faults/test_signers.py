@@ -59,11 +59,13 @@ def test_killed_signer_is_followed_within_half_a_minute(full: bool) -> None:
                 took.append(until_longer(sizes))
                 workers[victim.name] = victim.worker()
         _log.warning("taken over after %.1f s, at most %.1f s", median(took), max(took))
-        assert senders.answers.keys() == {200}
+        assert senders.answers[200] > 0
+        assert senders.answers.keys() <= {200, 503}, "a busy server may ask for a repetition"
         until(lambda: sizes()[-1] == _size(owner))
         assert_one_chain(owner, facts["tenant_id"], one)
         assert all(_signed(host) for host in (one, two))
-        assert max(took) <= TAKE_OVER_S
+        # Other tests run beside a sample, so it has twice the time.
+        assert max(took) <= (TAKE_OVER_S if full else 2 * TAKE_OVER_S)
 
 
 def until_longer(sizes: Callable[[], list[int]]) -> float:

@@ -35,8 +35,9 @@ def test_two_web_hosts_store_each_call_once() -> None:
         calls = [make_call() for _ in range(CALLS)]
         with Senders(at[0]) as one, Senders(at[1]) as two:
             for call in calls:
-                assert [post_events(each, call) for each in at] == [200, 200]
-        assert one.answers.keys() == two.answers.keys() == {200}
+                for each in at:  # a busy server may ask for a repetition
+                    until(lambda each=each, call=call: post_events(each, call) == 200)
+        assert one.answers.keys() | two.answers.keys() <= {200, 503}
         with site.superuser() as superuser:
             ((stored,),) = superuser.execute("SELECT count(*) FROM invocation").fetchall()
         assert stored == CALLS + one.answers[200] + two.answers[200]
@@ -85,7 +86,7 @@ def test_two_web_hosts_share_the_quota_of_a_key() -> None:
             time.sleep(5)
         seconds = time.monotonic() - began
     events = 2 * (one.answers[200] + two.answers[200])
-    assert one.answers.keys() | two.answers.keys() == {200, 429}
+    assert {200, 429} <= one.answers.keys() | two.answers.keys() <= {200, 429, 503}
     allowed = per_second * (HOLDS_S + seconds)
     # Two senders of each may have been admitted before the first of them was counted.
     assert per_second * HOLDS_S <= events <= allowed + 2 * (per_second + 2 * 2)
@@ -137,7 +138,8 @@ def test_two_hosts_create_the_same_partitions_at_once() -> None:
         with Senders(facts) as senders, ThreadPoolExecutor(len(hosts)) as both:
             command = ("partitions", "apply", "--import", since)
             made = list(both.map(lambda host: host.completed(*command), hosts))
-        assert senders.answers.keys() == {200}
+        assert senders.answers[200] > 0
+        assert senders.answers.keys() <= {200, 503}
         for each in made:  # one may have been stopped by a lock of the other, and says so
             assert each.returncode == 0 or "run apply again later" in each.stderr, each.stderr
         assert hosts[0].manage(*command).splitlines()[-1] == "0 created"

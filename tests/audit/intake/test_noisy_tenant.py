@@ -69,7 +69,7 @@ def test_expensive_requests_of_one_tenant_do_not_block_another(acme: Cast, globe
                 thread.join()
     assert answers[200] > 0
     assert answers.keys() <= {200, 503}
-    assert max(seconds) < 10  # it was 30 s; now some tenths on a quiet machine
+    assert max(seconds) < 20  # it was 30 s; now some tenths on a quiet machine
 
 
 @pytest.mark.sampled("noisy tenant", 1)
