@@ -23,8 +23,8 @@ from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.query_plans import days_read, index_conditions
 
-NOW = datetime.now(UTC) - timedelta(days=2)
-"""On a day that few other tests write on: the planner's statistics are of these calls."""
+NOW = datetime.now(UTC) - timedelta(days=17)
+"""On a day that no other test writes on: the planner's statistics are of these calls."""
 TODAY = NOW.date()
 STATEMENTS = ["calls_before", "calls_after", "calls_counted_before"]
 FAILED = {"status": "error", "error": {"type": "UPSTREAM", "code": "E1", "message": "no"}}
