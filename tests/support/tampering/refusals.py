@@ -60,7 +60,7 @@ def _refused(verb: str, table: str, act: Act) -> Tampering:
 
 def _update(table: str, columns: list[str], rows: str) -> Act:
     def act(record: Record, rng: random.Random) -> None:
-        column = rng.choice(columns)
+        column = f'"{rng.choice(columns)}"'  # a name may be a reserved word
         record.change(f"UPDATE {table} SET {column} = {column} WHERE {rows}", APPLICATION)
 
     return act

@@ -71,16 +71,17 @@ def change_row(
     choices = [(row, column) for row in _rows(record, table, where) for column in sorted(columns)]
     rng.shuffle(choices)
     for row, column in choices:
-        value = _OTHER[types[column]].format(column)
+        name = f'"{column}"'  # it may be a reserved word
+        value = _OTHER[types[column]].format(name)
         if column in documents:
             value = "jsonb_build_object('forged', %(word)s::text)::text"
         if column in _PEOPLE:
-            value = f"(SELECT max(id) FROM app_user u WHERE u.id IS DISTINCT FROM {table}.{column})"
+            value = f"(SELECT max(id) FROM app_user u WHERE u.id IS DISTINCT FROM {table}.{name})"
         for other in ["NULL", value] if empties and rng.random() < _NULL else [value]:
             try:
                 record.change(
-                    f"UPDATE {table} SET {column} = {other} WHERE {_THIS}"
-                    f" AND {column} IS DISTINCT FROM {other}",
+                    f"UPDATE {table} SET {name} = {other} WHERE {_THIS}"
+                    f" AND {name} IS DISTINCT FROM {other}",
                     power,
                     **row,
                     **_drawn(rng),
