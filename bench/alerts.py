@@ -4,10 +4,11 @@
     uv run python -m bench.alerts --delays 10
 
 Judges rules every minute of a simulated clock, in a database of its own with so many calls in 30
-days, and prints the processor time of this process and of PostgreSQL's, minute by minute. A tenth
-of the rules has queries that no sums hold. Rules of short windows read the calls of the last hours,
-and of the same hours a day and a week ago: these are stored call by call, all others only as the
-sums that rules of long windows read. Limit: 5 % of one core.
+days, and prints the processor time of this process and of PostgreSQL's, minute by minute. The calls
+of a minute are stored before it is judged. A tenth of the rules has queries that no sums hold.
+Rules of short windows read the calls of the last hours, and of the same hours a day and a week ago:
+these are stored call by call, all others only as the sums that rules of long windows read. Limit:
+5 % of one core.
 
 With `--delays`: starts a worker, makes a rule of events and a rule of windows true so many times,
 and prints after how many seconds a webhook gets the message. Limits: 15 and 60 seconds after it is
@@ -58,7 +59,7 @@ FROM (
 ) AS drawn
 """
 SUM = """
-INSERT INTO quarter_rollup (
+INSERT INTO quarter_rollup AS r (
     tenant_id, started_on, quarter_at, tool_name, tool_version, started_count, completed_count,
     failed_count, violating_call_count, violation_count, prompt_tokens, completion_tokens,
     cache_hit_count, histogram
@@ -77,10 +78,19 @@ FROM (
            sum(violation_count) AS violations, sum(prompt_tokens) AS prompt,
            sum(completion_tokens) AS completion
     FROM invocation
-    WHERE tenant_id = %(tenant)s
+    WHERE tenant_id = %(tenant)s AND started_at >= %(since)s AND started_at < %(until)s
     GROUP BY 1, 2, 3, 4, 5, 6
 ) AS parts
 GROUP BY 1, 2, 3, 4, 5
+ON CONFLICT (tenant_id, started_on, quarter_at, tool_name, tool_version) DO UPDATE SET
+    started_count = r.started_count + excluded.started_count,
+    completed_count = r.completed_count + excluded.completed_count,
+    failed_count = r.failed_count + excluded.failed_count,
+    violating_call_count = r.violating_call_count + excluded.violating_call_count,
+    violation_count = r.violation_count + excluded.violation_count,
+    prompt_tokens = r.prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = r.completion_tokens + excluded.completion_tokens,
+    histogram = r.histogram + excluded.histogram
 """
 COPY_SUMS = """
 INSERT INTO quarter_rollup (
@@ -164,15 +174,15 @@ def _cost(calls: int, number: int, minutes: int, *, with_profile: bool) -> int:
     from tenants.scope import tenant_scope
 
     end = datetime.now(UTC).replace(second=0, microsecond=0)
+    start = end - timedelta(minutes=minutes + 2)
     began = time.monotonic()
     tenant = Tenant.objects.create(slug="bench", name="Bench")
-    stored = _fill(tenant, calls, end)
+    stored = _fill(tenant, calls, start)
     print(
         f"{calls:,} calls in {DAYS} days ({stored:,} stored, the others as sums),"
         f" {number:,} rules; filled in {time.monotonic() - began:.0f} s",
         flush=True,
     )
-    start = end - timedelta(minutes=minutes + 2)
     with tenant_scope(tenant.id):
         for n, condition in enumerate(conditions(number)):
             rule = Rule.model_validate({"name": f"rule {n}", "condition": condition})
@@ -186,6 +196,7 @@ def _cost(calls: int, number: int, minutes: int, *, with_profile: bool) -> int:
     used: list[float] = []
     for n in range(minutes + 1):
         now = start + timedelta(minutes=n + 1) + SETTLING
+        _add(tenant, timedelta(days=DAYS) / calls, start + timedelta(minutes=n))
         before, own, clock = processor_seconds(), time.process_time(), time.monotonic()
         if profile is not None and n:
             profile.enable()
@@ -214,30 +225,47 @@ def _cost(calls: int, number: int, minutes: int, *, with_profile: bool) -> int:
     return int(share > LIMIT_SHARE)
 
 
+def _add(tenant: Any, step: timedelta, start: datetime) -> None:
+    """Store the calls of a minute, as they arrive."""
+    from django.db import connections
+
+    _store(tenant, step, start, timedelta(minutes=1))
+    with connections["owner"].cursor() as cursor:  # as the database does by itself
+        cursor.execute("ANALYZE invocation, quarter_rollup")
+
+
 def _fill(tenant: Any, calls: int, end: datetime) -> int:
     """Store the calls and sums. Returns how many calls are stored as such."""
+    from django.db import connection, connections
+
+    from tenants.scope import tenant_scope
+
+    step, stored = timedelta(days=DAYS) / calls, 0
+    for ago in STORED_DAYS:
+        stored += _store(tenant, step, end - timedelta(days=ago) - STORED, STORED)
+    since = end - STORED
+    with tenant_scope(tenant.id), connection.cursor() as cursor:
+        of = {"tenant": tenant.id, "since": since, "day": since.date(), "times": 3 * DAYS}
+        cursor.execute(COPY_SUMS, of)
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE invocation, quarter_rollup")
+    return stored
+
+
+def _store(tenant: Any, step: timedelta, start: datetime, length: timedelta) -> int:
+    """Store the calls of a time and their sums. Returns how many calls."""
     from django.db import connection
 
     from audit.queries.over_time import FORMULA
     from tenants.scope import tenant_scope
 
-    step, stored = timedelta(days=DAYS) / calls, 0
-    sizes = {"tools": TOOLS, "versions": VERSIONS, "agents": AGENTS, "count": STORED // step}
-    for ago in STORED_DAYS:
-        start = end - timedelta(days=ago) - STORED
-        with tenant_scope(tenant.id), connection.cursor() as cursor:
-            cursor.execute(FILL, {"tenant": tenant.id, "start": start, "step": step} | sizes)
-            stored += sizes["count"]
-    since = end - STORED
+    number = length // step
+    of = {"tenant": tenant.id, "start": start, "step": step, "count": number}
+    sizes = {"tools": TOOLS, "versions": VERSIONS, "agents": AGENTS}
     with tenant_scope(tenant.id), connection.cursor() as cursor:
-        cursor.execute(SUM, {"tenant": tenant.id} | FORMULA)
-        of = {"tenant": tenant.id, "since": since, "day": since.date(), "times": 3 * DAYS}
-        cursor.execute(COPY_SUMS, of)
-    from django.db import connections
-
-    with connections["owner"].cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE invocation, quarter_rollup")
-    return stored
+        cursor.execute(FILL, of | sizes)
+        cursor.execute(SUM, of | {"since": start, "until": start + length} | FORMULA)
+    return number
 
 
 def _delays(folder: Path, times: int) -> int:

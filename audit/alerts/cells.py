@@ -3,7 +3,7 @@
 Rules with a long window are judged by the quarters of an hour that are stored for pages. For the
 others calls are summed up by minute: one read for all rules that only name tools and versions, and
 one for each other rule. Nothing is counted at arrival, so a call that arrives late, or twice,
-counts once, in the minute in which it started.
+counts once, in the minute in which it started. `audit.alerts.kept` reads only what has changed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +27,8 @@ LOOPED_WITHIN = timedelta(hours=1)
 
 type Tool = tuple[str, str]
 """Name and version."""
+type Totals = tuple[object, ...]
+"""Sums of a quarter of an hour that are only compared."""
 type ToolCells = dict[Tool, dict[int, Cell]]
 
 
@@ -61,43 +63,67 @@ def starts(condition: WindowCondition, first: int, last: int) -> set[int]:
     }
 
 
+def joined(reads: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+    """The same times without an overlap, in order."""
+    apart: list[tuple[datetime, datetime]] = []
+    for since, until in sorted(reads):
+        if apart and since <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(apart[-1][1], until)
+        else:
+            apart.append((since, until))
+    return apart
+
+
 def is_shared(condition: WindowCondition) -> bool:
     """Whether its sums are part of those of all tools and versions."""
     return condition.measure.is_summed and is_summed(condition.filter)
 
 
-def read_tools(
-    conditions: Sequence[WindowCondition],
-    since: datetime,
-    until: datetime,
-    parts: Iterable[int],
-    timeout_ms: int,
-) -> ToolCells:
-    """The sums of a time by tool and version, for rules that are judged at the same instants.
+def read_tools(since: datetime, until: datetime, timeout_ms: int, *, durations: bool) -> ToolCells:
+    """The sums of a time by tool, version and minute; only durations, or all others. One statement.
 
-    `parts` are steps: all from one to before the next are one cell. At most two statements. Raises
+    Raises TimeoutError.
+    """
+    tools: ToolCells = {}
+    if durations:
+        parameters = _span(since, until) | FORMULA
+        for tool, version, at, bucket, calls in rows(
+            "alert_tool_durations", parameters, timeout_ms=timeout_ms
+        ):
+            cell = tools.setdefault((tool, version), {}).setdefault(at, Cell())
+            cell.latency[bucket] = calls
+        return tools
+    for tool, version, at, *sums in rows(
+        "alert_tool_cells", _span(since, until), timeout_ms=timeout_ms
+    ):
+        tools.setdefault((tool, version), {})[at] = _cell(sums)
+    return tools
+
+
+def read_tool_quarters(
+    since: datetime, until: datetime, parts: Iterable[int], timeout_ms: int, *, durations: bool
+) -> ToolCells:
+    """The sums of a time by tool and version, for rules of long windows. One statement.
+
+    `parts` are quarters of an hour: all from one to before the next are one cell. Raises
     TimeoutError.
     """
     tools: ToolCells = {}
-    with_durations = any(each.measure in SHARES_OF_CALLS for each in conditions)
-    span = _span(since, until) | {"starts": sorted(parts)}
-
-    def read(name: str, **more: Any) -> Iterable[tuple[Any, ...]]:
-        return rows(name, span | more, timeout_ms=timeout_ms)
-
-    if conditions[0].step_minutes > 1:
-        for tool, version, at, *sums, number in read(
-            "alert_quarters", with_durations=with_durations
-        ):
-            tools.setdefault((tool, version), {})[at] = _quarter_cell(sums, number)
-        return tools
-    for tool, version, at, *sums in read("alert_tool_cells"):
-        tools.setdefault((tool, version), {})[at] = _cell(sums)
-    if with_durations:
-        for tool, version, at, bucket, calls in read("alert_tool_durations", **FORMULA):
-            cell = tools.setdefault((tool, version), {}).setdefault(at, Cell())
-            cell.latency[bucket] = calls
+    parameters = _span(since, until) | {"starts": sorted(parts), "with_durations": durations}
+    for tool, version, at, *sums, number in rows(
+        "alert_quarters", parameters, timeout_ms=timeout_ms
+    ):
+        tools.setdefault((tool, version), {})[at] = _quarter_cell(sums, number)
     return tools
+
+
+def read_totals(since: datetime, until: datetime, timeout_ms: int) -> dict[int, Totals]:
+    """What pages have as the sums of all calls, by quarter of an hour. One statement.
+
+    Raises TimeoutError.
+    """
+    listed = rows("alert_quarter_totals", _span(since, until), timeout_ms=timeout_ms)
+    return {at: tuple(sums) for at, *sums in listed}
 
 
 def of_tools(condition: WindowCondition, tools: ToolCells) -> dict[int, Cell]:

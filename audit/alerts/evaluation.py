@@ -13,18 +13,20 @@ from itertools import groupby
 
 from audit.alerts import life
 from audit.alerts.cells import (
+    ToolCells,
     instant,
     instant_before,
-    is_shared,
+    joined,
     of_tools,
     read_calls,
-    read_tools,
+    read_tool_quarters,
     spans,
     starts,
 )
 from audit.alerts.judging import Burning, Cell, Episode, episodes, values
+from audit.alerts.kept import Asked, is_kept, kept_sums
 from audit.alerts.life import Finding
-from audit.alerts.rules import EventCondition, Severity, WindowCondition
+from audit.alerts.rules import SHARES_OF_CALLS, EventCondition, Severity, WindowCondition
 from audit.alerts.shown import title
 from audit.alerts.stored import condition_of
 from audit.models import Alert, AlertRule
@@ -52,6 +54,13 @@ class Due:
     condition: WindowCondition
     first: int
     last: int
+    is_again: bool
+    """Whether instants are judged again, and so all their calls are read."""
+
+    @property
+    def spans(self) -> list[tuple[datetime, datetime]]:
+        """The times whose calls decide; apart, in order."""
+        return spans(self.condition, self.warm, self.last)
 
     @property
     def warm(self) -> int:
@@ -101,7 +110,7 @@ def _due(stored: AlertRule, now: datetime) -> Due | None:
     is_again = last * condition.step // LATE_EVERY > judged_to * condition.step // LATE_EVERY
     lateness = LATENESS if is_again else timedelta()
     back = max(stored.judged_to - lateness, stored.changed_at, now - CATCH_UP)
-    return Due(stored, condition, instant_before(condition, back) + 1, last)
+    return Due(stored, condition, instant_before(condition, back) + 1, last, is_again)
 
 
 def _recent_alerts(due: Iterable[Due]) -> Mapping[object, list[Alert]]:
@@ -139,58 +148,59 @@ def _note_absence(due: list[Due], now: datetime) -> None:
 
 def _read(due: list[Due]) -> Iterator[tuple[Due, Mapping[int, Cell] | None]]:
     """The sums of each rule; None if they could not be read in time."""
-    shared = [each for each in due if is_shared(each.condition)]
-    for _, together in groupby(sorted(shared, key=_read_together), key=_read_together):
+    by_minute = [each for each in due if is_kept(each.condition)]
+    with kept_sums(current_tenant_id()) as kept:
+        asked = [Asked(each.condition, each.spans, each.is_again) for each in by_minute]
+        yield from zip(by_minute, kept.read(asked, _READ_MS), strict=True)
+    by_quarter = [each for each in due if each.condition.step_minutes > 1]
+    for _, together in groupby(sorted(by_quarter, key=_read_together), key=_read_together):
         group = list(together)
-        reads = sorted(
-            {span for each in group for span in spans(each.condition, each.warm, each.last)}
+        tools = _read_quarters(group)
+        yield from (
+            (each, None if tools is None else of_tools(each.condition, tools)) for each in group
         )
-        conditions = [each.condition for each in group]
-        parts = {at for each in group for at in starts(each.condition, each.warm, each.last)}
-        try:
-            tools: dict[tuple[str, str], dict[int, Cell]] = {}
-            for since, until in _joined(reads):
-                for tool, cells in read_tools(conditions, since, until, parts, _READ_MS).items():
-                    tools.setdefault(tool, {}).update(cells)
-        except TimeoutError:
-            yield from ((each, None) for each in group)
-        else:
-            yield from ((each, of_tools(each.condition, tools)) for each in group)
     for each in due:
-        if is_shared(each.condition):
-            continue
-        try:
-            own_cells: dict[int, Cell] = {}
-            for since, until in spans(each.condition, each.warm, each.last):
-                for at, cell in read_calls(each.condition, since, until, _READ_MS).items():
-                    own_cells.setdefault(at, Cell()).add(cell)
-        except TimeoutError:
-            yield each, None
-        else:
-            yield each, own_cells
+        if not is_kept(each.condition) and each.condition.step_minutes == 1:
+            yield each, _read_whole(each)
 
 
-def _read_together(due: Due) -> tuple[int, int, int, bool]:
+def _read_quarters(group: list[Due]) -> ToolCells | None:
+    """The sums of rules of long windows; None if they could not be read in time."""
+    parts = {at for each in group for at in starts(each.condition, each.warm, each.last)}
+    durations = any(each.condition.measure in SHARES_OF_CALLS for each in group)
+    tools: ToolCells = {}
+    try:
+        for since, until in joined(span for each in group for span in each.spans):
+            for tool, cells in read_tool_quarters(
+                since, until, parts, _READ_MS, durations=durations
+            ).items():
+                tools.setdefault(tool, {}).update(cells)
+    except TimeoutError:
+        return None
+    return tools
+
+
+def _read_whole(due: Due) -> dict[int, Cell] | None:
+    """The sums of a rule whose calls are all read; None if they could not be read in time."""
+    cells: dict[int, Cell] = {}
+    try:
+        for since, until in due.spans:
+            for at, cell in read_calls(due.condition, since, until, _READ_MS).items():
+                cells.setdefault(at, Cell()).add(cell)
+    except TimeoutError:
+        return None
+    return cells
+
+
+def _read_together(due: Due) -> tuple[int, int, bool]:
     """What rules must share to be read together: not an hour and thirty days in one read."""
     condition = due.condition
     hours = condition.window_minutes // 60
     return (
-        condition.step_minutes,
         condition.compare_with.minutes,
         hours.bit_length(),
         condition.measure.unit == "duration",
     )
-
-
-def _joined(reads: list[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
-    """The same times without an overlap, in order."""
-    joined: list[tuple[datetime, datetime]] = []
-    for since, until in reads:
-        if joined and since <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], until)
-        else:
-            joined.append((since, until))
-    return joined
 
 
 def _judge(due: Due, cells: Mapping[int, Cell], alerts: list[Alert], now: datetime) -> None:

@@ -5,6 +5,7 @@ They are also the JSON of the API and of the stored rules.
 
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -181,7 +182,7 @@ class WindowCondition(BaseModel):
     @property
     def filter(self) -> CallFilter:
         """The calls that it watches."""
-        return parse(self.query).wanted
+        return _filter_of(self.query)
 
     @property
     def step_minutes(self) -> int:
@@ -314,6 +315,13 @@ class Rule(BaseModel):
         return minutes
 
 
+# A thousand rules are read from the database each minute.
+@lru_cache(maxsize=4_096)
+def _filter_of(query: str) -> CallFilter:
+    return parse(query).wanted
+
+
+@lru_cache(maxsize=4_096)
 def why_not_watched(text: str) -> str:
     """Why no rule can watch the calls of this query; '' if one can."""
     query = parse(text, Reader())

@@ -74,21 +74,16 @@ WHERE started_at >= %(counted_since)s
   AND identical >= %(loop_calls)s
 GROUP BY 1
 
--- {{alert_part}} --
--- The first minute of the part in which a call started. No window begins or ends within a part, so
--- that its minutes need not be told apart.
-(%(starts)s::bigint[])[width_bucket({{alert_minute}}, %(starts)s::bigint[])]
-
 -- alert_tool_cells --
 -- As alert_cells, for all calls, by tool and version: one read for many rules.
-SELECT tool_name, tool_version, {{alert_part}}, {{alert_sums}}
+SELECT tool_name, tool_version, {{alert_minute}}, {{alert_sums}}
 FROM invocation
 WHERE {{alert_calls}}
 GROUP BY 1, 2, 3
 
 -- alert_tool_durations --
 -- As alert_durations, likewise.
-SELECT tool_name, tool_version, {{alert_part}}, {{latency_bucket}}, count(*)
+SELECT tool_name, tool_version, {{alert_minute}}, {{latency_bucket}}, count(*)
 FROM invocation
 WHERE {{alert_calls}}
   AND state IN ('ok', 'failed')
@@ -115,6 +110,18 @@ WHERE tenant_id = %(tenant_id)s
   AND quarter_at >= %(since)s
   AND quarter_at < %(until)s
 GROUP BY 1, 2, 3
+
+-- alert_quarter_totals --
+-- The sums of all calls, by quarter of an hour: when they change, its minutes are read again.
+SELECT {{alert_quarter}}, sum(started_count), sum(completed_count), sum(failed_count),
+       sum(violating_call_count), sum(violation_count), sum(prompt_tokens), sum(completion_tokens),
+       sum(histogram)::text
+FROM quarter_rollup
+WHERE tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND quarter_at >= %(since)s
+  AND quarter_at < %(until)s
+GROUP BY 1
 
 -- alert_quarters_of --
 -- The sums of one rule, by quarter of an hour.
