@@ -5,6 +5,7 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from html import unescape
 from http.cookiejar import CookieJar
 from typing import Any
@@ -36,7 +37,7 @@ def test_two_web_hosts_store_each_call_once() -> None:
         with Senders(at[0]) as one, Senders(at[1]) as two:
             for call in calls:
                 for each in at:  # a busy server may ask for a repetition
-                    until(lambda each=each, call=call: post_events(each, call) == 200)
+                    until(partial(_is_stored, each, call))
         assert one.answers.keys() | two.answers.keys() <= {200, 503}
         with site.superuser() as superuser:
             ((stored,),) = superuser.execute("SELECT count(*) FROM invocation").fetchall()
@@ -149,3 +150,7 @@ def test_two_hosts_create_the_same_partitions_at_once() -> None:
                 " AND NOT (relrowsecurity AND relforcerowsecurity)"
             ).fetchall()
         assert unguarded == []
+
+
+def _is_stored(facts: dict[str, str], call: list[dict[str, Any]]) -> bool:
+    return post_events(facts, call) == 200
