@@ -197,6 +197,13 @@ class Conditions:
         return f"%({name})s"
 
 
+def without_walk(wanted: CallFilter) -> Conditions:
+    """All conditions of a filter but its times, for statements that do not walk: on a `call`."""
+    terms = [each for each in wanted.terms if each.member not in ("since", "until")]
+    whole = AllOf((*terms, *wanted.others))
+    return Conditions(CallFilter(others=(whole,), sees_messages=wanted.sees_messages))
+
+
 def _together(conditions: tuple[Condition, ...], members: set[str]) -> dict[str, Any]:
     """The values of those conditions that are about one violation or one decision, by member."""
     return {

@@ -6,6 +6,7 @@ spent.
 """
 
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -17,7 +18,7 @@ from audit.queries.cursor import BEGINNING, NEWEST, Cursor
 from audit.queries.listed_call import ListedCall
 from audit.queries.payload_terms import holding
 from audit.queries.traces import prefix_end
-from audit.sql.run import rows
+from audit.sql.run import Row, rows
 
 SILENCE = timedelta(minutes=15)
 """A producer that has been silent for this long is presumed to have crashed."""
@@ -82,6 +83,8 @@ class Walk:
         self._section_seconds = 0.0
         seconds = max(budget.seconds, _PAYLOAD_SECONDS) if wanted.payload else budget.seconds
         self._deadline = time.monotonic() + seconds
+        self.stopped: Cursor[UUID] | None = None
+        """Where `summed` ended, if the budget ended before the calls."""
 
     def take(
         self, direction: str, cursor: Cursor[UUID], size: int
@@ -113,17 +116,27 @@ class Walk:
         if self._payload:
             calls, stopped = self.take("before", NEWEST, self._rows_allowed + 1)
             return CallCount(len(calls), stopped.at if stopped else None)
-        count, cursor = 0, NEWEST
+        count = sum(number for number, *_ in self.summed("calls_counted_before", {}))
+        return CallCount(count, self.stopped.at if self.stopped else None)
+
+    def summed(self, statement: str, parameters: Mapping[str, Any]) -> Iterator[Row]:
+        """The rows of a statement that sums up calls, for each section, until the budget ends.
+
+        Newest first. The last two columns of the rows name the last call of a section.
+        """
+        cursor = NEWEST
         while True:
             section = self.section("before", cursor)
-            counted = self._read_section("calls_counted_before", section)
-            if counted is None:
-                return CallCount(count, cursor.at)
-            ((number, at, pk),) = counted
-            count += number
-            beyond = self._beyond("before", section, Cursor(at, pk) if at else None)
+            summed = self._read_section(statement, {**section, **parameters})
+            if summed is None:
+                self.stopped = cursor
+                return
+            yield from summed
+            last = next((Cursor(at, pk) for *_, at, pk in summed if at is not None), None)
+            beyond = self._beyond("before", section, last)
             if beyond is None or self._is_spent():
-                return CallCount(count, beyond.at if beyond else None)
+                self.stopped = beyond
+                return
             cursor = beyond
 
     def section(self, direction: str, cursor: Cursor[UUID]) -> dict[str, Any]:

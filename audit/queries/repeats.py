@@ -6,13 +6,16 @@ a range with more calls, only the newest whole hours are read, and the answer sa
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db import connection
 
 from audit.log.payload import read_events
+from audit.queries.call_conditions import without_walk
+from audit.queries.call_filter import CallFilter
+from audit.queries.call_walk import SILENCE
 from audit.queries.repetition import (
     LOOP,
     InTrace,
@@ -38,6 +41,24 @@ COMPARED, RESULTS = 20, 5
 """How many repeats are compared, and how many of the newest results of each."""
 COMPARE_SECONDS = 0.3
 _WORK_MEM = "64MB"  # groups half a million call ids in memory; with 4 MB they would go to disk
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """The calls among which identical ones are searched for: SQL conditions, and parameters."""
+
+    conditions: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def those_of(cls, wanted: CallFilter, now: datetime) -> "Among":
+        """The calls that match a filter, whatever its times. It has no payload terms."""
+        conditions = without_walk(wanted)
+        known = {"now": now, "silent_since": now - SILENCE}
+        return cls(conditions.text, known | conditions.parameters)
+
+
+ALL: Final = Among()
 
 
 @dataclass(slots=True)
@@ -70,7 +91,12 @@ class Compared:
 
 
 def find_repeats(
-    of: TimeRange, tool: str | None, polling: Sequence[str], *, at_most: int | None = None
+    of: TimeRange,
+    tool: str | None,
+    polling: Sequence[str],
+    *,
+    at_most: int | None = None,
+    among: Among = ALL,
 ) -> Repeats:
     """The identical calls of a range, without those of polling tools. Five statements.
 
@@ -79,17 +105,19 @@ def find_repeats(
     """
     parameters = _parameters(of, tool, polling)
     since = _counted_since(of, parameters, at_most or CALLS)
-    parameters |= {"start": since, "first_day": since.astimezone(UTC).date()}
+    parameters |= {"start": since, "first_day": since.astimezone(UTC).date()} | among.parameters
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL work_mem = '{_WORK_MEM}'")
     everywhere = rows(
-        "repeated_calls", parameters | {"loop_calls": LOOP, "repeat_limit": CANDIDATES}
+        "repeated_calls",
+        parameters | {"loop_calls": LOOP, "repeat_limit": CANDIDATES},
+        conditions=among.conditions,
     )
-    looping = _looping(everywhere, parameters) if everywhere else []
+    looping = _looping(everywhere, parameters, among) if everywhere else []
     wanted = {row[0] for row in everywhere[:REPEATS]}
     places = {(row[0], row[1]) for row in looping}
     call_ids = sorted(wanted | {call_id for call_id, _ in places})
-    in_traces = _in_traces(parameters | {"call_ids": call_ids}) if call_ids else []
+    in_traces = _in_traces(parameters | {"call_ids": call_ids}, among) if call_ids else []
     return Repeats(
         since=since,
         is_all=since == of.start,
@@ -146,7 +174,9 @@ def newest_arguments(
     return {key: text for key, text in texts.items() if text is not None}
 
 
-def _looping(repeated: list[tuple[Any, ...]], parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _looping(
+    repeated: list[tuple[Any, ...]], parameters: dict[str, Any], among: Among
+) -> list[tuple[Any, ...]]:
     """Which call ids loop in which traces.
 
     Only call ids that occur at least `LOOP` times in the range can loop. If there are few, they are
@@ -157,12 +187,12 @@ def _looping(repeated: list[tuple[Any, ...]], parameters: dict[str, Any]) -> lis
         return []
     is_few = repeated[0][4] == len(often)
     own = {"call_ids": often if is_few else None, "loop_calls": LOOP, "loop_limit": LOOPS}
-    return rows("looping_calls", parameters | own)
+    return rows("looping_calls", parameters | own, conditions=among.conditions)
 
 
-def _in_traces(parameters: dict[str, Any]) -> list[InTrace]:
+def _in_traces(parameters: dict[str, Any], among: Among) -> list[InTrace]:
     in_traces = []
-    for row in rows("repeats_in_traces", parameters):
+    for row in rows("repeats_in_traces", parameters, conditions=among.conditions):
         tool_name, call_id, trace_id, calls, failed, cache_hits, duration_us, tokens = row[:8]
         first_at, last_at, first_duration_us, first_tokens = row[8:]
         in_traces.append(

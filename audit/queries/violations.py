@@ -6,7 +6,7 @@ UTC days come from `violation_day`, the rest from the violations themselves; rej
 counted from their decisions. So figures are exact for any range.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal, get_args
@@ -16,7 +16,7 @@ from audit.queries.cursor import END
 from audit.queries.decisions import newest_decision
 from audit.queries.over_time import slot_parameters
 from audit.queries.time_range import TimeRange
-from audit.sql.run import rows, rows_prepared
+from audit.sql.run import Row, rows, rows_prepared
 from tenants.actions import storable_text
 
 _DAY = timedelta(days=1)
@@ -182,14 +182,22 @@ class Sample:
 
 def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
     """The violations of a range. At most five statements."""
-    parameters = _without_decisions(_parameters(of, wanted))
+    parameters = range_parameters(of, wanted)
+    return summed_up(of, parameters, rows("violation_kinds", parameters))
+
+
+def range_parameters(of: TimeRange, wanted: ViolationFilter) -> dict[str, Any]:
+    """The parameters of `violation_kinds`. At most one statement."""
+    return _without_decisions(_parameters(of, wanted))
+
+
+def summed_up(of: TimeRange, parameters: Mapping[str, Any], summed: Iterable[Row]) -> Violations:
+    """The violations of a range from the rows of `violation_kinds`. At most three statements."""
     kinds: dict[Key, ViolationKind] = {}
     result = Violations(of, [])
     treatments: dict[tuple[Side, str, str], int] = {}
     part_count = len(parameters["bounds"]) - 1
-    for side, tool, version, path, code, strategy, outcome, part, *sums in rows(
-        "violation_kinds", parameters
-    ):
+    for side, tool, version, path, code, strategy, outcome, part, *sums in summed:
         count, calls, first_at, last_at = sums
         if outcome is not None:
             result.cells[tool, code] = result.cells.get((tool, code), 0) + count

@@ -243,16 +243,11 @@ WHERE is_match OR is_last
 ORDER BY started_at, invocation_id
 LIMIT %(page_limit)s
 
--- calls_counted_before --
--- How many calls before a cursor match, among as many as calls_before scans, and the last of these
--- if the scan reached its limit.
-SELECT count(*) FILTER (WHERE is_match),
-       max(started_at) FILTER (WHERE is_last),
-       (array_agg(invocation_id) FILTER (WHERE is_last))[1]
-FROM (
-    SELECT started_at,
-           invocation_id,
-           {{call_matches}} AS is_match,
+-- {{walked_before}} --
+-- The calls before a cursor, newest first, as many as calls_before scans, and whether each matches.
+(
+    SELECT *,
+           {{call_matches}} IS TRUE AS is_match,
            row_number() OVER (ORDER BY started_at DESC, invocation_id DESC)
                = %(scan_limit)s AS is_last
     FROM (
@@ -264,6 +259,64 @@ FROM (
         LIMIT %(scan_limit)s
     ) AS call
 ) AS walked
+
+-- {{last_scanned}} --
+-- The last of them, if the scan reached its limit.
+max(started_at) FILTER (WHERE is_last), (array_agg(invocation_id) FILTER (WHERE is_last))[1]
+
+-- calls_counted_before --
+-- How many calls before a cursor match, among as many as calls_before scans, and the last of these
+-- if the scan reached its limit.
+SELECT count(*) FILTER (WHERE is_match), {{last_scanned}}
+FROM {{walked_before}}
+
+-- calls_summed_before --
+-- Sums of such calls, by version, state, error, part of the range and bucket of the duration; those
+-- that do not match are one row. The row of the last call that was scanned names it.
+SELECT is_match,
+       CASE WHEN is_match THEN tool_name END AS tool_name,
+       CASE WHEN is_match THEN tool_version END AS tool_version,
+       CASE WHEN is_match THEN state END AS state,
+       CASE WHEN is_match AND state = 'failed' THEN error_type END AS error_type,
+       CASE WHEN is_match THEN width_bucket(started_at, %(bounds)s::timestamptz[]) - 1 END AS part,
+       CASE WHEN is_match AND state IN ('ok', 'failed') THEN {{latency_bucket}} END AS bucket,
+       count(*), sum(prompt_tokens), sum(completion_tokens), count(*) FILTER (WHERE cache_hit),
+       count(*) FILTER (WHERE violation_count > 0), sum(violation_count)::bigint, {{last_scanned}}
+FROM {{walked_before}}
+GROUP BY 1, 2, 3, 4, 5, 6, 7
+
+-- violations_summed_before --
+-- Of such calls: how many match, by version; and the violations of their results, by kind, guard
+-- and part of the range. NULL means any.
+WITH scanned AS MATERIALIZED (
+    SELECT started_on, invocation_id, started_at, tool_name, tool_version, violation_count,
+           is_match, is_last
+    FROM {{walked_before}}
+)
+SELECT tool_name, tool_version, NULL AS path_pattern, NULL AS code, NULL AS strategy,
+       NULL AS outcome, NULL::integer AS part, 0::bigint AS violations,
+       count(*) FILTER (WHERE is_match) AS calls, NULL::timestamptz AS first_at,
+       NULL::timestamptz AS last_at, {{last_scanned}}
+FROM scanned
+GROUP BY tool_name, tool_version
+UNION ALL
+SELECT tool_name, tool_version, broken.path_pattern, broken.code, broken.strategy, broken.outcome,
+       width_bucket(started_at, %(bounds)s::timestamptz[]) - 1, count(*),
+       count(DISTINCT invocation_id), min(started_at), max(started_at), NULL, NULL
+FROM scanned
+CROSS JOIN LATERAL (
+    SELECT path_pattern, code, strategy, outcome
+    FROM violation
+    WHERE violation.tenant_id = %(tenant_id)s
+      AND violation.started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND violation.started_on = scanned.started_on
+      AND violation.invocation_id = scanned.invocation_id
+      AND (%(of_code)s::text IS NULL OR violation.code = %(of_code)s)
+      AND (%(of_path)s::text IS NULL OR violation.path_pattern = %(of_path)s)
+      AND (%(of_outcome)s::text IS NULL OR violation.outcome = %(of_outcome)s)
+) AS broken
+WHERE is_match AND violation_count > 0
+GROUP BY 1, 2, 3, 4, 5, 6, 7
 
 -- traces_matched_after --
 -- Which of some traces have a matching call at a cursor or after it: they are on an earlier page.

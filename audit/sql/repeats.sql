@@ -11,20 +11,21 @@ GROUP BY hour_at
 ORDER BY hour_at DESC
 
 -- {{repeats_analyzed}} --
--- The calls among which identical ones are searched for.
+-- The calls among which identical ones are searched for: those of a query, if there is one.
 tenant_id = %(tenant_id)s
       AND started_on BETWEEN %(first_day)s AND %(last_day)s
       AND started_at >= %(start)s
       AND started_at < %(end)s
       AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
       AND tool_name <> ALL(%(polling)s::text[])
+      AND {{call_matches}}
 
 -- repeated_calls --
 -- Call ids that occur more than once, most frequent first. Also how many such ids there are, how
 -- many calls they have, and how many ids occur often enough for a loop.
 SELECT call_id, count(*), count(*) OVER (), sum(count(*)) OVER ()::bigint,
        sum((count(*) >= %(loop_calls)s)::integer) OVER ()
-FROM invocation
+FROM invocation AS call
 WHERE {{repeats_analyzed}}
 GROUP BY call_id
 HAVING count(*) > 1
@@ -36,7 +37,7 @@ LIMIT %(repeat_limit)s
 -- such pairs there are, and how many calls they have. Given call ids restrict the search, so that
 -- an index is used; NULL means all.
 SELECT call_id, trace_id, count(*) OVER (), sum(count(*)) OVER ()::bigint
-FROM invocation
+FROM invocation AS call
 WHERE {{repeats_analyzed}}
   AND (%(call_ids)s::text[] IS NULL OR call_id = ANY(%(call_ids)s::text[]))
 GROUP BY call_id, trace_id
@@ -54,7 +55,7 @@ SELECT tool_name, call_id, trace_id, count(*), count(*) FILTER (WHERE state = 'f
        (array_agg(tokens ORDER BY started_at, invocation_id))[1]
 FROM (
     SELECT *, prompt_tokens::numeric + completion_tokens AS tokens
-    FROM invocation
+    FROM invocation AS call
     WHERE {{repeats_analyzed}}
       AND call_id = ANY(%(call_ids)s::text[])
 ) AS call
@@ -63,7 +64,7 @@ GROUP BY tool_name, call_id, trace_id
 -- newest_results --
 -- Where in the log the newest results of one tool's identical calls are. Only calls that succeeded.
 SELECT end_batch_id, end_pos
-FROM invocation
+FROM invocation AS call
 WHERE {{repeats_analyzed}}
   AND call_id = %(call_id)s
   AND state = 'ok'
@@ -76,7 +77,7 @@ SELECT wanted.tool_name, wanted.call_id, newest.start_batch_id, newest.start_pos
 FROM unnest(%(tools)s::text[], %(call_ids)s::text[]) AS wanted (tool_name, call_id)
 CROSS JOIN LATERAL (
     SELECT start_batch_id, start_pos
-    FROM invocation
+    FROM invocation AS call
     WHERE {{repeats_analyzed}}
       AND tool_name = wanted.tool_name
       AND call_id = wanted.call_id

@@ -5,12 +5,29 @@ from datetime import datetime
 from typing import cast
 
 from django.http import HttpRequest
+from pydantic import Field
 
-from audit.pages.show.ranges import Span
+from audit.pages.show.ranges import RangeParams, Span
 from audit.queries.call_filter import CallFilter
 from audit.queries.call_query import Query, Reader, parse
+from audit.queries.time_range import TimeRange
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
+
+
+class QueriedRangeParams(RangeParams):
+    """The parameters of figures that can be those of a query."""
+
+    q: str = Field("", examples=["agent:planner NOT state:failed"])
+    """Only calls that match this query, as in the list of calls. They are read one by one, newest
+    first, within a budget: the answer says how far back.
+    """
+
+    def read_calls(self, request: HttpRequest, of: TimeRange, now: datetime) -> CallFilter | None:
+        """The filter of the calls of a range; None without a query. Raises ProblemError."""
+        if not self.q.strip():
+            return None
+        return within(indexed_filter(request, self.q), Span(of.start, of.end), now)
 
 
 def parsed_query(request: HttpRequest, text: str) -> Query:
@@ -47,3 +64,9 @@ def within(wanted: CallFilter, span: Span, now: datetime) -> CallFilter:
     starts = [at for at in (wanted.from_instant(now), span.since) if at is not None]
     ends = [at for at in (wanted.to_instant(now), span.until) if at is not None]
     return replace(wanted, since=max(starts, default=None), until=min(ends, default=None))
+
+
+def time_of(wanted: CallFilter, of: TimeRange, now: datetime) -> TimeRange:
+    """The part of a range that is in a filter's times, too; empty if there is none."""
+    start, end = wanted.from_instant(now) or of.start, wanted.to_instant(now) or of.end
+    return replace(of, start=start, end=max(start, end))

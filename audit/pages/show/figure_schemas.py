@@ -16,6 +16,13 @@ class Bounds(Answer):
     to: datetime
 
 
+class QueriedBounds(Bounds):
+    """The same, of figures that can be those of a query."""
+
+    searched_until: datetime | None = None
+    """With `q`: older calls of the range were not read, and are in no figure. null: all were."""
+
+
 class Durations(Answer):
     """Percentiles of the duration, in milliseconds."""
 
@@ -24,7 +31,7 @@ class Durations(Answer):
     p99: float | None
 
 
-class Summary(Bounds):
+class Summary(QueriedBounds):
     """Totals of the calls in a range."""
 
     calls: int
@@ -101,7 +108,7 @@ class ViolationSides(Answer):
     results: int
 
 
-class Violations(Page[ViolationKind], Bounds):
+class Violations(Page[ViolationKind], QueriedBounds):
     """The violations of a range by kind, most frequent first."""
 
     OLD_NAME = "violations"
@@ -167,7 +174,7 @@ class PartSpent(Spent, Bounds):
     """Completed calls in one part of the range."""
 
 
-class Latency(Page[VersionSpent], Bounds):
+class Latency(Page[VersionSpent], QueriedBounds):
     """Durations and tokens of a range."""
 
     OLD_NAME = "versions"
@@ -198,7 +205,7 @@ class PartTokens(TokensSpent, Bounds):
     """Tokens in one part of the range."""
 
 
-class Tokens(Page[VersionTokens], Bounds):
+class Tokens(Page[VersionTokens], QueriedBounds):
     """The tokens of a range."""
 
     OLD_NAME = "versions"

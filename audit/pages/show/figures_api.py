@@ -18,15 +18,17 @@ from audit.exports import latency as latency_export
 from audit.exports import repeats
 from audit.exports import violations as violation_export
 from audit.pages.show import figure_schemas
-from audit.pages.show.api_query import indexed_filter, within
+from audit.pages.show.api_query import QueriedRangeParams, indexed_filter, time_of, within
 from audit.pages.show.figure_page import FigurePage
-from audit.pages.show.ranges import RangeParams, Span, ToolRangeParams, bounds, given
+from audit.pages.show.ranges import Span, ToolRangeParams, bounds, given
 from audit.pages.show.router import router
+from audit.queries.call_filter import Text
 from audit.queries.call_rows import matched_violations
 from audit.queries.cursor import BEGINNING, END
-from audit.queries.latency import Spent, ToolFilter, latency
+from audit.queries.latency import Latency, Spent, ToolFilter, latency
 from audit.queries.polling import polling_tools
-from audit.queries.repeats import CALLS, find_repeats
+from audit.queries.queried import figures_of_query, violations_of_query
+from audit.queries.repeats import ALL, CALLS, Among, find_repeats
 from audit.queries.summary import summary
 from audit.queries.time_range import TimeRange
 from audit.queries.unrun import unrun_calls
@@ -46,9 +48,10 @@ from tools_registry.versions import versions_named
 
 _SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 _LIST = ("range", "cursor", "limit")
+_ONLY_RESULTS = "q selects results only: use it without side=arguments."
 
 
-class FigureListParams(ToolRangeParams, ListParams):
+class FigureListParams(QueriedRangeParams, ToolRangeParams, ListParams):
     """Which figures, and how many rows of them."""
 
     limit: int = Field(1000, ge=1, le=1000)
@@ -84,7 +87,7 @@ class ViolationRowParams(ViolationParams, ListParams):
     """Only violations of results of calls that match this query, as in the list of calls."""
 
 
-class RepeatListParams(RangeParams, ListParams):
+class RepeatListParams(QueriedRangeParams, ListParams):
     """Which repeats."""
 
     limit: int = Field(1000, ge=1, le=1000)
@@ -98,8 +101,8 @@ class RepeatListParams(RangeParams, ListParams):
     """Maximum number of calls read, in whole hours from the newest; at least one hour is read."""
 
 
-@reads(router, "/summary", figure_schemas.Summary, tag="figures", problems=("range",))
-def read_summary(request: HttpRequest, params: Query[RangeParams]) -> dict[str, Any]:
+@reads(router, "/summary", figure_schemas.Summary, tag="figures", problems=("range", "query"))
+def read_summary(request: HttpRequest, params: Query[QueriedRangeParams]) -> dict[str, Any]:
     """Get totals of the calls that started in a range.
 
     `calls` counts completed calls, which succeeded or failed, `open` calls without an end.
@@ -107,16 +110,22 @@ def read_summary(request: HttpRequest, params: Query[RangeParams]) -> dict[str, 
     counted when their latest decision was made. Durations are in milliseconds,
     off by at most 5 %, and null if no call completed.
     """
-    of = params.read_range()
-    figures = summary(of.start, of.end)
-    started = figures.calls + figures.open + figures.cancelled
-    unrun = unrun_calls(of.start, of.end, {"": started}).total
+    of, now = params.read_range(), timezone.now()
+    wanted, searched_until = params.read_calls(request, of, now), None
+    if wanted is None:
+        figures = summary(of.start, of.end)
+        started = figures.calls + figures.open + figures.cancelled
+        unrun = unrun_calls(of.start, of.end, {"": started}).total
+    else:
+        found = figures_of_query(wanted, of, now)
+        figures, unrun, searched_until = found.summary, found.unrun, found.searched_until
     return {
         **bounds(of),
+        "searched_until": searched_until and utc(searched_until),
         "calls": figures.calls,
         "open": figures.open,
         "cancelled": figures.cancelled,
-        "started": started,
+        "started": unrun.started,
         "errors": figures.errors,
         "refused": unrun.refused,
         "awaiting": unrun.awaiting,
@@ -131,17 +140,25 @@ def read_summary(request: HttpRequest, params: Query[RangeParams]) -> dict[str, 
     }
 
 
-@reads(router, "/violations", figure_schemas.Violations, tag="figures", problems=_LIST)
+@reads(router, "/violations", figure_schemas.Violations, tag="figures", problems=("query", *_LIST))
 def list_violations(request: HttpRequest, params: Query[ViolationListParams]) -> dict[str, Any]:
     """List schema violations in a range by side, tool, version, path pattern and code.
 
     `calls` counts calls with such a violation, out of `of_calls`. For results these are the calls
     that started; for arguments also those with a decision that did not start. `new_since`
-    is the version that introduced the violation; null if the first known version had it.
+    is the version that introduced the violation; null if the first known version had it. With `q`,
+    only violations of results are listed, and `of_calls` counts calls that match.
     """
     page = FigurePage.read("violations by kind", params)
-    of = page.of
-    range_violations = violations(of, params.read_violations())
+    of, now, only = page.of, timezone.now(), params.read_violations()
+    wanted, searched_until = params.read_calls(request, of, now), None
+    if wanted is None:
+        range_violations = violations(of, only)
+    else:
+        if only.side == "arguments":
+            raise ProblemError("query", _ONLY_RESULTS)
+        found = violations_of_query(wanted, of, only, now)
+        range_violations, searched_until = found.violations, found.searched_until
     named = versions_named(
         current_tenant_id(),
         ((one.tool_name, one.tool_version) for one in range_violations.rejected),
@@ -149,6 +166,7 @@ def list_violations(request: HttpRequest, params: Query[ViolationListParams]) ->
     number_of = {key: version.number for key, version in named.items()}
     return {
         **bounds(of),
+        "searched_until": searched_until and utc(searched_until),
         "total": range_violations.total,
         "by_side": {side: range_violations.by_side.get(side, 0) for side in SIDES},
         "rejected": [
@@ -193,7 +211,7 @@ def list_violation_rows(request: HttpRequest, params: Query[ViolationRowParams])
     searched_until: datetime | None = None
     if params.q.strip():
         if wanted.side == "arguments":
-            raise ProblemError("query", "q selects results only: use it without side=arguments.")
+            raise ProblemError("query", _ONLY_RESULTS)
         now = timezone.now()
         calls = within(indexed_filter(request, params.q), Span(of.start, of.end), now)
         page = matched_violations(calls, wanted, now=now, before=before, size=params.limit)
@@ -211,7 +229,7 @@ def list_violation_rows(request: HttpRequest, params: Query[ViolationRowParams])
     }
 
 
-@reads(router, "/latency", figure_schemas.Latency, tag="figures", problems=_LIST)
+@reads(router, "/latency", figure_schemas.Latency, tag="figures", problems=("query", *_LIST))
 def list_latency(request: HttpRequest, params: Query[FigureListParams]) -> dict[str, Any]:
     """List durations and tokens of completed calls by tool and version.
 
@@ -219,16 +237,17 @@ def list_latency(request: HttpRequest, params: Query[FigureListParams]) -> dict[
     """
     page = FigurePage.read("latency", params)
     of = page.of
-    range_figures = latency(of, params.read_filter())
+    range_figures, searched_until = _spent(request, params, of)
     return {
         **bounds(of),
+        "searched_until": searched_until,
         "total": latency_export.figures_of(range_figures.total),
         **page.members(latency_export.documents(range_figures)),
         "parts": _parts(of, [latency_export.figures_of(part) for part in range_figures.parts]),
     }
 
 
-@reads(router, "/tokens", figure_schemas.Tokens, tag="figures", problems=_LIST)
+@reads(router, "/tokens", figure_schemas.Tokens, tag="figures", problems=("query", *_LIST))
 def list_tokens(request: HttpRequest, params: Query[FigureListParams]) -> dict[str, Any]:
     """List the tokens of completed calls by tool and version, most tokens first.
 
@@ -236,10 +255,11 @@ def list_tokens(request: HttpRequest, params: Query[FigureListParams]) -> dict[s
     """
     page = FigurePage.read("tokens", params)
     of = page.of
-    range_figures = latency(of, params.read_filter())
+    range_figures, searched_until = _spent(request, params, of)
     versions = sorted(range_figures.versions.items(), key=lambda item: (-item[1].tokens, item[0]))
     return {
         **bounds(of),
+        "searched_until": searched_until,
         "total": _tokens(range_figures.total),
         **page.members(
             [
@@ -251,19 +271,22 @@ def list_tokens(request: HttpRequest, params: Query[FigureListParams]) -> dict[s
     }
 
 
-@reads(router, "/repeats", figure_schemas.Repeats, tag="figures", problems=_LIST)
+@reads(router, "/repeats", figure_schemas.Repeats, tag="figures", problems=("query", *_LIST))
 def list_repeats(request: HttpRequest, params: Query[RepeatListParams]) -> dict[str, Any]:
     """List identical calls (same tool and call id): loops in one trace, and repeats in any trace.
 
     `from` is the start of the calls that were read. It is later than requested if the range has
     more calls than `max_calls`; the default answers within 0.1 s. All calls but the first count as
-    wasted. Polling tools are excluded. The most frequent are listed; the totals count all.
+    wasted. Polling tools are excluded. The most frequent are listed; the totals count all. With
+    `q`, only calls that match are compared with each other.
     """
     page = FigurePage.read("repeats", params)
-    of = page.of
+    of, now, among = page.of, timezone.now(), ALL
+    if (wanted := params.read_calls(request, of, now)) is not None:
+        of, among = time_of(wanted, of, now), Among.those_of(wanted, now)
     polling = polling_tools()
     tool = ToolFilter.read(given(tool=params.tool)).tool
-    analysis = find_repeats(of, tool, polling, at_most=params.max_calls)
+    analysis = find_repeats(of, tool, polling, at_most=params.max_calls, among=among)
     return {
         "from": analysis.since.astimezone(UTC),
         "to": of.end.astimezone(UTC),
@@ -276,6 +299,21 @@ def list_repeats(request: HttpRequest, params: Query[RepeatListParams]) -> dict[
             [one for one in repeats.documents(analysis) if params.kind in {"all", one["kind"]}]
         ),
     }
+
+
+def _spent(
+    request: HttpRequest, params: FigureListParams, of: TimeRange
+) -> tuple[Latency, datetime | None]:
+    """The figures of completed calls, and until when they were searched for those of a query."""
+    now, only = timezone.now(), params.read_filter()
+    wanted = params.read_calls(request, of, now)
+    if wanted is None:
+        return latency(of, only), None
+    for member, value in (("tool", only.tool), ("version", only.version)):
+        if value is not None:
+            wanted = wanted.also(member, Text(value))
+    found = figures_of_query(wanted, of, now)
+    return found.latency, found.searched_until and utc(found.searched_until)
 
 
 def _parts(of: TimeRange, figures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -160,6 +160,11 @@ def _show(transport: Transport, options: argparse.Namespace) -> None:
                     f"searched back to {instant('searched_until')(document)} UTC;"
                     " use --all to search further"
                 )
+        if not view.is_paged and document.get("searched_until"):
+            _complain(
+                f"figures of the calls since {instant('searched_until')(document)} UTC;"
+                " a shorter range has fewer calls to read"
+            )
     bar.end()
     if view.rows and not shown and not options.json:
         _print("No results.")
@@ -174,7 +179,7 @@ def _request(
         for name, value in vars(options).items()
         if name.startswith("ask_") and value is not None and not isinstance(value, bool)
     }
-    if "q" in view.arguments:
+    if "q" in view.arguments and options.q:
         params["q"] = " ".join(options.q)
     path = view.path
     for name in view.arguments:

@@ -51,7 +51,13 @@ _BY_TOOL = (*_RANGE, "tool", "version")
 _TERMS = {"q": "query terms, such as tool:search state:error"}
 
 _CALLS: dict[str, View] = {
-    "summary": View("Show totals of a range.", "summary", facts=facts.summary, options=_RANGE),
+    "summary": View(
+        "Show totals of a range.",
+        "summary",
+        facts=facts.summary,
+        options=_RANGE,
+        arguments=_TERMS,
+    ),
     "traces": View(
         "List traces, newest first.",
         "traces",
@@ -120,6 +126,7 @@ _CALLS: dict[str, View] = {
         ),
         options=(*_BY_TOOL, "code", "path", "outcome", "rows"),
         facts=facts.total,
+        arguments=_TERMS,
     ),
     "latency": View(
         "List durations by tool and version.",
@@ -138,6 +145,7 @@ _CALLS: dict[str, View] = {
         ),
         options=_BY_TOOL,
         facts=facts.total,
+        arguments=_TERMS,
     ),
     "tokens": View(
         "List tokens by tool and version, most tokens first.",
@@ -153,6 +161,7 @@ _CALLS: dict[str, View] = {
         ),
         options=_BY_TOOL,
         facts=facts.total,
+        arguments=_TERMS,
     ),
     "repeats": View(
         "List identical calls: loops in one trace, and repeats in any.",
@@ -170,6 +179,7 @@ _CALLS: dict[str, View] = {
         ),
         options=(*_RANGE, "tool", "max_calls"),
         facts=facts.repeats,
+        arguments=_TERMS,
     ),
     "open": View(
         "List open calls, newest first.",
@@ -325,4 +335,5 @@ VIOLATION_ROWS = View(
         _ID,
     ),
     is_paged=True,
+    arguments=_TERMS,
 )

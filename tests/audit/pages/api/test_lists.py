@@ -20,13 +20,28 @@ NOT_LISTS: Mapping[str, str] = {
     "read_effect": "range is how far before and after a version",
 }
 """Operations whose parameters only look like those of a range, each with the reason."""
-WITHOUT_QUERY: Mapping[str, str] = {
-    "list_approvals": "rows are requests and answers; most of their calls have not run",
-    "list_holds": "a hold names a trace and selects its calls itself",
-    "list_repeats": "rows are groups of identical calls, counted from all calls of a range",
-    "read_search": "the search has its query already",
+WITHOUT_QUERY: Mapping[str, tuple[str, ...]] = {
+    "rows are what people and programs set, and no calls": (
+        *("list_alert_rules", "list_channels", "list_holds", "list_invitations", "list_keys"),
+        *("list_maintenance_windows", "list_members", "list_polling_tools", "list_price_lists"),
+        *("list_service_accounts", "list_tools", "list_views", "list_definitions"),
+    ),
+    "rows are what happened to other things than calls": (
+        *("list_actions", "list_alerts", "list_deliveries", "list_erasures", "list_reports"),
+        *("list_checkpoints", "list_ledger_keys"),
+    ),
+    "rows are lines that became no call, or who sends them": ("list_inbox", "list_producers"),
+    "rows are requests and answers; most of their calls have not run": (
+        *("list_approvals", "read_approval_summary"),
+    ),
+    "amounts are exact sums by tool; the calls read one by one are those of the whole range": (
+        "read_costs",
+    ),
+    "the calls are named otherwise: by a search, two versions, a range of the ledger": (
+        *("read_search", "read_effect", "download_evidence"),
+    ),
 }
-"""Lists with ids of calls or traces that have no `q`, each with the reason."""
+"""Lists and figures of a range that have no `q`, by the reason."""
 
 
 def lists(document: Mapping[str, Any]) -> Iterator[tuple[str, set[str], dict[str, Any]]]:
@@ -47,18 +62,20 @@ def lists(document: Mapping[str, Any]) -> Iterator[tuple[str, set[str], dict[str
 def differences(document: Mapping[str, Any]) -> list[str]:
     """One line for each list that has another shape than the others."""
     found: list[str] = []
+    without = {name for some in WITHOUT_QUERY.values() for name in some}
     for name, parameters, members in lists(document):
         found += [f"{name}: no {one} in the answer" for one in {"items", "next"} - members.keys()]
         found += [f"{name}: no parameter {one}" for one in {"cursor", "limit"} - parameters]
-        row = _resolved(document, members.get("items", {}).get("items", {})).get("properties", {})
-        about_calls = {"invocation_id", "trace_id"} & row.keys()
-        if about_calls and "q" not in parameters and name not in WITHOUT_QUERY:
-            found.append(f"{name}: rows have {about_calls}, and no parameter q")
+        if "q" not in parameters and name not in without:
+            found.append(f"{name}: no parameter q")
     for methods in document["paths"].values():
         for one in methods.values():
             used = RANGE & {each["name"] for each in one["parameters"] if each["in"] == "query"}
             if used and used != RANGE and one["operationId"] not in NOT_LISTS:
                 found.append(f"{one['operationId']}: of a range it has only {sorted(used)}")
+            is_queried = {"q", "a"} & {each["name"] for each in one["parameters"]}
+            if used == RANGE and not is_queried and one["operationId"] not in without:
+                found.append(f"{one['operationId']}: of a range, and no parameter q")
     return found
 
 
@@ -78,8 +95,12 @@ def test_exceptions_exist_and_have_a_reason() -> None:
     operations = {
         one["operationId"] for each in description()["paths"].values() for one in each.values()
     }
-    assert NOT_LISTS.keys() | WITHOUT_QUERY.keys() <= operations
-    assert all(len(reason) > 20 for reason in (*NOT_LISTS.values(), *WITHOUT_QUERY.values()))
+    without = [name for some in WITHOUT_QUERY.values() for name in some]
+    assert len(without) == len(set(without))
+    assert NOT_LISTS.keys() | set(without) <= operations
+    assert all(len(reason) > 20 for reason in (*NOT_LISTS.values(), *WITHOUT_QUERY))
+    queried = {name for name, parameters, _ in lists(description()) if "q" in parameters}
+    assert not queried & set(without)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +114,7 @@ def test_exceptions_exist_and_have_a_reason() -> None:
             {"items": {"items": {"properties": {"trace_id": {}}}}, "next": {}},
             "no parameter q",
         ),
+        (["range", "from", "to"], {}, "of a range, and no parameter q"),
     ],
 )
 def test_another_shape_would_be_reported(
@@ -260,3 +282,53 @@ def test_short_lists_are_paged(acme: Cast) -> None:
         api.do("invitations", {"label": label})
     labels = [one["label"] for one in _walk(api, "invitations", 1)]
     assert labels == ["third", "second", "first"]
+
+
+FIGURES = ("summary", "latency", "tokens", "violations", "repeats")
+
+
+@pytest.mark.parametrize("path", FIGURES)
+def test_figures_of_a_query(path: str, acme: Cast) -> None:
+    """A query that finds all calls changes no figure, one that finds none leaves none."""
+    guard = {"strategy": "throw", "outcome": "failed", "violations": [VIOLATION]}
+    for n in range(6):
+        members: dict[str, Any] = {"guard": guard} if n % 2 else {}
+        call = make_call(
+            tool_name=f"tool-{n % 2}", trace_id="t", call_id="same", started_at=_at(10), **members
+        )
+        send_events(acme.tenant, call)
+    api = program(acme.tenant)
+    span = urlencode({"from": _at(60).isoformat(), "to": _at(5).isoformat()})
+    whole = api.get(f"{path}?{span}")
+    assert api.get(f"{path}?{span}&q=tool:tool-*") == whole
+    assert api.get(f"{path}?{span}&q=") == whole
+    some = api.get(f"{path}?{span}&q=NOT+tool:tool-0")
+    if path == "summary":
+        assert (some["calls"], some["violating_calls"]) == (3, 3)
+    else:
+        assert {one["tool_name"] for one in some["items"]} == {"tool-1"}
+    none = api.get(f"{path}?{span}&q=agent:nobody")
+    assert none.get("items", []) == []
+    assert none.get("calls", 0) == none.get("repeated", 0) == 0
+    assert none.get("searched_until") is None
+
+
+@pytest.mark.parametrize("path", FIGURES)
+@pytest.mark.parametrize("query", ["tool:", "state:none", "args.q:x", "(tool:a"])
+def test_figures_refuse_what_lists_refuse(path: str, query: str, acme: Cast) -> None:
+    api = program(acme.tenant)
+    sent = urlencode({"q": query})
+    assert api.refused(f"{path}?{sent}", method="GET") == (422, "query")
+
+
+def test_figures_of_a_query_have_a_tool_and_its_times(acme: Cast) -> None:
+    for minutes in (10, 20, 30):
+        send_events(acme.tenant, make_call(tool_name=f"t{minutes}", started_at=_at(minutes)))
+    api = program(acme.tenant)
+    listed = api.get("latency?range=1h&q=NOT+tool:t10&tool=t20")["items"]
+    assert [one["tool_name"] for one in listed] == ["t20"]
+    assert api.get("tokens?range=1h&q=NOT+tool:t10&tool=t10")["items"] == []
+    assert api.get("summary?range=1h&q=since:15m")["calls"] == 1
+    assert api.get("summary?range=25m&q=since:2h")["calls"] == 2
+    assert api.get("repeats?range=1h&q=since:2d+until:1d")["items"] == []
+    assert api.refused("violations?q=tool:x&side=arguments", method="GET") == (422, "query")

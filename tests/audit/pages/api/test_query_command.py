@@ -154,6 +154,13 @@ def test_filters_are_applied_by_the_server(live_server: LiveServer, record: Reco
     assert [call["invocation_id"] for call in calls] == [str(record.failed)]
     rows = documents(query(live_server, record.auditor, "violations", "--rows", "--json"))
     assert [row["received"] for row in rows] == [PAYLOAD]
+    assert documents(
+        query(live_server, record.auditor, "violations", "violation:*", "--rows", "--json")
+    ) == [row for row in rows if row["side"] == "results"]
+    (latency,) = documents(query(live_server, record.auditor, "latency", "tool:search", "--json"))
+    assert {one["tool_name"] for one in latency["items"]} == {"search"}
+    (every,) = documents(query(live_server, record.auditor, "latency", "--json"))
+    assert latency["total"]["calls"] < every["total"]["calls"]
     none = query(live_server, record.auditor, "violations", "--tool", "nobody's")
     assert "No results." in none.stdout
 

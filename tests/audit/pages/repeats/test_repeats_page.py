@@ -24,10 +24,10 @@ from audit.models import Batch
 from audit.queries import polling
 from audit.queries import repeats as repeats_module
 from audit.queries.call_list import count_calls
-from audit.queries.call_query import parse
+from audit.queries.call_query import Reader, parse
 from audit.queries.call_walk import Budget
 from audit.queries.polling import add_polling_tool, polling_tools
-from audit.queries.repeats import Repeats, compare_results, find_repeats
+from audit.queries.repeats import Among, Repeats, compare_results, find_repeats
 from audit.queries.repetition import LOOP
 from audit.queries.time_range import TimeRange
 from tenants.models import Action
@@ -184,6 +184,21 @@ def test_repeats_equal_a_recount_of_the_log(cast: Cast, hours: float, left_out: 
         if of.start <= call["at"] < of.end and call["tool_name"] not in left_out
     ]
     assert_equal(report, calls)
+
+
+def test_repeats_of_a_query_equal_a_recount_of_its_calls(cast: Cast) -> None:
+    of = TimeRange(NOW - timedelta(hours=49), NOW, UTC)
+    query = parse("tool:roll_dice OR trace:t1 OR trace:t2", Reader())
+    with tenant_scope(cast.tenant.id):
+        report = find_repeats(of, None, [], among=Among.those_of(query.wanted, NOW))
+    among = [
+        call
+        for call in recorded_calls(cast)
+        if call["at"] >= of.start
+        and (call["tool_name"] == "roll_dice" or call["trace_id"] in {"t1", "t2"})
+    ]
+    assert len(among) < len(recorded_calls(cast))
+    assert_equal(report, among)
 
 
 def test_loops_are_the_same_with_too_many_candidates_for_the_index(
