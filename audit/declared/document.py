@@ -204,12 +204,26 @@ class Price(Part):
     """Where the result has its units; absent: each call costs alike."""
 
 
+class ModelPrice(Part):
+    """What a million tokens of a model cost: decimal numbers as texts."""
+
+    model: str
+    """As spans report it."""
+    input: Annotated[str, Field(examples=["2.50"])]
+    output: Annotated[str, Field(examples=["10"])]
+    cached: str | None = None
+    """Of input read from a cache; absent: as `input`."""
+    written: str | None = None
+    """Of input written to a cache; absent: as `input`."""
+
+
 class PriceList(Part):
     """The prices that hold from a day, in UTC, until the next list."""
 
     holds_from: Annotated[date, Field(strict=False)]
     currency: str = Field(examples=["EUR"])
     prices: list[Price] = []
+    models: list[ModelPrice] = []
 
 
 class DeclaredTenant(Part):

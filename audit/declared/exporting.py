@@ -21,7 +21,13 @@ from audit.deliveries.channels import all_channels
 from audit.models import AlertChannel, PriceList, SavedView
 from audit.pages.settings.acts import setting_of
 from audit.queries.polling import polling_tools
-from audit.queries.price_lists import all_lists, from_document, plain
+from audit.queries.price_lists import (
+    all_lists,
+    from_document,
+    model_document,
+    models_from_document,
+    plain,
+)
 from audit.reports.schedule import schedule
 from config.instants import iso_exact
 from tenants.accounts import settings as sign_in
@@ -120,7 +126,12 @@ def _price_list(one: PriceList) -> dict[str, Any]:
         | ({"path": price.path} if price.path else {})
         for price in from_document(one.prices)
     ]
-    return {"holds_from": str(one.holds_from), "currency": one.currency, "prices": prices}
+    models = [
+        {name: value for name, value in model_document(each).items() if value is not None}
+        for each in models_from_document(one.prices)
+    ]
+    named = {"models": models} if models else {}
+    return {"holds_from": str(one.holds_from), "currency": one.currency, "prices": prices, **named}
 
 
 def _keys(tenant: Tenant, now: datetime) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from audit.queries.price_lists import (
     ToolPrice,
     all_lists,
     read_amount,
+    read_model,
     read_unit_path,
 )
 
@@ -16,23 +17,29 @@ def apply_price_lists(work: Work, wanted: list[PriceList]) -> None:
     """Make price lists, and replace the prices of stored ones."""
     if work.options.prunes:  # first: those that go may be in another currency
         named = {one.holds_from for one in wanted}
-        for stored in all_lists():
-            if stored.holds_from not in named:
-                lists.delete_list(work.tenant, work.actor, stored)
-                work.did("remove", "price list", str(stored.holds_from))
+        for each in all_lists():
+            if each.holds_from not in named:
+                lists.delete_list(work.tenant, work.actor, each)
+                work.did("remove", "price list", str(each.holds_from))
     for index, one in enumerate(wanted):
         place = f"price_lists[{index}]"
         before = lists.find_list(one.holds_from)
         try:
             prices = [_price(price) for price in one.prices]
             after = lists.save_list(
-                work.tenant, work.actor, one.holds_from, one.currency, prices, work.now
+                work.tenant,
+                work.actor,
+                one.holds_from,
+                one.currency,
+                prices,
+                work.now,
+                models=[read_model(each.model, each.model_dump()) for each in one.models],
             )
         except PriceError as error:
             work.refuse(f"{place}.{error.field}", str(error))
             continue
         if before is None or (before.currency, before.prices) != (after.currency, after.prices):
-            detail = f"{len(prices)} prices in {one.currency}"
+            detail = f"{len(prices) + len(one.models)} prices in {one.currency}"
             work.did(
                 "create" if before is None else "change",
                 "price list",

@@ -8,10 +8,12 @@ from uuid import UUID
 
 from audit.models import PriceList, UnitPath
 from audit.queries.price_lists import (
+    ModelPrice,
     PriceError,
     ToolPrice,
     beginning,
     checked,
+    checked_models,
     from_document,
     to_document,
 )
@@ -40,6 +42,8 @@ def save_list(
     currency: str,
     prices: Iterable[ToolPrice],
     now: datetime,
+    *,
+    models: Iterable[ModelPrice] = (),
 ) -> PriceList:
     """Create the list of a day, or replace its prices. Without a change nothing is recorded.
 
@@ -50,7 +54,7 @@ def save_list(
     others = PriceList.objects.for_tenant(tenant.id).exclude(holds_from=holds_from)
     _check(holds_from, currency, before, list(others.values_list("currency", flat=True)))
     wanted = checked(prices)
-    document = to_document(wanted)
+    document = to_document(wanted, checked_models(models))
     if before is not None and (before.currency, before.prices) == (currency, document):
         return before
     is_counted = _count_units(tenant, wanted, holds_from)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID, uuid5
 
@@ -23,6 +24,8 @@ PRICES_MAX: Final = 200
 NAME_MAX: Final = 256
 PATH_MAX: Final = 300
 _UNIT_PATHS = UUID("5b0b0e1c-7f0e-5c50-9f0e-3a4d7c4c1d6b")  # a namespace: never change it
+MODEL_KINDS: Final = ("input", "cached", "written", "output")
+"""Kinds of tokens: those of a cache are no others of the input."""
 _AMOUNT = re.compile(r"\d{1,9}(\.\d{1,12})?", re.ASCII)
 
 
@@ -55,12 +58,26 @@ class ToolPrice:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelPrice:
+    """What a million tokens of a model cost, by kind."""
+
+    model: str
+    """As spans report it."""
+    input: Decimal
+    output: Decimal
+    cached: Decimal | None = None
+    """Of input read from a cache; None: as `input`. Likewise `written`, to a cache."""
+    written: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """The lists that hold in a range of time, in order, and the currency of all."""
 
     currency: str
     starts: Sequence[datetime]
     prices: Sequence[Sequence[ToolPrice]]
+    models: Sequence[Sequence[ModelPrice]]
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of the parts `price` and `price_list_of` in `sql/costs.sql`."""
@@ -107,13 +124,50 @@ def checked(prices: Iterable[ToolPrice]) -> tuple[ToolPrice, ...]:
     return tuple(ordered)
 
 
-def to_document(prices: Iterable[ToolPrice]) -> dict[str, Any]:
-    """The prices as they are stored."""
-    return {
+def checked_models(models: Iterable[ModelPrice]) -> tuple[ModelPrice, ...]:
+    """The prices of a list's models, by name. Raises PriceError if they do not fit together."""
+    ordered = sorted(models, key=lambda one: one.model)
+    if len(ordered) > PRICES_MAX:
+        raise PriceError("models", f"A list has prices of at most {PRICES_MAX} models.")
+    for one in ordered:
+        if not 0 < len(one.model) <= NAME_MAX or not one.model.isprintable():
+            raise PriceError("model", f"Enter a model's name of 1 to {NAME_MAX} characters.")
+    for one, after in pairwise(ordered):
+        if one.model == after.model:
+            raise PriceError("models", f"{one.model} is named twice. Name a model once in a list.")
+    return tuple(ordered)
+
+
+def to_document(prices: Iterable[ToolPrice], models: Iterable[ModelPrice] = ()) -> dict[str, Any]:
+    """The prices as they are stored. A list without prices of models has no member for them."""
+    document: dict[str, Any] = {
         "tools": [
             {"tool": one.tool, "amount": plain(one.amount), "path": one.path} for one in prices
         ]
     }
+    if named := [model_document(one) for one in models]:
+        document["models"] = named
+    return document
+
+
+def model_document(one: ModelPrice) -> dict[str, Any]:
+    """A model's prices as they are stored."""
+    amounts = {kind: getattr(one, kind) for kind in MODEL_KINDS}
+    texts = {kind: None if amount is None else plain(amount) for kind, amount in amounts.items()}
+    return {"model": one.model, **texts}
+
+
+def models_from_document(document: Mapping[str, Any]) -> tuple[ModelPrice, ...]:
+    """The prices of models in a stored document."""
+    return tuple(read_model(one["model"], one) for one in document.get("models", ()))
+
+
+def read_model(model: str, texts: Mapping[str, str | None]) -> ModelPrice:
+    """A model's prices, of the texts of `MODEL_KINDS`. Raises PriceError."""
+    amounts = {kind: read_amount(text) for kind in MODEL_KINDS if (text := texts[kind]) is not None}
+    return ModelPrice(
+        model, amounts["input"], amounts["output"], amounts.get("cached"), amounts.get("written")
+    )
 
 
 def from_document(document: Mapping[str, Any]) -> tuple[ToolPrice, ...]:
@@ -150,6 +204,7 @@ def prices_held(start: datetime | None = None, end: datetime | None = None) -> H
         stored[0].currency,
         begins[chosen],
         [from_document(one.in_use or {}) for one in stored[chosen]],
+        [models_from_document(one.in_use or {}) for one in stored[chosen]],
     )
 
 

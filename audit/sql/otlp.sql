@@ -35,8 +35,9 @@ CROSS JOIN LATERAL (
 ) AS s
 
 -- traces_with_calls --
--- Those of these traces that have calls or decisions on these days.
-SELECT DISTINCT wanted.trace_id
+-- Those of these traces that have calls or decisions on these days (true), and those of the telling
+-- ones that have answers of models (false).
+SELECT DISTINCT wanted.trace_id, true
 FROM unnest(%(trace_ids)b::text[]) AS wanted (trace_id)
 CROSS JOIN unnest(%(days)b::date[]) AS day
 CROSS JOIN LATERAL (
@@ -46,6 +47,17 @@ CROSS JOIN LATERAL (
       AND t.started_on = day AND t.started_on = ANY(%(days)b::date[])
       AND t.trace_id >= wanted.trace_id AND t.trace_id <= wanted.trace_id
     ORDER BY t.trace_id
+    LIMIT 1
+) AS found
+UNION ALL
+SELECT telling.trace_id, false
+FROM unnest(%(telling)b::text[]) AS telling (trace_id)
+CROSS JOIN LATERAL (
+    SELECT 1
+    FROM llm_usage u
+    WHERE u.tenant_id = %(tenant_id)s
+      AND u.trace_id >= telling.trace_id AND u.trace_id <= telling.trace_id
+    ORDER BY u.trace_id
     LIMIT 1
 ) AS found
 
@@ -248,3 +260,38 @@ LIMIT %(row_limit)b::integer
 SELECT count(*)
 FROM otlp_span s
 WHERE s.tenant_id = %(tenant_id)s AND s.kind <> -1 AND s.invocation_id = s.span_uuid
+
+-- insert_llm_usage --
+-- The tokens of answers, in order of key. What is already stored stays.
+INSERT INTO llm_usage (
+    tenant_id, started_on, span_uuid, started_at, trace_id, provider, model, agent, agent_version,
+    run_id, input_tokens, cached_tokens, written_tokens, output_tokens, is_inner
+)
+SELECT %(tenant_id)s, u.*, false
+FROM unnest(
+    %(started_on)b::date[], %(span_uuid)b::uuid[], %(started_at)b::timestamptz[],
+    %(trace_id)b::text[], %(provider)b::text[], %(model)b::text[], %(agent)b::text[],
+    %(agent_version)b::text[], %(run_id)b::text[], %(input_tokens)b::bigint[],
+    %(cached_tokens)b::bigint[], %(written_tokens)b::bigint[], %(output_tokens)b::bigint[]
+) AS u
+ON CONFLICT DO NOTHING
+
+-- llm_usage_of_traces --
+-- The newest answers of these traces. The newest first.
+SELECT started_at, started_on - date '1970-01-01', span_uuid, agent, agent_version, run_id, is_inner
+FROM llm_usage
+WHERE tenant_id = %(tenant_id)s AND trace_id = ANY(%(trace_ids)b::text[])
+ORDER BY started_at DESC
+LIMIT %(row_limit)b::integer
+
+-- tell_llm_usage --
+-- What spans above stored answers say.
+UPDATE llm_usage AS s
+SET agent = u.agent, agent_version = u.agent_version, run_id = u.run_id, is_inner = u.is_inner
+FROM unnest(
+    %(started_on)b::date[], %(span_uuid)b::uuid[], %(agent)b::text[], %(agent_version)b::text[],
+    %(run_id)b::text[], %(is_inner)b::boolean[]
+) AS u (started_on, span_uuid, agent, agent_version, run_id, is_inner)
+WHERE s.tenant_id = %(tenant_id)s
+  AND s.started_on = u.started_on
+  AND s.span_uuid = u.span_uuid

@@ -158,6 +158,25 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 
+-- oldest_day_of_usage --
+-- As oldest_day_of_calls, for this table.
+SELECT min(started_on) FROM llm_usage WHERE {{within_expired_days}}
+
+-- delete_day_of_usage --
+-- As delete_day_of_calls, for this table.
+WITH gone AS (
+    DELETE FROM llm_usage
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND ctid = ANY(ARRAY(
+          SELECT i.ctid FROM llm_usage i
+          WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_of_trace_was_left}}
+          LIMIT %(row_limit)s
+      ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
 -- oldest_day_of_traces --
 -- As oldest_day_of_calls, for this table.
 SELECT min(started_on) FROM trace WHERE {{within_expired_days}}

@@ -57,6 +57,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "key_quota": {"events_left": 5.0},
     "invitation": {"role": "viewer", "token_sha256": bytes(32), "revoked_at": None},
     "ledger_head": {"size": 2},
+    "llm_usage": {"cached_tokens": 0, "written_tokens": 0, "is_inner": False},
     "ledger_check": {"state": "failed", "missing": []},
     "alert": {"state": "open", "severity": "alert", "resolved_at": None, "acknowledged_at": None},
     "erasure": {"state": "done", "step": "inbox"},
@@ -357,7 +358,13 @@ def _values(world: World) -> dict[str, Any]:
 
 
 def _prices(world: World) -> str:
-    return json.dumps({"tools": [{"tool": world.canary, "amount": "0.5", "path": ""}]})
+    tokens = {"input": "1", "cached": None, "written": None, "output": "2"}
+    return json.dumps(
+        {
+            "tools": [{"tool": world.canary, "amount": "0.5", "path": ""}],
+            "models": [{"model": world.canary, **tokens}],
+        }
+    )
 
 
 def _planned(world: World) -> dict[str, Any]:

@@ -57,6 +57,14 @@ NARROWER = {
     # A report stays as it was made until its time is over.
     "report": {"SELECT", "INSERT", "DELETE"},
     "report_schedule": {"SELECT", "INSERT", "UPDATE"},
+    "llm_usage": {
+        "SELECT",
+        "INSERT",
+        "UPDATE (agent)",
+        "UPDATE (agent_version)",
+        "UPDATE (run_id)",
+        "UPDATE (is_inner)",
+    },
     "otlp_span": {
         "SELECT",
         "INSERT",

@@ -245,6 +245,7 @@ def test_retention_fact_matches_the_behaviour() -> None:
     assert {table for table, change in changed.items() if change.deleted} == {
         *PARTITIONED_TABLES,
         "call_units",
+        "llm_usage",
     }
     # What goes for other reasons is the next test's.
     others = {table for table, when in other_times().items() if when}

@@ -19,6 +19,7 @@ from audit.prices import units
 from audit.tasks import keep_reports
 from tenants.models import ApiKey, Invitation, Membership
 from tenants.scope import tenant_scope
+from tests.support import otlp_requests
 from tests.support.erasures import confirm_erasure, preview_erasure
 from tests.support.factories import (
     Cast,
@@ -199,14 +200,19 @@ def act_on_channels(cast: Cast) -> None:
 
 
 def act_on_prices(cast: Cast) -> None:
-    """Create two price lists, change one, delete one, and count the units of a call."""
+    """Create two price lists, change one, delete one, count a call's units, send an answer."""
     admin = signed_in(cast.admin)
     output = {"status": "ok", "data": {}, "meta": {"pages": 3}}
     key = operators_key(cast, "ingest")
     send_events(cast.tenant, make_call(tool_name="read_pdf", output=output), key=key)
+    tokens = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": {"intValue": 3}}
+    answered = otlp_requests.span("chat", attributes=tokens)
+    otlp_requests.post(key, otlp_requests.request(answered), otlp_requests.JSON)
     row = {"price-TOTAL_FORMS": "2", "price-INITIAL_FORMS": "0", "currency": "EUR"}
     row |= {"price-0-tool": "old", "price-0-amount": "0.01", "price-1-tool": "read_pdf"}
     row |= {"price-1-amount": "0.1", "price-1-path": "output.meta.pages"}
+    row |= {"model-TOTAL_FORMS": "1", "model-INITIAL_FORMS": "0", "model-0-model": "gpt-5"}
+    row |= {"model-0-input": "1.25", "model-0-output": "10"}
     for day in ("2026-01-01", "2026-02-01"):
         post(admin, "price_list_new", holds_from=day, **row)
     post(admin, "price_list_detail", date(2026, 1, 1), **(row | {"price-0-amount": "0.02"}))

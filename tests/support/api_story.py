@@ -53,7 +53,11 @@ def _step(operation: str, body: Any = None, /, **path: Any) -> Step:
     return Step(operation, path, body)
 
 
-_PRICES = {"currency": "EUR", "prices": [{"tool": "search", "amount": "0.004"}]}
+_PRICES = {
+    "currency": "EUR",
+    "prices": [{"tool": "search", "amount": "0.004"}],
+    "models": [{"model": "gpt-5", "input": "1.25", "output": "10"}],
+}
 _NOTE = {"note": "seen"}
 _REASON = {"reason": "a test"}
 _SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

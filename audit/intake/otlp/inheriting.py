@@ -8,7 +8,7 @@ fuller account (`above` in `audit.events.reported`).
 Needs the tenant's open scope, and the locks of the traces.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from audit.sql.run import Statements
 _MAX_BELOW = 4096
 """Stored spans below those of a request that are considered. Calls beyond keep their context."""
 _MAX_STEPS = 100
+_OF_ANSWERS = {"agent", "conversation"}
 _LONGEST = 512
 """Characters. Longer values are not inherited from other requests."""
 _LONG_RUN_NS = DAY_US * 1000
@@ -31,11 +32,11 @@ _HOUR_NS = 3_600_000_000_000
 
 _CONTEXT = msgspec.json.Decoder(dict[str, str])
 
-type _Nodes = Mapping[UUID, tuple[UUID | None, UUID | None, dict[str, str]]]
+type Nodes = Mapping[UUID, tuple[UUID | None, UUID | None, dict[str, str]]]
 """Parent, call and own context of spans."""
 
 
-class _Above(NamedTuple):
+class Above(NamedTuple):
     """What a span and those above it say."""
 
     parent_id: UUID | None
@@ -51,17 +52,25 @@ def packed(context: dict[str, str]) -> str | None:
     return msgspec.json.encode(kept).decode() if kept else None
 
 
-def rows_below(writer: Statements, spans: Sequence[Span]) -> list[tuple[Any, ...]]:
-    """The rows of stored tools' spans below new spans, without the spans themselves."""
+def rows_below(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> list[tuple[Any, ...]]:
+    """The rows of stored tools' spans below new spans, without the spans themselves.
+
+    Notes the traces with stored answers of models that these spans may tell about.
+    """
     days = _days(span.start_time_unix_nano for span in spans)
     days |= _days(max(span.end_time_unix_nano, span.start_time_unix_nano) for span in spans)
     trace_ids = sorted({span.trace_id for span in spans})
-    seen = {
-        trace_id
-        for (trace_id,) in writer.run(
-            "traces_with_calls", trace_ids=arrays.texts(trace_ids), days=arrays.days(sorted(days))
-        )
+    telling = {
+        span.trace_id for span in spans if not _OF_ANSWERS.isdisjoint(mapped.context_of(span))
     }
+    rows = writer.run(
+        "traces_with_calls",
+        trace_ids=arrays.texts(trace_ids),
+        telling=arrays.texts(sorted(telling)),
+        days=arrays.days(sorted(days)),
+    )
+    seen = {trace_id for trace_id, has_calls in rows if has_calls}
+    mapped.answered = {trace_id for trace_id, has_calls in rows if not has_calls}
     wanted = {span_uuid(*span.key) for span in spans if span.trace_id in seen}
     if not wanted:
         return []
@@ -88,46 +97,54 @@ def inherit(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> None:
     if not origins:
         return
     started = [call.outermost.start_time_unix_nano for call in mapped.calls]
-    days = _days(started) | _days(ns - _LONG_RUN_NS for ns in started)
-    stored = {
-        span: (parent, invocation_id, _CONTEXT.decode(context) if context else {})
-        for span, parent, invocation_id, context in writer.run(
-            "spans_above", span_uuids=arrays.uuids(sorted(origins)), days=arrays.days(sorted(days))
-        )
-    }
+    stored = chains(writer, origins, started)
     if not stored and not any(call.is_late for call in mapped.calls):
         return
     ids = {facts.span.key: call.invocation_id for call in mapped.calls for facts in call.facts}
-    known = stored | {
+    known = dict(stored) | {
         span_uuid(*span.key): (_parent(span), ids.get(span.key), mapped.context_of(span))
         for span in spans
     }
-    seen: dict[UUID, _Above] = {}
+    seen: dict[UUID, Above] = {}
     calls: list[ToolCall] = []
     for call in mapped.calls:
         if call.leaves_at is not None:
             if call.leaves_at not in seen:
-                seen[call.leaves_at] = _above(call.leaves_at, known)
+                seen[call.leaves_at] = above(call.leaves_at, known)
             outside = seen[call.leaves_at]
             if call.parent_id == call.leaves_at:
                 call.parent_id = outside.parent_id
             call.context = outside.context | call.context
             call.above += outside.speaking
         if call.is_late:
-            before = _above(_parent(call.outermost), stored).context | call.own_context
+            before = above(_parent(call.outermost), stored).context | call.own_context
             if call.context == before:
                 continue
         calls.append(call)
     mapped.calls = calls
 
 
-def _above(span: UUID | None, nodes: _Nodes) -> _Above:
+def chains(writer: Statements, spans: Collection[UUID], started_ns: Iterable[int]) -> Nodes:
+    """Stored spans and those above them. `started_ns`: when what is below them started."""
+    started = list(started_ns)
+    days = _days(started) | _days(ns - _LONG_RUN_NS for ns in started)
+    rows = writer.run(
+        "spans_above", span_uuids=arrays.uuids(sorted(spans)), days=arrays.days(sorted(days))
+    )
+    return {
+        span: (parent, invocation_id, _CONTEXT.decode(context) if context else {})
+        for span, parent, invocation_id, context in rows
+    }
+
+
+def above(span: UUID | None, nodes: Nodes) -> Above:
+    """What a span and those above it say."""
     parent_id = None
     context: dict[str, str] = {}
     count = 0
     for _ in range(_MAX_STEPS):
         if span is None:
-            return _Above(parent_id, context, count)
+            return Above(parent_id, context, count)
         if span not in nodes:
             break
         span, invocation_id, own = nodes[span]
@@ -135,7 +152,7 @@ def _above(span: UUID | None, nodes: _Nodes) -> _Above:
         if own:
             context = own | context
             count += 1
-    return _Above(parent_id or span, context, count)
+    return Above(parent_id or span, context, count)
 
 
 def _days(instants: Iterable[int]) -> set[int]:

@@ -79,7 +79,7 @@ def join(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> Mapped:
     """
     lock_traces(writer, {span.trace_id for span in spans})
     known = find_calls(writer, _wanted(mapped.calls)) if mapped.calls else []
-    below = [_known(row) for row in rows_below(writer, spans)]
+    below = [_known(row) for row in rows_below(writer, spans, mapped)]
     known = list({each.span_uuid: each for each in (*known, *below)}.values())
     executors = executors_among(writer, known) if known else set()
     stored = _spans_to_add(writer, mapped.calls, known, executors, below) if known else []
@@ -88,7 +88,9 @@ def join(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> Mapped:
         again = map_spans([*spans, *stored])
         for call in again.calls:
             call.is_late = all(each.span.key not in ours for each in call.facts)
-        mapped = replace(again, others=mapped.others, decisions=mapped.decisions)
+        mapped = replace(
+            again, others=mapped.others, decisions=mapped.decisions, answered=mapped.answered
+        )
     inherit(writer, spans, mapped)
     if known:
         _name_as_stored(mapped.calls, known, executors)

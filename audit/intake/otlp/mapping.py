@@ -122,6 +122,8 @@ class Mapped:
     """Of guardrails, and of tools' spans: of calls that ran and of calls that did not."""
     contexts: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     """What spans say themselves, by key, as far as it was read."""
+    answered: set[str] = field(default_factory=set)
+    """Traces with stored answers of models, whose agent or conversation the request names."""
 
     def context_of(self, span: Span) -> dict[str, str]:
         """What a span of the request says itself."""

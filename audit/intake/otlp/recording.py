@@ -30,6 +30,7 @@ from audit.intake.otlp.definitions import ServedLists
 from audit.intake.otlp.joining import join, store_spans
 from audit.intake.otlp.mapping import Mapped, ToolCall
 from audit.intake.otlp.skipped import count_skipped, kind_of, rejected
+from audit.intake.otlp.usage import store_usage
 from audit.intake.retries import with_retries
 from audit.queries.skipped_spans import SkippedKind
 from tenants.models import new_id
@@ -154,6 +155,7 @@ def _record(
                     recorded.merged += len(item.facts) - 1
                     stored.add(item.invocation_id)
         store_spans(writer, mapped, stored, INDEX_DAYS.missing)
+        store_usage(writer, mapped, INDEX_DAYS.missing)
         rejections = Counter({rejected(why): number for why, number in recorded.refused.items()})
         count_skipped(writer, recorded.skipped + rejections)
     return recorded

@@ -1,4 +1,5 @@
--- What calls cost (docs/adr/0040): the tenant's price lists, and the units that tools report.
+-- What calls cost (docs/adr/0040): the tenant's price lists, the units that tools report, and the tokens
+-- that models took.
 
 -- price_list: the prices that hold from a day until the next list.
 --
@@ -70,3 +71,43 @@ ALTER TABLE call_units ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON call_units
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+
+-- llm_usage: the tokens of a model's answer, by its span. They are no tool's, and no call has a part of
+-- them. Not in the log: such spans are no calls, so `reindex` does not make it again.
+--
+-- Retention: rows are deleted index_days after the answer's start.
+-- Erasure: no effect; it holds numbers and names, no payload.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE llm_usage (
+    tenant_id uuid NOT NULL,
+    started_on date NOT NULL,
+    span_uuid uuid NOT NULL,             -- UUIDv5 of trace id and span id
+    started_at timestamptz NOT NULL,
+    trace_id text COLLATE "C" NOT NULL,
+    provider text COLLATE "C" NOT NULL,  -- this and the next four: '' if no span says it
+    model text COLLATE "C" NOT NULL,
+    agent text COLLATE "C" NOT NULL,     -- this and the next two: also from spans above, which may
+    agent_version text COLLATE "C" NOT NULL, -- come later
+    run_id text COLLATE "C" NOT NULL,    -- the conversation
+    input_tokens bigint NOT NULL,        -- of all kinds: also those of a cache
+    cached_tokens bigint NOT NULL,       -- of them, read from a cache
+    written_tokens bigint NOT NULL,      -- of them, written to a cache
+    output_tokens bigint NOT NULL,
+    is_inner boolean NOT NULL,           -- a span above reports the same answer, and counts
+    CONSTRAINT llm_usage_pkey PRIMARY KEY (tenant_id, started_on, span_uuid),
+    CONSTRAINT llm_usage_tokens_check CHECK (
+        cached_tokens >= 0 AND written_tokens >= 0 AND output_tokens >= 0
+        AND input_tokens >= cached_tokens + written_tokens
+    ),
+    CONSTRAINT llm_usage_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+CREATE INDEX llm_usage_trace_idx ON llm_usage (tenant_id, trace_id);
+CREATE INDEX llm_usage_run_idx ON llm_usage (tenant_id, run_id) WHERE run_id <> '';
+ALTER TABLE llm_usage ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON llm_usage
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+-- Exporters send what ends first: an agent's span, or the framework's around a client's, comes later.
+REVOKE UPDATE, DELETE ON llm_usage FROM tooltrail_app;
+GRANT UPDATE (agent, agent_version, run_id, is_inner) ON llm_usage TO tooltrail_app;

@@ -11,6 +11,8 @@ from audit.pages.show.ranges import RangeParams, bounds
 from audit.pages.show.router import router
 from audit.queries.costs import Cost, NamedCost, costs_by_dimension, costs_over_time
 from audit.queries.price_lists import percent_counted, plain
+from audit.queries.time_range import TimeRange
+from audit.queries.token_costs import NamedTokenCost, TokenCost, token_costs_over_time
 from tenants.api_reads import Answer, reads
 
 
@@ -58,6 +60,63 @@ class NewestCosts(Answer):
     traces: list[NamedCosts]
 
 
+class TokenSum(Answer):
+    """What answers of models cost, and their tokens."""
+
+    answers: int
+    without_price: int
+    """Those of them that have no price: they are in no amount."""
+    amount: str
+    """An exact decimal number."""
+    input_tokens: int
+    """With those of a cache."""
+    cached_tokens: int
+    """Of them, read from a cache."""
+    written_tokens: int
+    """Of them, written to a cache."""
+    output_tokens: int
+
+
+class ModelTokens(TokenSum):
+    """What the answers of a model cost."""
+
+    provider: str | None
+    model: str | None
+    """null: the spans do not name it."""
+
+
+class NamedTokens(TokenSum):
+    """What the answers of an agent and its version, of a conversation or a trace cost."""
+
+    name: str | None
+    """null: none was reported."""
+    version: str | None
+    """Of an agent."""
+
+
+class NewestTokens(Answer):
+    """What the newest 100,000 answers of the range cost: the dearest of each kind."""
+
+    is_complete: bool
+    """Whether these are all answers of the range."""
+    agents: list[NamedTokens]
+    conversations: list[NamedTokens]
+    traces: list[NamedTokens]
+
+
+class TokenCosts(Answer):
+    """What the answers of models cost, by the tokens in their spans. No tool has a part of them."""
+
+    currency: str | None
+    """null: nothing has a price."""
+    prices_version: str | None
+    """Of the package genai-prices, which has the prices that no list names; null: none is of it."""
+    total: TokenSum
+    models: list[ModelTokens]
+    """The dearest 100."""
+    newest: NewestTokens
+
+
 class Costs(Bounds):
     """What the calls that started in a range cost."""
 
@@ -69,11 +128,13 @@ class Costs(Bounds):
     total: CostSum | None
     tools: list[ToolCosts]
     newest: NewestCosts | None
+    tokens: TokenCosts | None
+    """null: no span of the range reports an answer of a model."""
 
 
 @reads(router, "/costs", Costs, tag="figures", problems=("range",))
 def read_costs(request: HttpRequest, params: Query[RangeParams]) -> dict[str, Any]:
-    """Get what the calls of a range cost, by the tenant's price lists.
+    """Get what the calls and the models' answers of a range cost.
 
     Sums are exact. Tools and the others are in order of their amounts, the dearest first.
     """
@@ -86,6 +147,7 @@ def read_costs(request: HttpRequest, params: Query[RangeParams]) -> dict[str, An
         "total": None,
         "tools": [],
         "newest": None,
+        "tokens": _tokens(of),
     }
     if costs is None or newest is None:
         return members
@@ -110,6 +172,47 @@ def read_costs(request: HttpRequest, params: Query[RangeParams]) -> dict[str, An
             "conversations": _named(newest.conversations),
             "traces": _named(newest.traces),
         },
+    }
+
+
+def _tokens(of: TimeRange) -> dict[str, Any] | None:
+    both = token_costs_over_time(of)
+    if both is None or not both[0].total.answers:
+        return None
+    costs, newest = both
+    return {
+        "currency": costs.currency or None,
+        "prices_version": costs.package,
+        "total": _token_sum(costs.total),
+        "models": [
+            {"provider": one.provider or None, "model": one.model or None, **_token_sum(one.cost)}
+            for one in costs.models
+        ],
+        "newest": {
+            "is_complete": not newest.is_cut,
+            "agents": _named_tokens(newest.agents),
+            "conversations": _named_tokens(newest.conversations),
+            "traces": _named_tokens(newest.traces),
+        },
+    }
+
+
+def _named_tokens(costs: Sequence[NamedTokenCost]) -> list[dict[str, Any]]:
+    return [
+        {"name": one.name or None, "version": one.version or None, **_token_sum(one.cost)}
+        for one in costs
+    ]
+
+
+def _token_sum(cost: TokenCost) -> dict[str, Any]:
+    return {
+        "answers": cost.answers,
+        "without_price": cost.unpriced,
+        "amount": plain(cost.amount),
+        "input_tokens": cost.input,
+        "cached_tokens": cost.cached,
+        "written_tokens": cost.written,
+        "output_tokens": cost.output,
     }
 
 

@@ -8,8 +8,9 @@ from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.costs import CALLS_MAX, LISTED, costs_by_dimension, costs_over_time
 from audit.queries.over_time import has_figures_before
 from audit.queries.price_lists import percent_counted
+from audit.queries.token_costs import token_costs_over_time
 from audit.show.charts import range_query
-from audit.show.costs import cost_tile
+from audit.show.costs import cost_tile, token_tile
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
@@ -33,8 +34,12 @@ def cost_page(request: TenantRequest) -> HttpResponse:
         "within": within,
         "percent_counted": percent_counted(),
     }
+    is_comparable = has_figures_before(of.previous.start)
     if costs is not None:
-        is_comparable = has_figures_before(of.previous.start)
         context["tile"] = cost_tile(costs, is_comparable=is_comparable)
         context["by"] = costs_by_dimension(of)
+    if (both := token_costs_over_time(of)) is not None:
+        tokens, context["tokens_by"] = both
+        context["tokens"] = tokens
+        context["token_tile"] = token_tile(tokens, of, is_comparable=is_comparable)
     return render_page(request, page, "costs", context)

@@ -19,8 +19,11 @@ from audit.queries.price_lists import (
     ToolPrice,
     all_lists,
     from_document,
+    model_document,
+    models_from_document,
     plain,
     read_amount,
+    read_model,
     read_unit_path,
 )
 from config.http.problems import ProblemError
@@ -41,6 +44,18 @@ class OnePrice(Answer):
     """Where the result has its units, such as `output.meta.pages`; null: each call costs alike."""
 
 
+class OneModelPrice(Answer):
+    """What a million tokens of a model cost, as decimal numbers."""
+
+    model: str
+    input: str
+    cached: str | None
+    """Of input read from a cache; null: as `input`."""
+    written: str | None
+    """Of input written to a cache; null: as `input`."""
+    output: str
+
+
 class OnePriceList(Answer):
     """The prices that hold from a day until the next list."""
 
@@ -48,6 +63,7 @@ class OnePriceList(Answer):
     """A day in UTC."""
     currency: str
     prices: list[OnePrice]
+    models: list[OneModelPrice]
     is_in_use: bool
     """Whether figures use these prices; until units are counted in the log, they use those of
     before."""
@@ -70,12 +86,27 @@ class PriceBody(Body):
     elements are counted. null: each call costs alike."""
 
 
+class ModelPriceBody(Body):
+    """What a million tokens of a model cost: decimal numbers as texts."""
+
+    model: str = Field(min_length=1)
+    """As spans report it."""
+    input: str
+    cached: str | None = None
+    """Of input read from a cache; null: as `input`."""
+    written: str | None = None
+    """Of input written to a cache; null: as `input`."""
+    output: str
+
+
 class PriceListBody(Body):
     """All prices of a list. A tool without a price in it has none."""
 
     currency: str
     """Three letters of ISO 4217. All lists have the same."""
     prices: list[PriceBody] = Field(max_length=PRICES_MAX)
+    models: list[ModelPriceBody] = Field(default=[], max_length=PRICES_MAX)
+    """A model that is not named has the price of the package genai-prices, in US dollars."""
 
 
 @reads(router, "/price-lists", PriceLists, tag="prices", problems=("cursor", "limit"))
@@ -114,7 +145,10 @@ def save_price_list(act: Act, holds_from: Path[str]) -> dict[str, Any]:
     body = act.read(PriceListBody)
     try:
         prices = [_price(one) for one in body.prices]
-        stored = lists.save_list(act.tenant, act.actor, day, body.currency, prices, timezone.now())
+        models = [read_model(one.model, one.model_dump()) for one in body.models]
+        stored = lists.save_list(
+            act.tenant, act.actor, day, body.currency, prices, timezone.now(), models=models
+        )
     except PriceError as error:
         raise invalid(error.field, str(error)) from error
     return _list(stored)
@@ -164,6 +198,7 @@ def _list(stored: PriceList) -> dict[str, Any]:
             {"tool": one.tool, "amount": plain(one.amount), "path": one.path or None}
             for one in from_document(stored.prices)
         ],
+        "models": [model_document(one) for one in models_from_document(stored.prices)],
         "is_in_use": stored.in_use == stored.prices,
         "changed_at": utc(stored.changed_at),
         "changed_by": stored.changed_by,

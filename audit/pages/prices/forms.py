@@ -8,9 +8,12 @@ from django import forms
 from django.forms.formsets import BaseFormSet
 
 from audit.queries.price_lists import (
+    MODEL_KINDS,
     PRICES_MAX,
+    ModelPrice,
     PriceError,
     ToolPrice,
+    model_document,
     plain,
     read_amount,
     read_unit_path,
@@ -89,6 +92,47 @@ class PriceForm(forms.Form):
         return cleaned
 
 
+_AMOUNT = {"class": "form-control num", "autocomplete": "off", "inputmode": "decimal"}
+
+
+class ModelForm(forms.Form):
+    """The prices of a model, for a million tokens of each kind. A row without a model is none."""
+
+    model = forms.CharField(
+        required=False,
+        widget=forms.TextInput(
+            attrs={"class": "form-control mono", "autocomplete": "off", "list": "known-models"}
+        ),
+    )
+    input = forms.CharField(required=False, widget=forms.TextInput(attrs=_AMOUNT))
+    cached = forms.CharField(
+        required=False, widget=forms.TextInput(attrs=_AMOUNT | {"placeholder": "as input"})
+    )
+    written = forms.CharField(
+        required=False, widget=forms.TextInput(attrs=_AMOUNT | {"placeholder": "as input"})
+    )
+    output = forms.CharField(required=False, widget=forms.TextInput(attrs=_AMOUNT))
+
+    def clean(self) -> dict[str, Any]:
+        """Read the amounts. Reject a model without input or output, and amounts without a model."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        for kind in MODEL_KINDS:
+            text = cleaned.get(kind)
+            try:
+                cleaned[kind] = read_amount(text) if text else None
+            except PriceError as error:
+                self.add_error(kind, str(error))
+        for kind in ("input", "output"):
+            if cleaned.get("model") and not self.errors and cleaned[kind] is None:
+                self.add_error(kind, "Enter an amount, or empty the row.")
+        if not cleaned.get("model") and any(cleaned.get(kind) is not None for kind in MODEL_KINDS):
+            self.add_error("model", "Enter a model, or empty the row.")
+        return cleaned
+
+
+ModelRows = forms.formset_factory(
+    ModelForm, extra=_NEW_ROWS, max_num=PRICES_MAX, absolute_max=PRICES_MAX
+)
 PriceRows = forms.formset_factory(
     PriceForm, extra=_NEW_ROWS, max_num=PRICES_MAX, absolute_max=PRICES_MAX
 )
@@ -112,4 +156,25 @@ def entered(form_rows: "BaseFormSet[PriceForm]") -> list[ToolPrice]:
         ToolPrice(row.cleaned_data["tool"], row.cleaned_data["amount"], row.cleaned_data["path"])
         for row in form_rows
         if row.cleaned_data.get("tool")
+    ]
+
+
+def model_rows(data: Any, models: Sequence[ModelPrice]) -> "BaseFormSet[ModelForm]":
+    """The rows of these models, and some empty ones."""
+    return ModelRows(
+        data,
+        initial=None if data else [model_document(one) for one in models],
+        prefix="model",
+        form_kwargs={"empty_permitted": False},
+    )
+
+
+def entered_models(form_rows: "BaseFormSet[ModelForm]") -> list[ModelPrice]:
+    """The prices of valid rows."""
+    return [
+        ModelPrice(
+            row.cleaned_data["model"], **{kind: row.cleaned_data[kind] for kind in MODEL_KINDS}
+        )
+        for row in form_rows
+        if row.cleaned_data.get("model")
     ]

@@ -12,14 +12,20 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from audit.models import PriceList
-from audit.pages.prices.forms import ListForm, entered, price_rows
+from audit.pages.prices.forms import (
+    ListForm,
+    entered,
+    entered_models,
+    model_rows,
+    price_rows,
+)
 from audit.prices import lists
 from audit.queries.call_values import known_values
 from audit.queries.price_lists import (
     PriceError,
-    ToolPrice,
     all_lists,
     from_document,
+    models_from_document,
     percent_counted,
 )
 from config.http.htmx import render_page
@@ -37,7 +43,29 @@ class ListedList:
     until: date | None
     state: str
     """now, later, before or counting."""
-    prices: Sequence[ToolPrice]
+    names: Sequence[str]
+    """Of the tools and models with a price."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a list's form."""
+
+    tools: Any
+    models: Any
+
+    @classmethod
+    def read(cls, request: TenantRequest, document: dict[str, Any]) -> "Rows":
+        """The rows that were sent, or else those of a stored list."""
+        sent = request.POST or None
+        return cls(
+            price_rows(sent, from_document(document)),
+            model_rows(sent, models_from_document(document)),
+        )
+
+    def are_valid(self) -> bool:
+        """Whether all rows can be saved. Checks both, so that each shows its errors."""
+        return all([self.tools.is_valid(), self.models.is_valid()])
 
 
 @require_safe
@@ -49,7 +77,7 @@ def price_list_list(request: TenantRequest) -> HttpResponse:
     later: list[date | None] = [None, *(one.holds_from for one in stored)]
     context: dict[str, object] = {
         "lists": [
-            ListedList(one, until, _state(one, until, today), from_document(one.prices))
+            ListedList(one, until, _state(one, until, today), _names(one))
             for one, until in zip(stored, later[:-1], strict=True)
         ],
         "percent": percent_counted(),
@@ -62,14 +90,14 @@ def price_list_list(request: TenantRequest) -> HttpResponse:
 def price_list_new(request: TenantRequest) -> HttpResponseBase:
     """Create a price list. The form begins with the prices of the latest one."""
     newest = next(iter(all_lists()), None)
-    prices = from_document(newest.prices) if newest else ()
+    document = newest.prices if newest else {}
     initial = {
         "holds_from": timezone.now().astimezone(UTC).date(),
         "currency": newest.currency if newest else "",
     }
     form = ListForm(request.POST or None, initial=initial)
-    rows = price_rows(request.POST or None, prices)
-    if form.is_valid() and rows.is_valid():
+    rows = Rows.read(request, document)
+    if form.is_valid() and rows.are_valid():
         day = form.cleaned_data["holds_from"]
         if lists.find_list(day) is not None:
             form.add_error("holds_from", "Another list holds from this day. Change that one.")
@@ -86,8 +114,8 @@ def price_list_detail(request: TenantRequest, holds_from: date) -> HttpResponseB
     initial = {"holds_from": stored.holds_from, "currency": stored.currency}
     form = ListForm(request.POST or None, initial=initial)
     form.fields["holds_from"].disabled = True
-    rows = price_rows(request.POST or None, from_document(stored.prices))
-    if form.is_valid() and rows.is_valid() and (saved := _save(request, holds_from, form, rows)):
+    rows = Rows.read(request, stored.prices)
+    if form.is_valid() and rows.are_valid() and (saved := _save(request, holds_from, form, rows)):
         return saved
     return _form_page(request, form, rows, stored)
 
@@ -102,7 +130,7 @@ def price_list_delete(request: TenantRequest, holds_from: date) -> HttpResponseB
     return redirect("price_list_list")
 
 
-def _save(request: TenantRequest, day: date, form: ListForm, rows: Any) -> HttpResponseBase | None:
+def _save(request: TenantRequest, day: date, form: ListForm, rows: Rows) -> HttpResponseBase | None:
     """Save what was entered; None with the error in the form if it cannot be saved."""
     try:
         stored = lists.save_list(
@@ -110,8 +138,9 @@ def _save(request: TenantRequest, day: date, form: ListForm, rows: Any) -> HttpR
             request.user,
             day,
             form.cleaned_data["currency"],
-            entered(rows),
+            entered(rows.tools),
             timezone.now(),
+            models=entered_models(rows.models),
         )
     except PriceError as error:
         form.add_error(error.field if error.field in form.fields else None, str(error))
@@ -124,15 +153,22 @@ def _save(request: TenantRequest, day: date, form: ListForm, rows: Any) -> HttpR
 
 
 def _form_page(
-    request: TenantRequest, form: ListForm, rows: Any, stored: PriceList | None
+    request: TenantRequest, form: ListForm, rows: Rows, stored: PriceList | None
 ) -> HttpResponse:
+    now = timezone.now()
     context = {
         "form": form,
         "rows": rows,
         "stored": stored,
-        "tools": known_values("tool", now=timezone.now())["tool"],
+        "tools": known_values("tool", now=now)["tool"],
+        "models": known_values("model", now=now)["model"],
     }
     return render(request, "prices/price_list.html", context)
+
+
+def _names(stored: PriceList) -> Sequence[str]:
+    tools = [one.tool for one in from_document(stored.prices)]
+    return [*tools, *(one.model for one in models_from_document(stored.prices))]
 
 
 def _state(stored: PriceList, until: date | None, today: date) -> str:

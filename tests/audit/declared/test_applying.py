@@ -76,6 +76,7 @@ def full(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
                     {"tool": "search", "amount": "0.004"},
                     {"tool": "pdf", "amount": "0.01", "path": "output.meta.pages"},
                 ],
+                "models": [{"model": "gpt-5", "input": "1.25", "output": "10", "cached": "0.1"}],
             }
         ],
         "members": [

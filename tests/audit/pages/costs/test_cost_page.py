@@ -1,24 +1,30 @@
 """The page of costs and the overview's tile: amounts, and calls without a price."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from html import unescape
+from importlib.metadata import version
 
 import pytest
+from django.test import Client
 
 from audit.prices.lists import save_list
-from audit.queries.price_lists import ToolPrice
+from audit.queries.price_lists import ModelPrice, ToolPrice
 from audit.show.figures import money
+from tenants.keys import create_key
+from tenants.models import Scope
 from tenants.scope import tenant_scope
-from tests.support.factories import Cast, make_call, send_events
+from tests.support.factories import Cast, make_call, make_ingest_key, send_events
+from tests.support.otlp_requests import JSON, post, request, span
 from tests.support.pages import signed_in
 
 
-def priced(cast: Cast, *prices: ToolPrice) -> None:
+def priced(cast: Cast, *prices: ToolPrice, models: Sequence[ModelPrice] = ()) -> None:
     day = (datetime.now(UTC) - timedelta(days=2)).date()
     with tenant_scope(cast.tenant.id):
-        save_list(cast.tenant, cast.admin, day, "EUR", prices, datetime.now(UTC))
+        save_list(cast.tenant, cast.admin, day, "EUR", prices, datetime.now(UTC), models=models)
 
 
 def text_of(page: str) -> str:
@@ -69,3 +75,63 @@ def test_calls_without_a_price_are_counted_and_not_free(acme: Cast) -> None:
 )
 def test_no_cost_looks_like_none(amount: str, text: str) -> None:
     assert money(Decimal(amount), "EUR").replace("\N{NO-BREAK SPACE}", " ") == text
+
+
+def answered(cast: Cast, model: str, provider: str = "openai", **attributes: str) -> None:
+    body = request(
+        span(
+            "chat",
+            attributes={
+                "gen_ai.operation.name": "chat",
+                "gen_ai.provider.name": provider,
+                "gen_ai.request.model": model,
+                "gen_ai.usage.input_tokens": {"intValue": 1_000_000},
+                "gen_ai.usage.output_tokens": {"intValue": 2_000},
+                **attributes,
+            },
+        )
+    )
+    assert post(make_ingest_key(cast.tenant), body, JSON).status_code == 200
+
+
+def test_tokens_of_models_are_apart_from_the_costs_of_tools(acme: Cast) -> None:
+    answered(acme, "gpt-4o", **{"gen_ai.agent.name": "planner", "gen_ai.conversation.id": "c-1"})
+    answered(acme, "<b>of-our-own</b>")
+    page = signed_in(acme.viewer).get("/costs/", {"range": "1h"}).content.decode()
+    words = text_of(page)
+    assert "No price list yet" in words
+    assert f"the prices of genai-prices {version('genai-prices')}" in words
+    assert "Cost of models USD 2.52 1 answer without a price" in words
+    assert "gpt-4o openai 1 1,000,000 0 2,000 0 USD 2.52" in words
+    assert "<b>of-our-own</b>" not in page
+    assert "planner 1 1 M 0 USD 2.52" in words
+    document = Client().get("/api/v1/costs?range=1h", headers=reader(acme)).json()
+    assert document["total"] is None
+    tokens = document["tokens"]
+    assert (tokens["currency"], tokens["prices_version"]) == ("USD", version("genai-prices"))
+    assert tokens["total"] == {
+        "answers": 2,
+        "without_price": 1,
+        "amount": "2.52",
+        "input_tokens": 2_000_000,
+        "cached_tokens": 0,
+        "written_tokens": 0,
+        "output_tokens": 4_000,
+    }
+    assert [one["name"] for one in tokens["newest"]["conversations"]] == ["c-1", None]
+
+
+def test_a_list_in_another_currency_names_its_models_itself(acme: Cast) -> None:
+    priced(acme, models=[ModelPrice("of-our-own", Decimal("0.5"), Decimal(1))])
+    answered(acme, "gpt-4o")
+    answered(acme, "of-our-own")
+    words = text_of(signed_in(acme.viewer).get("/costs/", {"range": "1h"}).content.decode())
+    assert "Only models that a price list names have a price." in words
+    assert "Cost of models EUR 0.502 1 answer without a price" in words
+    assert "gpt-4o openai 1 1,000,000 0 2,000 1 no price" in words
+
+
+def reader(cast: Cast) -> dict[str, str]:
+    with tenant_scope(cast.tenant.id):
+        key = create_key(cast.tenant, "key", [Scope.READ], owner=cast.admin)[1]
+    return {"Authorization": f"Bearer {key}"}

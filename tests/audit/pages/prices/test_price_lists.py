@@ -20,6 +20,7 @@ DAY = date(2026, 1, 1)
 def form(*prices: tuple[str, str, str], **members: str) -> dict[str, str]:
     """What a browser sends for these rows of tool, amount and path."""
     sent = {"price-TOTAL_FORMS": str(len(prices)), "price-INITIAL_FORMS": "0"}
+    sent |= {"model-TOTAL_FORMS": "0", "model-INITIAL_FORMS": "0"}
     for n, row in enumerate(prices):
         names = (f"price-{n}-{name}" for name in ("tool", "amount", "path"))
         sent |= dict(zip(names, row, strict=True))
@@ -199,3 +200,68 @@ def test_programs_do_the_same(acme: Cast) -> None:
     assert client.get("/api/v1/price-lists/today", headers=reader).status_code == 404
     assert client.delete(address, headers=admin).json() == first
     assert client.delete(address, headers=admin).status_code == 404
+
+
+def models(*prices: tuple[str, str, str, str, str]) -> dict[str, str]:
+    """A form's members for these rows of model, input, cached, written and output."""
+    sent = {"model-TOTAL_FORMS": str(len(prices))}
+    for n, row in enumerate(prices):
+        names = ("model", "input", "cached", "written", "output")
+        sent |= {f"model-{n}-{name}": value for name, value in zip(names, row, strict=True)}
+    return sent
+
+
+def test_models_have_prices_in_pages_and_over_the_api(acme: Cast) -> None:
+    client = signed_in(acme.admin)
+    rows = models(("gpt-5", "1.250", "0.1", "", "10"), ("", "", "", "", ""))
+    assert client.post("/settings/prices/new", form(**rows)).status_code == 302
+    expected = [
+        {"model": "gpt-5", "input": "1.25", "cached": "0.1", "written": None, "output": "10"}
+    ]
+    reader, admin = headers(acme, Scope.READ), headers(acme, Scope.READ, Scope.ADMIN)
+    address = "/api/v1/price-lists/2026-01-01"
+    assert client.get(address, headers=reader).json()["models"] == expected
+    page = client.get("/settings/prices/2026-01-01").content.decode()
+    assert 'value="1.25"' in page
+    assert "gpt-5" in client.get("/settings/prices").content.decode()
+    sent = {
+        "currency": "EUR",
+        "prices": [],
+        "models": [{"model": "m", "input": "1", "output": "2"}],
+    }
+    answer = Client().put(address, sent, content_type="application/json", headers=admin)
+    assert answer.json()["models"] == [
+        {"model": "m", "input": "1", "cached": None, "written": None, "output": "2"}
+    ]
+    (_, changed) = actions(acme)
+    assert [one["model"] for one in changed.details["models"]] == ["m"]
+    for wrong in ({"model": "m", "input": "1", "output": "x"}, {"model": "m", "input": "1"}):
+        refused = Client().put(
+            address, sent | {"models": [wrong]}, content_type="application/json", headers=admin
+        )
+        assert refused.status_code in {400, 422}
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (("gpt-5", "", "", "", "1"), "Enter an amount, or empty the row."),
+        (("gpt-5", "1", "", "", ""), "Enter an amount, or empty the row."),
+        (("gpt-5", "1", "x", "", "1"), "Enter an amount such as 0.004"),
+        (("", "1", "", "", "1"), "Enter a model, or empty the row."),
+        (("m" * 257, "1", "", "", "1"), "1 to 256 characters"),
+    ],
+)
+def test_what_cannot_be_a_price_of_a_model_is_shown_with_the_reason(
+    acme: Cast, row: tuple[str, str, str, str, str], says: str
+) -> None:
+    answer = signed_in(acme.admin).post("/settings/prices/new", form(**models(row)))
+    assert answer.status_code == 200
+    assert says in answer.content.decode()
+    assert stored(acme) == {}
+
+
+def test_a_model_named_twice_is_refused(acme: Cast) -> None:
+    row = ("gpt-5", "1", "", "", "2")
+    answer = signed_in(acme.admin).post("/settings/prices/new", form(**models(row, row)))
+    assert "gpt-5 is named twice." in answer.content.decode()

@@ -1,0 +1,319 @@
+"""What models' answers cost: the tokens in their spans, times the prices of their time.
+
+Apart from what tools cost, as no tool has a part of them. A price is the one of the tenant's list
+for the model, or else that of the package (`audit.queries.model_prices`), if the tenant's lists are
+in its currency or it has none. Tokens without a price are counted as such, and are in no amount.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from audit.queries import model_prices
+from audit.queries.agents import bounds
+from audit.queries.model_prices import Rate, package_rate, package_version
+from audit.queries.price_lists import Held, ModelPrice, beginning, prices_held
+from audit.queries.time_range import TimeRange
+from audit.sql.run import rows
+
+ANSWERS_MAX: Final = 100_000
+"""How many answers of a range are read one by one, the newest ones."""
+MODELS_LISTED: Final = 100
+LISTED: Final = 20
+"""How many agents, conversations and traces are returned."""
+_MODELS_PRICED: Final = 1_000
+"""Models of a range whose price is looked up, those with the most answers."""
+_MILLIONTH: Final = Decimal("0.000001")
+_BY_AGENT, _BY_RUN, _BY_TRACE, _WHOLE = 0b011, 0b101, 0b110, 0b111
+"""PostgreSQL's grouping(agent, run, trace)."""
+
+
+@dataclass(slots=True)
+class TokenCost:
+    """Answers of models, those of them with a price, what these cost, and the tokens of all."""
+
+    answers: int = 0
+    priced: int = 0
+    amount: Decimal = Decimal(0)
+    input: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+
+    @property
+    def unpriced(self) -> int:
+        """Answers without a price."""
+        return self.answers - self.priced
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all kinds."""
+        return self.input + self.output
+
+    def add(self, other: "TokenCost") -> None:
+        """Add another one."""
+        self.answers += other.answers
+        self.priced += other.priced
+        self.amount += other.amount
+        self.input += other.input
+        self.cached += other.cached
+        self.written += other.written
+        self.output += other.output
+
+
+@dataclass(slots=True)
+class ModelCost:
+    """What a model's answers cost; '': the spans do not name it or its provider."""
+
+    provider: str
+    model: str
+    cost: TokenCost = field(default_factory=TokenCost)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTokenCost:
+    """What the answers of an agent, a conversation or a trace cost; '': none was reported."""
+
+    name: str
+    version: str
+    """Of an agent; '' of others."""
+    cost: TokenCost
+
+
+@dataclass(slots=True)
+class TokenCosts:
+    """What the answers of a range, a trace or a conversation cost; models in order of cost."""
+
+    currency: str
+    """'': nothing has a price, and the tenant uses no list."""
+    package: str | None
+    """The version of the package of prices; None if no price is of it."""
+    total: TokenCost = field(default_factory=TokenCost)
+    previous: TokenCost = field(default_factory=TokenCost)
+    """Of the range before."""
+    parts: list[TokenCost] = field(default_factory=list)
+    models: list[ModelCost] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class NamedTokenCosts:
+    """What the newest answers of a range cost, the dearest of each kind first."""
+
+    total: TokenCost = field(default_factory=TokenCost)
+    agents: list[NamedTokenCost] = field(default_factory=list)
+    conversations: list[NamedTokenCost] = field(default_factory=list)
+    traces: list[NamedTokenCost] = field(default_factory=list)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there may be older answers that were not read."""
+        return self.total.answers >= ANSWERS_MAX
+
+
+class _Cell(NamedTuple):
+    """Answers whose tokens have the same prices."""
+
+    provider: str
+    model: str
+    period: int
+    tier: int
+
+
+class _Prices:
+    """The prices of a tenant, by period and by number of input tokens."""
+
+    def __init__(self, held: Held | None) -> None:
+        self._held = held
+        self._uses_package = package_version() is not None and (
+            held is None or held.currency == model_prices.CURRENCY
+        )
+        steps = model_prices.steps() if self._uses_package else model_prices.Steps((), ())
+        starts = list(held.starts) if held is not None else []
+        self._periods = sorted({*starts, *map(beginning, steps.days)})
+        self._tiers = steps.tokens
+        self._named: list[dict[str, ModelPrice]] = [
+            {one.model: one for one in models} for models in (held.models if held else ())
+        ]
+        self._rates: dict[_Cell, Rate | None] = {}
+
+    @property
+    def currency(self) -> str:
+        """The currency of all prices; '' without any."""
+        if self._held is not None:
+            return self._held.currency
+        return model_prices.CURRENCY if self._uses_package else ""
+
+    @property
+    def package(self) -> str | None:
+        """The version of the package, if its prices are used."""
+        return package_version() if self._uses_package else None
+
+    def steps(self) -> dict[str, Any]:
+        """The parameters of the part `price_cell` in `sql/token_costs.sql`."""
+        return {"periods": self._periods, "tiers": list(self._tiers)}
+
+    def rate(self, cell: _Cell) -> Rate | None:
+        """The price of the tokens of a cell."""
+        if cell not in self._rates:
+            self._rates[cell] = self._find(cell)
+        return self._rates[cell]
+
+    def _find(self, cell: _Cell) -> Rate | None:
+        at = self._periods[cell.period - 1] if cell.period else datetime.min.replace(tzinfo=UTC)
+        held = bisect_right(self._held.starts, at) if self._held is not None else 0
+        named = self._named[held - 1].get(cell.model) if held else None
+        if named is not None:
+            return Rate(
+                named.input,
+                named.input if named.cached is None else named.cached,
+                named.input if named.written is None else named.written,
+                named.output,
+            )
+        if not self._uses_package:
+            return None
+        day = at.date() if cell.period else date(2000, 1, 1)
+        tokens = self._tiers[cell.tier - 1] + 1 if cell.tier else 0
+        return package_rate(cell.provider, cell.model, day, tokens)
+
+    def known(self) -> dict[str, Any]:
+        """The parameters of the part `rate` in `sql/token_costs.sql`: what was looked up so far."""
+        priced = [(cell, rate) for cell, rate in self._rates.items() if rate is not None]
+        return {
+            "rate_providers": [cell.provider for cell, _ in priced],
+            "rate_models": [cell.model for cell, _ in priced],
+            "rate_periods": [cell.period for cell, _ in priced],
+            "rate_tiers": [cell.tier for cell, _ in priced],
+            "rates_input": [rate.input for _, rate in priced],
+            "rates_cached": [rate.cached for _, rate in priced],
+            "rates_written": [rate.written for _, rate in priced],
+            "rates_output": [rate.output for _, rate in priced],
+        }
+
+
+_ANY: Final[dict[str, Any]] = dict.fromkeys(
+    ("start", "end", "first_day", "last_day", "trace_id", "run_id", "agent")
+) | {"bounds": []}
+
+
+def token_costs_over_time(of: TimeRange) -> tuple[TokenCosts, NamedTokenCosts] | None:
+    """What the answers of a range cost, by part and model, and by agent, conversation and trace.
+
+    None if neither it nor the range before has any. One statement, four with answers.
+    """
+    chosen = {
+        **bounds(of),
+        "start": of.previous.start,
+        "first_day": of.previous.start.astimezone(UTC).date(),
+    }
+    if not rows("any_llm_usage", _ANY | chosen):
+        return None
+    prices = _Prices(prices_held(of.previous.start, of.end))
+    slots = [of.previous.start, *of.bounds]
+    cells = _cells(prices, _ANY | chosen | {"bounds": slots})
+    costs = _summed(prices, [(name, cost) for slot, name, cost in cells if slot > 0])
+    costs.parts = [TokenCost() for _ in of.parts]
+    for slot, _, cost in cells:
+        (costs.parts[slot - 1] if slot > 0 else costs.previous).add(cost)
+    return costs, _named(prices, bounds(of))
+
+
+def token_costs_of(*, trace_id: str | None = None, run_id: str | None = None) -> TokenCosts | None:
+    """What the answers of a trace or of a conversation cost; None if it has none.
+
+    One statement, three with answers.
+    """
+    chosen = _ANY | {"trace_id": trace_id, "run_id": run_id}
+    if not rows("any_llm_usage", chosen):
+        return None
+    prices = _Prices(prices_held())
+    return _summed(prices, [(name, cost) for _, name, cost in _cells(prices, chosen)])
+
+
+def token_costs_of_agents(of: TimeRange, agent: str | None = None) -> NamedTokenCosts | None:
+    """What the newest answers of a range cost, by agent and version. None if there is none."""
+    chosen = _ANY | bounds(of) | {"agent": agent}
+    if not rows("any_llm_usage", chosen):
+        return None
+    prices = _Prices(prices_held(of.start, of.end))
+    _cells(prices, chosen)
+    return _named(prices, chosen)
+
+
+def _cells(
+    prices: _Prices, chosen: dict[str, Any]
+) -> Sequence[tuple[int, tuple[str, str], TokenCost]]:
+    """Slot, provider and model, and the cost of each cell. 0 is the slot before the range."""
+    cells = rows("llm_usage_by_model", chosen | prices.steps())
+    answers: dict[tuple[str, str], int] = {}
+    for _, provider, model, _, _, count, *_ in cells:
+        answers[provider, model] = answers.get((provider, model), 0) + count
+    most = sorted(answers, key=lambda name: (-answers[name], name))[:_MODELS_PRICED]
+    priced = set(most)
+    return [
+        (
+            slot,
+            (provider, model),
+            _cost(
+                prices.rate(_Cell(provider, model, period, tier))
+                if (provider, model) in priced
+                else None,
+                *map(int, sums),
+            ),
+        )
+        for slot, provider, model, period, tier, *sums in cells
+    ]
+
+
+def _cost(
+    rate: Rate | None, answers: int, took: int, cached: int, written: int, gave: int
+) -> TokenCost:
+    cost = TokenCost(answers, 0, Decimal(0), took, cached, written, gave)
+    if rate is None:
+        return cost
+    kinds = (
+        (took - cached - written, rate.input),
+        (cached, rate.cached),
+        (written, rate.written),
+        (gave, rate.output),
+    )
+    if any(tokens and price is None for tokens, price in kinds):
+        return cost
+    cost.priced = answers
+    cost.amount = sum(
+        (tokens * price * _MILLIONTH for tokens, price in kinds if price is not None), Decimal(0)
+    )
+    return cost
+
+
+def _named(prices: _Prices, chosen: dict[str, Any]) -> NamedTokenCosts:
+    named = NamedTokenCosts()
+    lists = {_BY_AGENT: named.agents, _BY_RUN: named.conversations, _BY_TRACE: named.traces}
+    parameters = _ANY | chosen | prices.steps() | prices.known()
+    limits = {"answer_limit": ANSWERS_MAX, "row_limit": LISTED}
+    for kind, agent, version, run_id, trace_id, *sums in rows(
+        "llm_usage_by_name", parameters | limits
+    ):
+        answers, priced, amount, *tokens = sums
+        cost = TokenCost(answers, priced, amount, *map(int, tokens))
+        if kind == _WHOLE:
+            named.total = cost
+            continue
+        name = {_BY_AGENT: agent, _BY_RUN: run_id, _BY_TRACE: trace_id}[kind]
+        lists[kind].append(NamedTokenCost(name or "", version or "", cost))
+    return named
+
+
+def _summed(prices: _Prices, cells: Iterable[tuple[tuple[str, str], TokenCost]]) -> TokenCosts:
+    costs = TokenCosts(prices.currency, prices.package)
+    models: dict[tuple[str, str], ModelCost] = {}
+    for name, cost in cells:
+        costs.total.add(cost)
+        models.setdefault(name, ModelCost(*name)).cost.add(cost)
+    costs.models = sorted(
+        models.values(),
+        key=lambda one: (-one.cost.amount, -one.cost.answers, one.model, one.provider),
+    )[:MODELS_LISTED]
+    return costs
