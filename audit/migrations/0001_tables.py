@@ -77,8 +77,6 @@ _REPLACED = [
     "0014_plain_names",
     "0015_erased_users",
     "0016_plain_policies",
-    "0017_signer_memory",
-    "0018_run_of_trace",
 ]
 """They are no longer here. An installation that has all of them has these tables."""
 

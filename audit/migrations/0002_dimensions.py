@@ -1,4 +1,5 @@
-"""Version of the agent, environment, service and principal of calls.
+"""Memory of signers, the call that names a trace's run; version of the agent, environment, service
+and principal of calls.
 
 Older code cannot go on: it writes the principal under its former name.
 """
@@ -10,4 +11,4 @@ from config.postgresql.migrations import Step
 
 class Migration(migrations.Migration):
     dependencies = [("audit", "0001_tables")]
-    operations = [Step("dimensions")]
+    operations = [Step("signer_memory"), Step("run_of_trace"), Step("dimensions")]

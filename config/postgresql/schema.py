@@ -18,7 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, conn
 from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
 
-LAST_WITH_REPLACED = "c9dab5c"
+LAST_WITH_REPLACED = "1e64a309"
 """The last commit that still has the migrations which each app's first migration replaces. Later
 versions can only upgrade a database that has all of them."""
 FENCE_STATE = "22012"

@@ -1,0 +1,3 @@
+ALTER TABLE ledger_signer
+    DROP COLUMN remembered_epoch,
+    DROP COLUMN remembered_size;
