@@ -77,9 +77,10 @@ def add_parser(verbs: Any) -> None:
             of.add_argument(argument, help=help_text, **more)
         for option in view.options:
             flag = f"--{option.replace('_', '-')}"
-            of.add_argument(
-                flag, dest=f"ask_{option}", **OPTIONS[option] | view.needs.get(option, {})
-            )
+            more = OPTIONS[option] | view.needs.get(option, {})
+            if "action" not in more:
+                more = {"metavar": option.upper().replace("_", "-"), **more}
+            of.add_argument(flag, dest=f"ask_{option}", **more)
         if view.is_paged or "rows" in view.options:
             of.add_argument("--limit", type=_positive, default=ROWS, help=f"maximum rows ({ROWS})")
             of.add_argument("--all", action="store_true", help="fetch all rows, page by page")

@@ -138,7 +138,7 @@ _CALLS: dict[str, View] = {
             number_column("CALLS", "calls"),
             number_column("FAILED", "failed"),
             *(
-                column(name.upper(), milliseconds(f"{name}milliseconds"), is_right=True)
+                column(name.upper(), milliseconds(f"{name}_ms"), is_right=True)
                 for name in ("p50", "p95", "p99")
             ),
             *_TOKENS,
