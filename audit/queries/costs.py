@@ -132,13 +132,18 @@ def costs_over_time(of: TimeRange) -> RangeCosts | None:
     return RangeCosts(of, held.currency, series.total, series.previous, series.parts, ran)
 
 
-def costs_by_dimension(of: TimeRange, agent: str | None = None) -> CallCosts | None:
-    """What the newest `CALLS_MAX` calls of a range cost, of all agents or of one.
+def costs_by_dimension(
+    of: TimeRange, agent: str | None = None, *, newest: int = CALLS_MAX, listed: int = LISTED
+) -> CallCosts | None:
+    """What the `newest` calls of a range cost, of all agents or of one.
 
     None if the tenant uses no price list. One statement, two with a list.
     """
     held = prices_held(of.start, of.end)
-    return None if held is None else _by_dimension(held, bounds(of) | {"agent": agent})
+    if held is None:
+        return None
+    limits = {"agent": agent, "call_limit": newest, "row_limit": listed}
+    return _by_dimension(held, bounds(of) | limits)
 
 
 def cost_of_trace(trace_id: str) -> CallCosts | None:

@@ -102,6 +102,8 @@ class TokenCosts:
 class NamedTokenCosts:
     """What the newest answers of a range cost, the dearest of each kind first."""
 
+    currency: str
+    """As of `TokenCosts`."""
     total: TokenCost = field(default_factory=TokenCost)
     agents: list[NamedTokenCost] = field(default_factory=list)
     conversations: list[NamedTokenCost] = field(default_factory=list)
@@ -232,14 +234,19 @@ def token_costs_of(*, trace_id: str | None = None, run_id: str | None = None) ->
     return _summed(prices, [(name, cost) for _, name, cost in _cells(prices, chosen)])
 
 
-def token_costs_of_agents(of: TimeRange, agent: str | None = None) -> NamedTokenCosts | None:
-    """What the newest answers of a range cost, by agent and version. None if there is none."""
+def token_costs_of_agents(
+    of: TimeRange, agent: str | None = None, *, newest: int = ANSWERS_MAX, listed: int = LISTED
+) -> NamedTokenCosts | None:
+    """What the `newest` answers of a range cost, of all agents or of one. None if there is none.
+
+    One statement, four with answers.
+    """
     chosen = _ANY | bounds(of) | {"agent": agent}
     if not rows("any_llm_usage", chosen):
         return None
     prices = _Prices(prices_held(of.start, of.end))
     _cells(prices, chosen)
-    return _named(prices, chosen)
+    return _named(prices, chosen | {"answer_limit": newest, "row_limit": listed})
 
 
 def _cells(
@@ -289,13 +296,11 @@ def _cost(
 
 
 def _named(prices: _Prices, chosen: dict[str, Any]) -> NamedTokenCosts:
-    named = NamedTokenCosts()
+    named = NamedTokenCosts(prices.currency)
     lists = {_BY_AGENT: named.agents, _BY_RUN: named.conversations, _BY_TRACE: named.traces}
-    parameters = _ANY | chosen | prices.steps() | prices.known()
     limits = {"answer_limit": ANSWERS_MAX, "row_limit": LISTED}
-    for kind, agent, version, run_id, trace_id, *sums in rows(
-        "llm_usage_by_name", parameters | limits
-    ):
+    parameters = _ANY | limits | chosen | prices.steps() | prices.known()
+    for kind, agent, version, run_id, trace_id, *sums in rows("llm_usage_by_name", parameters):
         answers, priced, amount, *tokens = sums
         cost = TokenCost(answers, priced, amount, *map(int, tokens))
         if kind == _WHOLE:

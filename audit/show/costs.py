@@ -1,10 +1,13 @@
 """The tiles of what calls and models' answers cost. Pure."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 
-from audit.queries.costs import Cost, RangeCosts
+from audit.queries.costs import CallCosts, Cost, RangeCosts
+from audit.queries.price_lists import plain
 from audit.queries.time_range import TimeRange
-from audit.queries.token_costs import TokenCost, TokenCosts
+from audit.queries.token_costs import NamedTokenCosts, TokenCost, TokenCosts
 from audit.show import figures
 from audit.show.tiles import Change, Tile, relative
 
@@ -41,6 +44,73 @@ def token_tile(costs: TokenCosts, of: TimeRange, *, is_comparable: bool) -> Tile
         else None,
         tone="accent",
         course=[float(part.amount) for part in of.whole(costs.parts)],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CostFact:
+    """What tools or models cost, in words."""
+
+    name: str
+    value: str
+    exact: str
+    note: str
+    """What has no price."""
+
+
+def cost_facts(
+    tools: CallCosts | None, models: TokenCosts | NamedTokenCosts | None
+) -> list[CostFact]:
+    """What tools and models cost, apart; nothing of what has no price list or no answer."""
+    facts = []
+    if tools is not None and tools.total.calls:
+        facts.append(_fact("Cost of tools", tools.total, tools.total.priced, tools.currency))
+    if models is not None and models.total.answers:
+        facts.append(_fact("Cost of models", models.total, models.total.priced, models.currency))
+    return facts
+
+
+def _fact(name: str, cost: Cost | TokenCost, priced: int, currency: str) -> CostFact:
+    if not priced:
+        return CostFact(name, "no price", "", "")
+    amount = figures.money(cost.amount, currency)
+    return CostFact(name, amount, f"{plain(cost.amount)} {currency}", without_price(cost))
+
+
+@dataclass(slots=True)
+class AgentCost:
+    """What the calls and the answers of an agent cost."""
+
+    tools: Cost = field(default_factory=Cost)
+    models: TokenCost = field(default_factory=TokenCost)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCosts:
+    """What agents cost, by name; a currency is '' if there is nothing to say."""
+
+    tools_currency: str
+    models_currency: str
+    by_agent: Mapping[str, AgentCost]
+
+    def of(self, agent: str) -> AgentCost:
+        """What an agent costs."""
+        return self.by_agent.get(agent) or AgentCost()
+
+
+def agent_costs(tools: CallCosts | None, models: NamedTokenCosts | None, most: int) -> AgentCosts:
+    """What agents cost in all their versions. Of `most` versions or more, nothing is said."""
+    by_agent: dict[str, AgentCost] = {}
+    has_tools = tools is not None and len(tools.agents) < most
+    has_models = models is not None and len(models.agents) < most
+    for call in tools.agents if tools is not None and has_tools else ():
+        by_agent.setdefault(call.name, AgentCost()).tools.add(call.cost)
+    for answer in models.agents if models is not None and has_models else ():
+        by_agent.setdefault(answer.name, AgentCost()).models.add(answer.cost)
+    return AgentCosts(
+        tools.currency if tools is not None and has_tools else "",
+        models.currency or "–" if models is not None and has_models else "",
+        by_agent,
     )
 
 

@@ -14,6 +14,9 @@ from audit.queries.conversations import (
     conversation,
     conversations_in,
 )
+from audit.queries.costs import cost_of_conversation
+from audit.queries.token_costs import token_costs_of
+from audit.show.costs import cost_facts
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
@@ -45,6 +48,7 @@ def conversation_detail(request: TenantRequest, run_id: str) -> HttpResponse:
     context = {
         "detail": detail,
         "calls_max": CALLS_MAX,
+        "costs": cost_facts(cost_of_conversation(run_id), token_costs_of(run_id=run_id)),
         "graph": shown_graph(graph_of_conversation(run_id)),
     }
     return render(request, "conversations/conversation_detail.html", context)

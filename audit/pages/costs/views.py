@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.costs import CALLS_MAX, LISTED, costs_by_dimension, costs_over_time
 from audit.queries.over_time import has_figures_before
-from audit.queries.price_lists import percent_counted
+from audit.queries.price_lists import all_lists, percent_counted
 from audit.queries.token_costs import token_costs_over_time
 from audit.show.charts import range_query
 from audit.show.costs import cost_tile, token_tile
@@ -26,8 +26,10 @@ def cost_page(request: TenantRequest) -> HttpResponse:
     of = requested.range
     costs = costs_over_time(of)
     within = range_query(of.start, of.end)
+    lists = all_lists()
     context: dict[str, object] = {
         **range_bar(request, requested),
+        "changed": max(lists, key=lambda one: one.changed_at, default=None),
         "costs": costs,
         "calls_max": CALLS_MAX,
         "listed": LISTED,

@@ -17,11 +17,12 @@ from audit.queries.call_walk import Budget
 from audit.queries.costs import costs_over_time
 from audit.queries.losses import losses
 from audit.queries.over_time import OverTime, has_figures_before, over_time, started_calls
+from audit.queries.token_costs import token_costs_over_time
 from audit.queries.unrun import unrun_calls
 from audit.queries.violations import new_violations
 from audit.show import tiles
 from audit.show.charts import range_query
-from audit.show.costs import cost_tile
+from audit.show.costs import cost_tile, token_tile
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
@@ -46,6 +47,8 @@ def home(request: TenantRequest) -> HttpResponse:
     shown_tiles = tiles.tiles(range_figures, is_comparable=before)
     if costs := costs_over_time(requested.range):
         shown_tiles.append(cost_tile(costs, is_comparable=before))
+    if models := token_costs_over_time(requested.range):
+        shown_tiles.append(token_tile(models[0], requested.range, is_comparable=before))
     context: dict[str, Any] = {
         **range_bar(request, requested),
         "range_figures": range_figures,

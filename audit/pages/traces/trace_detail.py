@@ -19,8 +19,11 @@ from audit.pages.traces.forms import TimelineForm
 from audit.queries.call_filter import OPEN, UNRUN
 from audit.queries.calls import TraceDetail, detail_of, failures_beside_in
 from audit.queries.calls import trace_detail as find_trace
+from audit.queries.costs import cost_of_trace
+from audit.queries.token_costs import token_costs_of
 from audit.queries.withheld import without_messages, without_reasons
 from audit.show import reasons
+from audit.show.costs import cost_facts
 from config.http.htmx import render_page, wants_partial
 from tenants.access import TenantRequest, tenant_page
 
@@ -77,6 +80,10 @@ def _around(
         "tool_count": len({call.tool_name for call in detail.calls}),
         "cache_hits": sum(call.cache_hit is True for call in detail.calls),
         "tokens": reasons.tokens(detail.summary.prompt_tokens, detail.summary.completion_tokens),
+        "costs": cost_facts(
+            cost_of_trace(detail.summary.trace_id),
+            token_costs_of(trace_id=detail.summary.trace_id),
+        ),
         "idle_share": shown.idle_us / shown.span_us * 100,
         "highlight_offset_us": (shown.highlight.started_at - detail.summary.first_started_at)
         // timedelta(microseconds=1),

@@ -57,7 +57,7 @@ def test_agents_are_listed_with_their_figures(team: Cast) -> None:
     page = signed_in(team).get("/agents/", {"range": "24h"})
     figures = {
         each.total.name: (each.total.calls, each.total.failed, [tool.name for tool in each.tools])
-        for each in page.context["agents"]
+        for each, _ in page.context["agents"]
     }
     assert figures == {
         "helper": (3, 1, ["fetch <b>", "nested", "search"]),

@@ -54,6 +54,7 @@ def test_calls_without_a_price_are_counted_and_not_free(acme: Cast) -> None:
     page = client.get("/costs/", {"range": "1h"})
     words = text_of(page.content.decode())
     assert "EUR 0.00800" in words
+    assert re.search(r"Prices were last changed .* in the list from 20\d\d-", words)
     assert "1 call without a price" in words
     assert "2 of 3 completed" in words
     assert "mystery – 1 1 no price" in words
@@ -77,13 +78,15 @@ def test_no_cost_looks_like_none(amount: str, text: str) -> None:
     assert money(Decimal(amount), "EUR").replace("\N{NO-BREAK SPACE}", " ") == text
 
 
-def answered(cast: Cast, model: str, provider: str = "openai", **attributes: str) -> None:
+def answered(cast: Cast, model: str, trace_id: str = "", **attributes: str) -> None:
+    within = {"traceId": trace_id} if trace_id else {}
     body = request(
         span(
             "chat",
+            **within,
             attributes={
                 "gen_ai.operation.name": "chat",
-                "gen_ai.provider.name": provider,
+                "gen_ai.provider.name": "openai",
                 "gen_ai.request.model": model,
                 "gen_ai.usage.input_tokens": {"intValue": 1_000_000},
                 "gen_ai.usage.output_tokens": {"intValue": 2_000},
@@ -129,6 +132,38 @@ def test_a_list_in_another_currency_names_its_models_itself(acme: Cast) -> None:
     assert "Only models that a price list names have a price." in words
     assert "Cost of models EUR 0.502 1 answer without a price" in words
     assert "gpt-4o openai 1 1,000,000 0 2,000 1 no price" in words
+
+
+def test_traces_conversations_and_agents_say_what_they_cost(acme: Cast) -> None:
+    priced(
+        acme, ToolPrice("search", Decimal("0.5")), models=[ModelPrice("m", Decimal(4), Decimal(0))]
+    )
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+    names = {"gen_ai.agent.name": "planner", "gen_ai.conversation.id": "c-1"}
+    answered(acme, "m", trace_id=trace_id, **names)
+    answered(acme, "unknown", trace_id=trace_id, **names)
+    for tool in ("search", "search", "mystery"):
+        events = make_call(
+            tool_name=tool, trace_id=trace_id, started_at=datetime.now(UTC) - timedelta(minutes=5)
+        )
+        events[0] |= {"context": {"agent": "planner"}, "run_id": "c-1"}
+        send_events(acme.tenant, events)
+    client = signed_in(acme.viewer)
+    trace = text_of(client.get(f"/traces/{trace_id}").content.decode())
+    assert "Cost of tools EUR 1.00 1 call without a price" in trace
+    assert "Cost of models EUR 4.00 1 answer without a price" in trace
+    expected = (
+        "Cost of tools: EUR 1.00 , 1 call without a price."
+        " Cost of models: EUR 4.00 , 1 answer without a price."
+    )
+    assert expected in text_of(client.get("/conversations/c-1").content.decode())
+    agents = client.get("/agents/", {"range": "1h"}).content.decode()
+    assert "Cost of tools Cost of models" in text_of(agents)
+    assert re.search(r"planner .* EUR 1\.00 EUR 4\.00", text_of(agents))
+    one = text_of(client.get("/agents/", {"range": "1h", "agent": "planner"}).content.decode())
+    assert expected in one
+    overview = text_of(client.get("/", {"range": "1h"}).content.decode())
+    assert "Cost of models EUR 4.00 1 answer without a price" in overview
 
 
 def reader(cast: Cast) -> dict[str, str]:
