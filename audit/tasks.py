@@ -17,6 +17,7 @@ from audit.alerts.evaluation import evaluate
 from audit.alerts.notifying import notify_again
 from audit.alerts.watching import watch
 from audit.deliveries import delivering
+from audit.deliveries.outbox import SOON
 from audit.index import partitions
 from audit.ledger import actions, checks, keys, signer
 from audit.ledger.baseline import enter_baseline
@@ -129,7 +130,7 @@ def analyze_drift(tenant_id: str, analysis_id: str) -> None:
 # The sixth field is seconds: an instant is judged 20 seconds after it (audit/alerts/evaluation.py),
 # and 20 seconds later if the worker was busy.
 @app.periodic(cron="* * * * * 20,40")
-@app.task(queueing_lock="judge_alert_rules")
+@app.task(queueing_lock="judge_alert_rules", priority=SOON)
 def judge_alert_rules(timestamp: int) -> None:
     """Judge the rules of windows of each tenant: open alerts and end them."""
     _for_each_tenant("windows", evaluate)
@@ -142,9 +143,10 @@ def repeat_alerts(timestamp: int) -> None:
     _for_each_tenant("repeats", notify_again)
 
 
-# People are notified of an event within 15 seconds.
+# People are notified of an event within 15 seconds: it runs before other tasks, such as those that
+# wait for a worker that has just started.
 @app.periodic(cron="* * * * * */10")
-@app.task(queueing_lock="watch_for_events")
+@app.task(queueing_lock="watch_for_events", priority=SOON)
 def watch_for_events(timestamp: int) -> None:
     """Judge the rules of events of each tenant."""
     _for_each_tenant("events", watch)
@@ -213,7 +215,7 @@ def keep_tools(timestamp: int) -> None:
             _log.info("retired %d ephemeral tools of tenant %s", retired, tenant_id)
 
 
-@app.task(queue="deliveries")
+@app.task(queue="deliveries", priority=SOON)
 def deliver(tenant_id: str) -> None:
     """Deliver a tenant's messages that are due, a few at once, then let other tasks run."""
     if delivering.run_slice(UUID(tenant_id)):

@@ -1,6 +1,7 @@
 """The outbox: messages are stored with what caused them, and delivered by the worker."""
 
 from collections.abc import Iterable
+from typing import Final
 from uuid import UUID
 
 from django.utils import timezone
@@ -10,6 +11,9 @@ from audit.deliveries.message import Message, to_document
 from audit.models import AlertChannel, AlertDelivery, DeliveryState
 from tenants.actions import storable
 from tenants.models import new_id
+
+SOON: Final = 10
+"""The priority of the tasks of alerts. The worker's other tasks have 0: they wait their turn."""
 
 
 def enqueue(tenant_id: UUID, message: Message, channel_ids: Iterable[UUID]) -> None:
@@ -45,4 +49,5 @@ def enqueue(tenant_id: UUID, message: Message, channel_ids: Iterable[UUID]) -> N
 def deliver_soon(tenant_id: UUID) -> None:
     """Let the worker deliver what is due, once this transaction is committed."""
     # By name, because tasks are above this module. The sweep of each minute finds what is left.
-    app.configure_task("audit.tasks.deliver", queue="deliveries").defer(tenant_id=str(tenant_id))
+    task = app.configure_task("audit.tasks.deliver", queue="deliveries", priority=SOON)
+    task.defer(tenant_id=str(tenant_id))

@@ -4,9 +4,11 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import jsonschema_rs
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 from standardwebhooks import Webhook
@@ -15,10 +17,11 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from audit.deliveries import delivering
 from audit.deliveries.channels import delete_channel
 from audit.deliveries.message import KINDS, to_document
-from audit.deliveries.outbox import enqueue
+from audit.deliveries.outbox import SOON, enqueue
 from audit.deliveries.sender.webhook import event
 from audit.models import AlertDelivery, ChannelKind, DeliveryState
-from audit.tasks import keep_deliveries
+from audit.tasks import deliver as deliver_task
+from audit.tasks import judge_alert_rules, keep_deliveries, watch_for_events
 from tenants.models import Action
 from tenants.scope import tenant_scope
 from tests.support.deliveries import (
@@ -129,6 +132,24 @@ def test_message_is_stored_only_with_what_caused_it(acme: Cast, receiver: Receiv
     assert len(deliveries(acme)) == 1, "the same message is not sent twice"
     job = ProcrastinateJob.objects.filter(task_name="audit.tasks.deliver").latest("id")
     assert (job.queue_name, job.args) == ("deliveries", {"tenant_id": str(acme.tenant.id)})
+    assert job.priority == deliver_task.priority == SOON
+
+
+def test_worker_takes_the_tasks_of_alerts_before_those_that_wait() -> None:
+    queue = f"test-{uuid4().hex[:12]}"
+    tasks = (keep_deliveries, judge_alert_rules, watch_for_events)
+    for task in tasks:
+        task.configure(queue=queue, queueing_lock=None).defer(timestamp=0)
+    taken = []
+    with transaction.atomic(), connection.cursor() as cursor:
+        for _ in tasks:
+            cursor.execute(
+                "SELECT task_name FROM procrastinate_fetch_job_v2(%s::text[], NULL)", [[queue]]
+            )
+            taken += cursor.fetchone()
+        transaction.set_rollback(True)
+    ProcrastinateJob.objects.filter(queue_name=queue).delete()
+    assert taken == [judge_alert_rules.name, watch_for_events.name, keep_deliveries.name]
 
 
 def test_failed_delivery_is_tried_again_for_a_day(acme: Cast, receiver: Receiver) -> None:
