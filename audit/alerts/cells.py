@@ -19,11 +19,19 @@ from audit.queries.call_filter import Text
 from audit.queries.call_walk import walk_parameters
 from audit.queries.over_time import FORMULA, day_of
 from audit.queries.polling import polling_tools
+from audit.queries.price_lists import prices_held
 from audit.queries.repetition import LOOP
 from audit.sql.run import rows
 
 LOOPED_WITHIN = timedelta(hours=1)
 """Identical calls that are further apart are no loop. It bounds what is read for an instant."""
+_NO_PRICES: dict[str, Any] = {
+    name: []
+    for name in (
+        *("list_starts", "price_tools", "price_lists"),
+        *("per_call", "per_unit", "unit_path_ids"),
+    )
+}
 
 type Tool = tuple[str, str]
 """Name and version."""
@@ -117,6 +125,23 @@ def read_tool_quarters(
     return tools
 
 
+def read_tool_costs(since: datetime, until: datetime, timeout_ms: int) -> ToolCells:
+    """What the calls of a time cost, by tool, version and minute. Two statements.
+
+    Raises TimeoutError.
+    """
+    parameters = _span(since, until) | _prices(since, until)
+    return _tool_costs(rows("alert_tool_costs", parameters, timeout_ms=timeout_ms))
+
+
+def read_quarter_costs(
+    since: datetime, until: datetime, parts: Iterable[int], timeout_ms: int
+) -> ToolCells:
+    """The same by part, as `read_tool_quarters`."""
+    parameters = _span(since, until) | _prices(since, until) | {"starts": sorted(parts)}
+    return _tool_costs(rows("alert_quarter_costs", parameters, timeout_ms=timeout_ms))
+
+
 def read_totals(since: datetime, until: datetime, timeout_ms: int) -> dict[int, Totals]:
     """What pages have as the sums of all calls, by quarter of an hour. One statement.
 
@@ -150,6 +175,9 @@ def read_quarters(
 
     Raises TimeoutError.
     """
+    if condition.measure is Measure.COST:
+        quarters = range(instant_before(condition, since), instant_before(condition, until))
+        return of_tools(condition, read_quarter_costs(since, until, quarters, timeout_ms))
     parameters: dict[str, Any] = _span(since, until)
     parameters["with_durations"] = condition.measure in SHARES_OF_CALLS
     for name in ("tool", "version"):
@@ -184,6 +212,9 @@ def read_calls(
         polling = {"polling": polling_tools(), "loop_calls": LOOP, "within": LOOPED_WITHIN}
         looped = read("alert_loops", **earlier, **polling, counted_since=since)
         return {at: Cell(looped=calls) for at, calls in looped}
+    if condition.measure is Measure.COST:
+        priced = read("alert_costs", **_prices(since, until))
+        return {at: Cell(completed=calls, priced=n, cost=cost) for at, calls, n, cost in priced}
     if condition.measure in SHARES_OF_CALLS:
         cells: dict[int, Cell] = {}
         for at, bucket, calls in read("alert_durations", **FORMULA):
@@ -200,6 +231,19 @@ def _span(since: datetime, until: datetime) -> dict[str, Any]:
         "first_day": day_of(since),
         "last_day": day_of(last),
     }
+
+
+def _prices(since: datetime, until: datetime) -> dict[str, Any]:
+    held = prices_held(since, until)
+    return _NO_PRICES if held is None else held.parameters()
+
+
+def _tool_costs(listed: Iterable[Sequence[Any]]) -> ToolCells:
+    tools: ToolCells = {}
+    for tool, version, at, calls, priced, cost in listed:
+        cells = tools.setdefault((tool, version), {})
+        cells[at] = Cell(completed=calls, priced=priced, cost=cost)
+    return tools
 
 
 def _cell(sums: Sequence[Any]) -> Cell:

@@ -16,9 +16,12 @@ from audit.alerts.cells import (
     ToolCells,
     instant,
     instant_before,
+    is_shared,
     joined,
     of_tools,
     read_calls,
+    read_quarter_costs,
+    read_tool_costs,
     read_tool_quarters,
     spans,
     starts,
@@ -26,11 +29,18 @@ from audit.alerts.cells import (
 from audit.alerts.judging import Burning, Cell, Episode, episodes, values
 from audit.alerts.kept import Asked, is_kept, kept_sums
 from audit.alerts.life import Finding
-from audit.alerts.rules import SHARES_OF_CALLS, EventCondition, Severity, WindowCondition
+from audit.alerts.rules import (
+    SHARES_OF_CALLS,
+    EventCondition,
+    Measure,
+    Severity,
+    WindowCondition,
+)
 from audit.alerts.shown import title
 from audit.alerts.stored import condition_of
 from audit.models import Alert, AlertRule
 from audit.queries.call_query import parse
+from audit.queries.price_lists import currency_used
 from audit.show.charts import range_query
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
@@ -152,28 +162,35 @@ def _read(due: list[Due]) -> Iterator[tuple[Due, Mapping[int, Cell] | None]]:
     with kept_sums(current_tenant_id()) as kept:
         asked = [Asked(each.condition, each.spans, each.is_again) for each in by_minute]
         yield from zip(by_minute, kept.read(asked, _READ_MS), strict=True)
-    by_quarter = [each for each in due if each.condition.step_minutes > 1]
-    for _, together in groupby(sorted(by_quarter, key=_read_together), key=_read_together):
-        group = list(together)
-        tools = _read_quarters(group)
+    together = [each for each in due if not is_kept(each.condition) and is_shared(each.condition)]
+    for _, some in groupby(sorted(together, key=_read_together), key=_read_together):
+        group = list(some)
+        tools = _read_tools(group)
         yield from (
             (each, None if tools is None else of_tools(each.condition, tools)) for each in group
         )
     for each in due:
-        if not is_kept(each.condition) and each.condition.step_minutes == 1:
+        if not is_shared(each.condition) and not is_kept(each.condition):
             yield each, _read_whole(each)
 
 
-def _read_quarters(group: list[Due]) -> ToolCells | None:
-    """The sums of rules of long windows; None if they could not be read in time."""
+def _read_tools(group: list[Due]) -> ToolCells | None:
+    """The sums of rules that are read together; None if they could not be read in time."""
+    first = group[0].condition
     parts = {at for each in group for at in starts(each.condition, each.warm, each.last)}
-    durations = any(each.condition.measure in SHARES_OF_CALLS for each in group)
+    durations = first.measure in SHARES_OF_CALLS
+
+    def read(since: datetime, until: datetime) -> ToolCells:
+        if first.step_minutes == 1:
+            return read_tool_costs(since, until, _READ_MS)
+        if first.measure is Measure.COST:
+            return read_quarter_costs(since, until, parts, _READ_MS)
+        return read_tool_quarters(since, until, parts, _READ_MS, durations=durations)
+
     tools: ToolCells = {}
     try:
         for since, until in joined(span for each in group for span in each.spans):
-            for tool, cells in read_tool_quarters(
-                since, until, parts, _READ_MS, durations=durations
-            ).items():
+            for tool, cells in read(since, until).items():
                 tools.setdefault(tool, {}).update(cells)
     except TimeoutError:
         return None
@@ -192,14 +209,16 @@ def _read_whole(due: Due) -> dict[int, Cell] | None:
     return cells
 
 
-def _read_together(due: Due) -> tuple[int, int, bool]:
+def _read_together(due: Due) -> tuple[int, int, int, bool, bool]:
     """What rules must share to be read together: not an hour and thirty days in one read."""
     condition = due.condition
     hours = condition.window_minutes // 60
     return (
+        condition.step_minutes,
         condition.compare_with.minutes,
         hours.bit_length(),
-        condition.measure.unit == "duration",
+        condition.measure in SHARES_OF_CALLS,
+        condition.measure is Measure.COST,
     )
 
 
@@ -264,6 +283,7 @@ def _finding(due: Due, episode: Episode) -> Finding:
     condition, value = due.condition, episode.value
     held_from = instant(condition, episode.start)
     until = instant(condition, value.at)
+    currency = currency_used() if condition.measure is Measure.COST else ""
     # The calls of the window that the value is of.
     query = f"{parse(condition.query)} {range_query(until - condition.window, until)}".strip()
     return Finding(
@@ -271,7 +291,7 @@ def _finding(due: Due, episode: Episode) -> Finding:
         severity=episode.severity,
         held_from=held_from,
         held_to=None if episode.end is None else instant(condition, episode.end),
-        title=title(due.stored.name, condition, episode.severity, value),
+        title=title(due.stored.name, condition, episode.severity, value, currency),
         query=query,
         value=value.value,
         compared_with=value.before,

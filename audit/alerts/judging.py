@@ -6,9 +6,12 @@ is of the window that ends there, so of the calls that started in the steps befo
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from audit.alerts.rules import SHARES_OF_CALLS, Measure, NoData, Severity, WindowCondition
 from audit.index import histogram
+
+_NOTHING = Decimal(0)
 
 
 @dataclass(slots=True)
@@ -27,6 +30,10 @@ class Cell:
     """By how many calls more than at the instant before are open or overdue at this instant."""
     latency: dict[int, int] = field(default_factory=dict)
     """Completed calls by bucket of their durations."""
+    priced: int = 0
+    """Completed calls with a price."""
+    cost: Decimal = _NOTHING
+    """What these cost."""
 
     def add(self, other: "Cell", sign: int = 1) -> None:
         """Add the sums of another one, or subtract them."""
@@ -40,6 +47,9 @@ class Cell:
         self.level += sign * other.level
         for bucket, calls in other.latency.items():
             self.latency[bucket] = self.latency.get(bucket, 0) + sign * calls
+        if other.priced:
+            self.priced += sign * other.priced
+            self.cost += sign * other.cost
 
     def value(self, measure: Measure) -> float | None:
         """The measure of these calls; None if there are no calls of which it could be."""
@@ -56,6 +66,8 @@ class Cell:
                 return self.looped
             case Measure.OPEN | Measure.OVERDUE:
                 return self.level
+            case Measure.COST:
+                return None if self.completed and not self.priced else float(self.cost)
             case Measure.FAILED_SHARE:
                 return 100 * self.failed / self.completed if self.completed else None
             case Measure.VIOLATING_SHARE:
@@ -78,6 +90,8 @@ class Value:
     at: int
     value: float | None
     before: float | None = None
+    unpriced: int = 0
+    """Calls without a price, which are in no cost."""
 
 
 @dataclass(slots=True)
@@ -108,12 +122,18 @@ def values(condition: WindowCondition, cells: Cells, first: int, last: int) -> l
     now = _slide(condition, cells, first, last)
     back = condition.compare_with.minutes // condition.step_minutes
     if not back:
-        return [Value(at, value) for at, value in enumerate(now, first)]
+        return [Value(at, value, None, unpriced) for at, (value, unpriced) in enumerate(now, first)]
     before = _slide(condition, cells, first - back, last - back)
-    return [Value(first + n, *both) for n, both in enumerate(zip(now, before, strict=True))]
+    return [
+        Value(first + n, value, earlier, unpriced)
+        for n, ((value, unpriced), (earlier, _)) in enumerate(zip(now, before, strict=True))
+    ]
 
 
-def _slide(condition: WindowCondition, cells: Cells, first: int, last: int) -> list[float | None]:
+def _slide(
+    condition: WindowCondition, cells: Cells, first: int, last: int
+) -> list[tuple[float | None, int]]:
+    """The measure at each instant, and of how many calls a cost does not tell."""
     measure, width = condition.measure, condition.steps(condition.window_minutes)
     window = Cell()
     if measure.is_level:  # a call leaves the window by itself: see `audit.alerts.cells`
@@ -124,8 +144,8 @@ def _slide(condition: WindowCondition, cells: Cells, first: int, last: int) -> l
         for at in range(first - width, first - 1):
             if at in cells:
                 window.add(cells[at])
-    listed: list[float | None] = []
-    value: float | None = None
+    listed: list[tuple[float | None, int]] = []
+    value: tuple[float | None, int] = None, 0
     is_changed = True
     for at in range(first, last + 1):
         entering = cells.get(at if measure.is_level else at - 1)
@@ -133,7 +153,8 @@ def _slide(condition: WindowCondition, cells: Cells, first: int, last: int) -> l
             window.add(entering)
             is_changed = True
         if is_changed:
-            value, is_changed = window.value(measure), False
+            unpriced = window.completed - window.priced if measure is Measure.COST else 0
+            value, is_changed = (window.value(measure), unpriced), False
         listed.append(value)
         leaving = None if measure.is_level else cells.get(at - width)
         if leaving is not None:

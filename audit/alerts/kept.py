@@ -25,7 +25,7 @@ from audit.alerts.cells import (
     read_totals,
 )
 from audit.alerts.judging import Cell
-from audit.alerts.rules import SHARES_OF_CALLS, WindowCondition
+from audit.alerts.rules import SHARES_OF_CALLS, Measure, WindowCondition
 from audit.events.instants import EPOCH
 
 MINUTES_MAX: Final = 300_000
@@ -189,8 +189,11 @@ def kept_sums(tenant_id: UUID) -> Iterator[KeptSums]:
 
 
 def is_kept(condition: WindowCondition) -> bool:
-    """Whether sums by minute are kept for a rule: not of long windows, open calls and loops."""
-    return condition.step_minutes == 1 and condition.measure.is_summed
+    """Whether sums by minute are kept for a rule: not of long windows, open calls and loops, and
+    not of costs, as prices and units change without them.
+    """
+    measure = condition.measure
+    return condition.step_minutes == 1 and measure.is_summed and measure is not Measure.COST
 
 
 def _key(condition: WindowCondition) -> Key:

@@ -49,6 +49,7 @@ class Measure(StrEnum):
     P95 = "p95"
     P99 = "p99"
     TOKENS = "tokens"
+    COST = "cost"
     LOOPED = "looped"
     OPEN = "open"
     OVERDUE = "overdue"
@@ -59,8 +60,10 @@ class Measure(StrEnum):
         return _LABELS[self]
 
     @property
-    def unit(self) -> Literal["count", "share", "duration"]:
-        """`share` is in percent, `duration` in milliseconds."""
+    def unit(self) -> Literal["count", "share", "duration", "money"]:
+        """Shares are in percent, durations in milliseconds, money in the currency of the lists."""
+        if self is Measure.COST:
+            return "money"
         if self in (Measure.FAILED_SHARE, Measure.VIOLATING_SHARE):
             return "share"
         return "duration" if self in SHARES_OF_CALLS else "count"
@@ -86,6 +89,7 @@ _LABELS = {
     Measure.P95: "95th percentile of durations",
     Measure.P99: "99th percentile of durations",
     Measure.TOKENS: "Tokens",
+    Measure.COST: "Cost",
     Measure.LOOPED: "Identical calls in loops",
     Measure.OPEN: "Open calls",
     Measure.OVERDUE: "Overdue calls",
@@ -138,7 +142,8 @@ class WindowCondition(BaseModel):
     in percent: 50 is half as much again, -20 is a fifth less."""
     direction: Literal["above", "below"] = "above"
     warning: float | None = Field(None, allow_inf_nan=False, examples=[5])
-    """Threshold of a warning; null for none. Shares are in percent, durations in milliseconds."""
+    """Threshold of a warning; null for none. Shares are in percent, durations in milliseconds,
+    costs in the currency of the price lists."""
     alert: float | None = Field(None, allow_inf_nan=False, examples=[20])
     """Threshold of an alert; null for none."""
     for_minutes: int = Field(0, ge=0, le=FOR_MAX)

@@ -208,6 +208,12 @@ def prices_held(start: datetime | None = None, end: datetime | None = None) -> H
     )
 
 
+def currency_used() -> str:
+    """The currency of the tenant's price lists; '' if it has none. One query."""
+    lists = PriceList.objects.for_tenant(current_tenant_id())
+    return lists.order_by("holds_from").values_list("currency", flat=True).first() or ""
+
+
 def beginning(day: date) -> datetime:
     """The instant at which a UTC day begins."""
     return datetime.combine(day, time(), UTC)

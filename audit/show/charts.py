@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
 
@@ -18,8 +19,8 @@ from config.instants import iso_exact, local, offset, short_day
 
 Kind = Literal["bars", "lines", "heat"]
 """Bars are stacked; a heat map has a row for each series, the first at the bottom."""
-Unit = Literal["count", "share", "duration"]
-"""Numbers as they are, shares from 0 to 1, durations in milliseconds."""
+Unit = Literal["count", "share", "duration", "money"]
+"""Numbers as they are, shares from 0 to 1, durations in milliseconds, amounts of a currency."""
 
 _ARTICLES = {"minute": "a ", "hour": "an ", "day": "a ", "week": "a "}
 _NO_BREAK_DASH = "\N{WORD JOINER}–\N{WORD JOINER}"
@@ -129,6 +130,8 @@ def value_text(value: float | None, unit: Unit) -> str:
             return figures.share(value)
         case "duration":
             return figures.duration(round(value * 1000))
+        case "money":
+            return figures.money(Decimal(str(value)), "").strip()
         case _:
             return figures.count(round(value))
 

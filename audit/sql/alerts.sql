@@ -89,6 +89,44 @@ WHERE {{alert_calls}}
   AND state IN ('ok', 'failed')
 GROUP BY 1, 2, 3, 4
 
+-- {{alert_cost}} --
+-- Such calls i with their cost by the tenant's price lists; NULL if a call has no price.
+SELECT i.tool_name, i.tool_version, i.started_at,
+       coalesce(price.per_call, price.per_unit * u.units) AS cost
+FROM priced_calls AS i
+LEFT JOIN {{price}}
+    ON price.tool_name = i.tool_name
+   AND price.list = width_bucket(i.started_at, %(list_starts)s::timestamptz[])
+LEFT JOIN call_units u
+    ON u.tenant_id = %(tenant_id)s
+   AND u.started_on = i.started_on
+   AND u.unit_path_id = price.unit_path_id
+   AND u.invocation_id = i.invocation_id
+
+-- alert_costs --
+-- Completed calls among the matching ones, those with a price, and what these cost, by minute.
+WITH priced_calls AS (
+    SELECT started_on, invocation_id, started_at, tool_name, tool_version
+    FROM (SELECT * FROM invocation WHERE {{call_walk}} LIMIT ALL) AS call
+    WHERE {{call_matches}}
+      AND state IN ('ok', 'failed')
+)
+SELECT {{alert_minute}}, count(*), count(cost), coalesce(sum(cost), 0)
+FROM ({{alert_cost}}) AS priced
+GROUP BY 1
+
+-- alert_tool_costs --
+-- As alert_costs, for all calls, by tool and version: one read for many rules.
+WITH priced_calls AS (
+    SELECT started_on, invocation_id, started_at, tool_name, tool_version
+    FROM invocation
+    WHERE {{alert_calls}}
+      AND state IN ('ok', 'failed')
+)
+SELECT tool_name, tool_version, {{alert_minute}}, count(*), count(cost), coalesce(sum(cost), 0)
+FROM ({{alert_cost}}) AS priced
+GROUP BY 1, 2, 3
+
 -- {{alert_quarter}} --
 -- The quarter of an hour since 1970.
 floor(extract(epoch FROM quarter_at) / 900)::bigint
@@ -109,6 +147,41 @@ WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
   AND quarter_at >= %(since)s
   AND quarter_at < %(until)s
+GROUP BY 1, 2, 3
+
+-- alert_quarter_costs --
+-- As alert_tool_costs, by the parts of alert_quarters. A list begins at midnight UTC, so no quarter has
+-- calls of two. Units are read by call.
+WITH called AS (
+    SELECT tool_name, tool_version, {{alert_quarter}} AS quarter,
+           width_bucket(quarter_at, %(list_starts)s::timestamptz[]) AS list,
+           completed_count AS calls
+    FROM quarter_rollup
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND quarter_at >= %(since)s
+      AND quarter_at < %(until)s
+), measured AS (
+    SELECT unit_path_id, tool_version, floor(extract(epoch FROM started_at) / 900)::bigint AS quarter,
+           count(*) AS calls, sum(units) AS units
+    FROM call_units
+    WHERE {{alert_calls}}
+      AND unit_path_id = ANY(%(unit_path_ids)s::uuid[])
+    GROUP BY 1, 2, 3
+)
+SELECT called.tool_name, called.tool_version,
+       (%(starts)s::bigint[])[width_bucket(called.quarter, %(starts)s::bigint[])],
+       sum(called.calls)::bigint,
+       sum(CASE WHEN price.per_call IS NOT NULL THEN called.calls
+                ELSE coalesce(measured.calls, 0) END)::bigint,
+       coalesce(sum(coalesce(price.per_call * called.calls, price.per_unit * measured.units)), 0)
+FROM called
+LEFT JOIN {{price}}
+    ON price.tool_name = called.tool_name AND price.list = called.list
+LEFT JOIN measured
+    ON measured.quarter = called.quarter
+   AND measured.unit_path_id = price.unit_path_id
+   AND measured.tool_version = called.tool_version
 GROUP BY 1, 2, 3
 
 -- alert_quarter_totals --

@@ -21,6 +21,7 @@ from audit.pages.alerts.forms import NoteForm
 from audit.pages.show.choice import choice
 from audit.queries.alerts import AlertFilter, alert_page
 from audit.queries.cursor import read_cursor
+from audit.queries.price_lists import currency_used
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role, User
 
@@ -64,14 +65,15 @@ def alert_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         raise Http404("no such alert")
     stored = AlertRule.objects.for_tenant(request.tenant.id).filter(id=alert.rule_id).first()
     condition = None if stored is None else condition_of(stored)
+    currency = currency_used()
     context = {
         "alert": alert,
         "rule": stored,
         "page": _page(condition),
-        "sentence": "" if condition is None else sentence(condition),
-        "value": _value(alert.value, condition),
-        "compared_with": _value(alert.compared_with, condition),
-        "threshold": _limit(alert, condition),
+        "sentence": "" if condition is None else sentence(condition, currency),
+        "value": _value(alert.value, condition, currency),
+        "compared_with": _value(alert.compared_with, condition, currency),
+        "threshold": _limit(alert, condition, currency),
         "history": _history(alert),
         "may_edit": has_role(request.membership, EDITS),
         "note": NoteForm()["note"],
@@ -120,20 +122,20 @@ def _page(condition: Condition | None) -> str:
     return SOURCES[condition.event].page
 
 
-def _value(value: float | None, condition: Condition | None) -> str:
+def _value(value: float | None, condition: Condition | None, currency: str) -> str:
     if value is None:
         return ""
     if not isinstance(condition, WindowCondition):
         return f"{value:,g}"
-    return number(value, condition.measure)
+    return number(value, condition.measure, currency)
 
 
-def _limit(alert: Alert, condition: Condition | None) -> str:
+def _limit(alert: Alert, condition: Condition | None, currency: str) -> str:
     if alert.threshold is None:
         return ""
     if not isinstance(condition, WindowCondition):
         return f"{alert.threshold:,g}"
-    return limit(condition, alert.threshold)
+    return limit(condition, alert.threshold, currency)
 
 
 def _history(alert: Alert) -> list[Act]:

@@ -13,14 +13,17 @@ SLOTS_MAX = 180
 _TONES = {Severity.WARNING: "violation", Severity.ALERT: "failed"}
 
 
-def trial_chart(trial: Trial, zone: tzinfo) -> Chart:
-    """The values of a trial; each point is the worst of its slot."""
+def trial_chart(trial: Trial, zone: tzinfo, currency: str = "") -> Chart:
+    """The values of a trial; each point is the worst of its slot. A cost is in this currency."""
     condition = trial.condition
     width = -(-len(trial.values) // SLOTS_MAX)
     groups = [trial.values[n : n + width] for n in range(0, len(trial.values), width)]
     worst: Callable[[Iterable[float]], float] = max if condition.direction == "above" else min
     scale = 0.01 if condition.measure.unit == "share" else 1.0
     unit: Unit = condition.measure.unit
+    label = condition.measure.label
+    if unit == "money" and currency:
+        label += f" in {currency}"
 
     def points(values: Iterable[Iterable[float | None]]) -> list[float | None]:
         known = ([one for one in group if one is not None] for group in values)
@@ -34,7 +37,7 @@ def trial_chart(trial: Trial, zone: tzinfo) -> Chart:
         name = f"{there:%a} {short_day(there)} {there:%H:%M} {offset(there)}"
         query = f"{parse(condition.query)} {range_query(start - condition.window, end)}"
         slots.append(Slot(f"{short_day(there)} {there:%H:%M}", name, query.strip()))
-    series = [Series(condition.measure.label, "accent", measured)]
+    series = [Series(label, "accent", measured)]
     if condition.compare_with is Comparison.NUMBER:
         for severity, tone in _TONES.items():
             threshold = condition.threshold(severity)
@@ -45,7 +48,7 @@ def trial_chart(trial: Trial, zone: tzinfo) -> Chart:
         before = points([one.before for one in group] for group in groups)
         series.append(Series("Before", "dim", before))
     series.append(Series("Fires", "ink", _firing(trial, measured, width)))
-    return Chart("trial", condition.measure.label, "lines", unit, slots, series)
+    return Chart("trial", label, "lines", unit, slots, series)
 
 
 def _firing(trial: Trial, measured: list[float | None], width: int) -> list[float | None]:

@@ -144,7 +144,7 @@ class WindowForm(RuleForm):
     alert = forms.FloatField(
         label="Alert threshold",
         required=False,
-        help_text="Shares and comparisons in %, durations in ms.",
+        help_text="Shares and comparisons in %, durations in ms, costs in the lists' currency.",
         widget=forms.NumberInput(attrs={**_CONTROL, "step": "any"}),
     )
     for_minutes = forms.TypedChoiceField(

@@ -33,6 +33,7 @@ from audit.pages.alerts.forms import EventForm, MuteForm, RuleForm, WindowForm, 
 from audit.pages.show.choice import choice
 from audit.queries.alerts import unresolved_by_rule
 from audit.queries.call_query import parse
+from audit.queries.price_lists import currency_used
 from audit.show.charts import Chart, range_query
 from audit.show.figures import counted
 from tenants.access import TenantRequest, has_role, tenant_page
@@ -78,6 +79,7 @@ class Tried(NamedTuple):
 def rule_list(request: TenantRequest) -> HttpResponseBase:
     """Show all rules."""
     now, unresolved, channels = timezone.now(), unresolved_by_rule(), channel_names()
+    currency = currency_used()
     listed = []
     for stored in all_rules():
         rule = rule_of(stored, channels)
@@ -85,7 +87,7 @@ def rule_list(request: TenantRequest) -> HttpResponseBase:
         listed.append(
             ListedRule(
                 stored,
-                sentence(condition),
+                sentence(condition, currency),
                 notification(rule),
                 condition.query if isinstance(condition, WindowCondition) else "",
                 unresolved.get(stored.id, 0),
@@ -229,7 +231,7 @@ def _defaults() -> dict[str, object]:
 def _try(rule: Rule) -> Tried:
     condition = rule.condition
     assert isinstance(condition, WindowCondition), "the form makes no other"
-    trial = try_rule(condition, timezone.now())
+    trial, currency = try_rule(condition, timezone.now()), currency_used()
     fired = []
     for one in reversed(trial.episodes[-FIRED_SHOWN:]):
         at = trial.at(one.value.at)
@@ -238,7 +240,7 @@ def _try(rule: Rule) -> Tried:
             Firing(
                 trial.at(one.start),
                 None if one.end is None else trial.at(one.end),
-                title(rule.name, condition, one.severity, one.value),
+                title(rule.name, condition, one.severity, one.value, currency),
                 one.severity.value,
                 query,
             )
@@ -248,7 +250,7 @@ def _try(rule: Rule) -> Tried:
     times = counted(len(trial.episodes), "time")
     return Tried(
         trial,
-        trial_chart(trial, timezone.get_current_timezone()),
+        trial_chart(trial, timezone.get_current_timezone(), currency),
         fired,
         max(0, len(trial.episodes) - FIRED_SHOWN),
         f"In the last {back} this would have fired {times}.",

@@ -137,7 +137,7 @@ def test_levels_are_summed_up_from_the_beginning() -> None:
         ({"query": "tool:a OR is:overdue"}, "is:overdue"),
         ({"query": "state:refused"}, "did not run"),
         ({"query": 'tool:"a'}, "quot"),
-        ({"measure": "cost"}, "Input should be"),
+        ({"measure": "money"}, "Input should be"),
         ({"unknown": 1}, "Extra inputs"),
         ({"alert": float("nan")}, "finite"),
     ],

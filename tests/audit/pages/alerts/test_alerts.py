@@ -127,7 +127,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(acme: Cast) 
         ({"warning": 70}, "after the warning threshold"),
         ({"window_minutes": 720, "query": "state:error"}, "only tool and version"),
         ({"name": ""}, "This field is required."),
-        ({"measure": "cost"}, "Select a valid choice"),
+        ({"measure": "money"}, "Select a valid choice"),
     ):
         answer = client.post("/alerts/rules/new", RULE | members | {"act": "save"})
         assert answer.status_code == 422

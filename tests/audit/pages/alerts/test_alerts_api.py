@@ -102,7 +102,7 @@ def test_channels_of_a_rule_are_named(acme: Cast, globex: Cast) -> None:
 def test_one_invalid_rule_saves_nothing(acme: Cast) -> None:
     api = Api(acme)
     for body, why in (
-        ({"rules": [RULE, {"name": "x", "condition": {"measure": "cost", "alert": 1}}]}, "measure"),
+        ({"rules": [RULE, {"name": "x", "condition": {"measure": "gold", "alert": 1}}]}, "measure"),
         ({"rules": [{**RULE, "condition": {"measure": "calls"}}]}, "Enter a threshold"),
         ({"rules": [{**RULE, "colour": "red"}]}, "colour"),
         ({"rules": []}, "rules"),
