@@ -3,17 +3,21 @@
 A measure is called improved or worse, lower or higher, only if a test is significant.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from audit.effect.comparison import ALPHA, Calls, Compared, Counted, Verdict, Which
+from audit.effect.comparison import ALPHA, Calls, Compared, Counted, Verdict, Which, Windows
+from audit.queries.alerts import Fired
 from audit.show import figures
 from audit.show.charts import (
+    MARKED,
     Chart,
+    Mark,
     Series,
     Slot,
     Unit,
+    alert_marks,
     time_slots,
     value_text,
 )
@@ -25,11 +29,18 @@ _NAMES: Final = {
     "violation_rate": "Schema violations",
     "p95_ms": "p95 duration",
 }
-_LINES: Final[tuple[tuple[str, str, Unit, Callable[[Calls], float | None]], ...]] = (
-    ("failed", "Failed", "share", lambda calls: _rate(calls.failed, calls)),
-    ("violating", "Schema violations", "share", lambda calls: _rate(calls.violating, calls)),
-    ("p95", "p95 duration", "duration", lambda calls: calls.p95_ms),
+_LINES: Final[tuple[tuple[str, str, Unit, Callable[[Calls], float | None], str], ...]] = (
+    ("failed", "Failed", "share", lambda calls: _rate(calls.failed, calls), "errors"),
+    (
+        "violating",
+        "Schema violations",
+        "share",
+        lambda calls: _rate(calls.violating, calls),
+        "violations",
+    ),
+    ("p95", "p95 duration", "duration", lambda calls: calls.p95_ms, "latency"),
 )
+"""The key of a chart, its title, unit and measure, and the alerts that are marked on it."""
 _MINUS: Final = "\N{MINUS SIGN}"
 
 
@@ -66,14 +77,33 @@ def measure_rows(measures: Iterable[Compared], words: Words = OF_VERSIONS) -> li
     return [_row(one, words) for one in measures]
 
 
-def charts(counted: Counted, which: Which, names: tuple[str, str]) -> list[Chart]:
-    """A chart of each measure over both windows; `names` are those of the two versions.
+def charts(
+    counted: Counted, which: Which, names: tuple[str, str], fired: Sequence[Fired] = ()
+) -> list[Chart]:
+    """A chart of each measure over both windows; `names` are those of the two versions. Alerts are
+    marked.
 
     With `which` "named", both versions are drawn over both windows: while executors change over,
     both are called.
     """
     slots = [*time_slots(counted.windows.before), *time_slots(counted.windows.after)]
-    return [_chart(counted, which, names, slots, *line) for line in _LINES]
+    return [
+        replace(
+            _chart(counted, which, names, slots, key, title, unit, measure),
+            marks=_marks(counted.windows, fired, MARKED[marked]),
+        )
+        for key, title, unit, measure, marked in _LINES
+    ]
+
+
+def _marks(of: Windows, fired: Sequence[Fired], watched: Collection[str]) -> list[Mark]:
+    marks: list[Mark] = []
+    for window, offset in ((of.before, 0), (of.after, of.parts_before)):
+        within = [one for one in fired if window.start <= one.at < window.end]
+        marks += [
+            replace(mark, slot=mark.slot + offset) for mark in alert_marks(window, within, watched)
+        ]
+    return marks
 
 
 def _chart(

@@ -7,6 +7,8 @@ from uuid import UUID
 from django.db.models import Q
 
 from audit.models import Alert, AlertState
+from audit.queries.call_filter import Text
+from audit.queries.call_query import parse
 from audit.queries.cursor import Cursor
 from audit.queries.inbox import first_id_of
 from audit.queries.time_range import TimeRange
@@ -80,10 +82,15 @@ class Fired:
     """The measure or the kind of event of its rule; '' if the rule was deleted."""
 
 
-def fired_in(of: TimeRange) -> list[Fired]:
-    """The newest alerts that began in a range, oldest first. One statement."""
+def fired_in(of: TimeRange, tool: str | None = None) -> list[Fired]:
+    """The newest alerts that began in a range, oldest first; with a tool, those whose queries
+    name it. One statement.
+    """
     parameters = {"start": of.start, "end": of.end, "limit": MARKED_MAX}
-    return [Fired(*row) for row in reversed(rows("alerts_fired_in", parameters))]
+    fired = [Fired(*row) for row in reversed(rows("alerts_fired_in", parameters))]
+    if tool is None:
+        return fired
+    return [one for one in fired if parse(one.query).wanted.tool == Text(tool)]
 
 
 @dataclass(frozen=True, slots=True)

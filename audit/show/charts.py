@@ -151,6 +151,14 @@ def time_slots(of: TimeRange) -> list[Slot]:
     return slots
 
 
+MARKED = {
+    "errors": {"failed", "failed_share"},
+    "latency": {"p50", "p95", "p99"},
+    "violations": {"violations", "violating_share", "first_violation"},
+}
+"""What alerts watch that are marked on a chart. All others are marked on that of calls."""
+
+
 def alert_marks(of: TimeRange, fired: Iterable[Fired], watched: Collection[str]) -> list[Mark]:
     """Marks where rules fired that watch one of these measures or events."""
     starts = of.bounds[:-1]

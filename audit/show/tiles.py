@@ -11,6 +11,7 @@ from audit.queries.alerts import Fired
 from audit.queries.over_time import Figures, OverTime, ToolFigures
 from audit.show import figures
 from audit.show.charts import (
+    MARKED,
     Chart,
     Series,
     alert_marks,
@@ -145,14 +146,6 @@ def tokens_tile(
         tone="accent",
         course=[part.tokens for part in parts],
     )
-
-
-MARKED = {
-    "errors": {"failed", "failed_share"},
-    "latency": {"p50", "p95", "p99"},
-    "violations": {"violations", "violating_share", "first_violation"},
-}
-"""What alerts watch that are marked on a chart. All others are marked on that of calls."""
 
 
 def charts(range_figures: OverTime, fired: Sequence[Fired] = ()) -> dict[str, Chart]:

@@ -14,6 +14,7 @@ from audit.queries.newest import Limit, ToolSpent
 from audit.queries.time_range import TimeRange
 from audit.show import figures
 from audit.show.charts import (
+    MARKED,
     Chart,
     Series,
     Slot,
@@ -22,7 +23,7 @@ from audit.show.charts import (
     time_slots,
     value_text,
 )
-from audit.show.tiles import MARKED, Tile, relative, tokens_tile
+from audit.show.tiles import Tile, relative, tokens_tile
 
 ORDERS = ("p50", "p90", "p95", "p99", "calls", "tokens", "cache")
 """Columns that the table can be sorted by, in descending order."""

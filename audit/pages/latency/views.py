@@ -21,13 +21,10 @@ from audit.pages.latency.page import (
 from audit.pages.show.active_filters import active_filters
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
-from audit.queries.alerts import Fired, fired_in
-from audit.queries.call_filter import Text
-from audit.queries.call_query import parse
+from audit.queries.alerts import fired_in
 from audit.queries.latency import SHARES, ToolFilter, latency
 from audit.queries.newest import newest
 from audit.queries.over_time import has_figures_before
-from audit.queries.time_range import TimeRange
 from audit.show.charts import range_query
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
@@ -57,7 +54,7 @@ def latency_page(request: TenantRequest) -> HttpResponse:
         "range_figures": range_figures,
         "tiles": tiles(range_figures, is_comparable=before),
         "is_comparable": before,
-        "charts": charts(range_figures, _fired(requested.range, wanted))
+        "charts": charts(range_figures, fired_in(requested.range, wanted.tool))
         if range_figures.total.calls
         else {},
         "rows": ordered[:ROWS_SHOWN],
@@ -71,15 +68,6 @@ def latency_page(request: TenantRequest) -> HttpResponse:
         "exports": tuple(FORMS),
     }
     return render_page(request, "latency/latency.html", "latency", context)
-
-
-def _fired(of: TimeRange, wanted: ToolFilter) -> list[Fired]:
-    """The alerts that began in a range; with a tool, those whose queries name it."""
-    fired = fired_in(of)
-    if wanted.tool is None:
-        return fired
-    tools = [parse(one.query).wanted.tool for one in fired]
-    return [one for one, tool in zip(fired, tools, strict=True) if tool == Text(wanted.tool)]
 
 
 @require_safe

@@ -12,6 +12,7 @@ from audit.effect.comparison import DEFAULT, LENGTHS, Which, Windows, effect_of,
 from audit.effect.queries import count_calls, names_of, version_before
 from audit.effect.shown import charts, measure_rows
 from audit.pages.show.choice import choice
+from audit.queries.alerts import fired_in
 from audit.queries.call_query import quoted
 from audit.show.charts import range_query
 from tenants.access import TenantRequest, tenant_page
@@ -62,12 +63,16 @@ def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
     names = (f"version {before.number}" if before else "before", f"version {version.number}")
     if which == "all":
         names = ("before", "after")
+    name = version.tool.name
+    fired = [one for window in (of.before, of.after) for one in fired_in(window, name)]
     return context | {
         "windows": of,
         "compared_queries": _queries(of, before, version, which),
         "effect": effect,
         "rows": measure_rows(effect.measures),
-        "charts": charts(counted, which, names) if effect.before.calls + effect.after.calls else [],
+        "charts": charts(counted, which, names, fired)
+        if effect.before.calls + effect.after.calls
+        else [],
         "others": sum(counted.total("other", is_after=after).calls for after in (False, True)),
         "unnamed": sum(counted.total("unnamed", is_after=after).calls for after in (False, True)),
     }

@@ -13,6 +13,7 @@ from audit.queries.call_query import parse
 from audit.queries.over_time import Figures, OverTime
 from audit.queries.time_range import TimeRange
 from audit.show.charts import (
+    MARKED,
     Chart,
     Mark,
     Series,
@@ -24,7 +25,7 @@ from audit.show.charts import (
     time_slots,
     value_text,
 )
-from audit.show.tiles import MARKED, charts, tiles
+from audit.show.tiles import charts, tiles
 from audit.templatetags.charts import table_rows, with_term
 
 END = datetime(2026, 11, 21, 12, 30, 0, 250_000, tzinfo=UTC)

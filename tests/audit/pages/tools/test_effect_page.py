@@ -8,8 +8,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from audit.alerts.evaluation import evaluate
+from audit.alerts.rules import Rule
+from audit.alerts.stored import save_rule
 from audit.effect.comparison import Verdict, effect_of, windows
 from audit.effect.queries import count_calls, version_before
+from audit.models import Alert
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
@@ -186,3 +190,29 @@ def test_editor_creates_a_draft_from_an_old_version_with_one_click(
     with tenant_scope(acme.tenant.id):
         draft = tool.drafts.get()
         assert (draft.base_number, draft.description) == (1, "Tells the weather.")
+
+
+def test_alerts_of_the_tool_are_marked_on_the_charts(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    condition = {"measure": "failed", "window_minutes": 5, "alert": 0}
+    with tenant_scope(acme.tenant.id):
+        for name in (tool.name, "another"):
+            watched = condition | {"query": f"tool:{name}"}
+            rule = Rule.model_validate({"name": f"{name} fails", "condition": watched})
+            save_rule(acme.tenant, acme.editor, rule, at - timedelta(hours=9))
+    for name in (tool.name, "another"):
+        for hours in (-8, 5):
+            when = at + timedelta(hours=hours)
+            send_calls(acme, when, 1, failed=1, tool_name=name, tool_version="1")
+    with tenant_scope(acme.tenant.id):
+        evaluate(at + timedelta(hours=6))
+        assert Alert.objects.for_tenant(acme.tenant.id).count() == 4
+    answer = signed_in(acme.viewer).get(f"/tools/{tool.pk}/effect", {"range": "24h"})
+    failed, violating, p95 = answer.context["charts"]
+    assert (violating.marks, p95.marks) == ([], [])
+    before, after = failed.marks
+    assert before.title.startswith(f"{tool.name} fails") and after.title == before.title
+    of = answer.context["windows"]
+    assert before.slot < of.parts_before <= after.slot < len(failed.slots)
+    start, end = of.after.parts[after.slot - of.parts_before]
+    assert start <= at + timedelta(hours=5, minutes=1) and at + timedelta(hours=5) <= end
