@@ -31,7 +31,7 @@ from audit.pages.reports import schedule_api
 from audit.pages.reports.api import router as reports_router
 from audit.pages.settings import api as settings_api
 from audit.pages.settings import retention_api
-from audit.pages.show import figures_api
+from audit.pages.show import agents_api, figures_api
 from audit.pages.show.router import router as read_router
 from audit.pages.tools import draft_api as tool_acts
 from audit.pages.tools import drift_api, effect_api
@@ -52,6 +52,7 @@ from tools_registry.exchange import api as exchange
 
 OPERATIONS = (
     actions,
+    agents_api,
     alerts,
     maintenance_api,
     apart,

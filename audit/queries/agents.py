@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from audit.index.histogram import BUCKET_COUNT, percentile
+from audit.queries.call_filter import CallFilter
+from audit.queries.call_walk import QUERY_BUDGET, Budget, Walk
 from audit.queries.over_time import FORMULA
 from audit.queries.time_range import TimeRange
 from audit.sql.run import rows
@@ -83,7 +85,7 @@ class Agents:
 
 def agents_in(of: TimeRange, agent: str | None = None) -> Agents:
     """All agents in a range, or one. The calls of no agent are those of ''. One statement."""
-    totals, tools, versions = _Groups(), _Groups(), _Groups()
+    counted = _Counted()
     parameters = bounds(of) | FORMULA | {"agent": agent, "call_limit": CALLS_MAX}
     for name, version, tool, *counts, last_at, buckets, in_buckets in rows(
         "agents_counted", parameters
@@ -91,12 +93,44 @@ def agents_in(of: TimeRange, agent: str | None = None) -> Agents:
         latency = Counter(dict(zip(buckets or (), in_buckets or (), strict=True)))
         calls, failed, violating, tokens = counts
         one = AgentFigures(name, calls, failed, violating, tokens, last_at, latency)
-        totals.add("", name, one)
-        tools.add(name, tool, one)
-        versions.add(name, version, one)
-    return Agents(
-        [Agent(each, tools.of(each.name), versions.of(each.name)) for each in totals.of("")]
-    )
+        counted.add(version, tool, one)
+    return Agents(counted.agents)
+
+
+def agents_of_query(
+    wanted: CallFilter, now: datetime, *, budget: Budget = QUERY_BUDGET
+) -> tuple[Sequence[Agent], datetime | None]:
+    """The agents of the calls that match, most calls first, and until when calls were searched.
+
+    None: all were. The filter has no payload terms.
+    """
+    walk, counted = Walk(wanted, now, budget), _Counted()
+    for ran, name, version, tool, bucket, *sums in walk.summed("agents_summed_before", FORMULA):
+        if ran:
+            calls, failed, violating, tokens, last_at, *_ = sums
+            latency = Counter({} if bucket is None else {bucket: calls})
+            one = AgentFigures(name, calls, failed, violating, tokens, last_at, latency)
+            counted.add(version, tool, one)
+    return counted.agents, walk.stopped.at if walk.stopped else None
+
+
+class _Counted:
+    """Agents with their tools and versions, as they are counted."""
+
+    def __init__(self) -> None:
+        self._totals, self._tools, self._versions = _Groups(), _Groups(), _Groups()
+
+    def add(self, version: str, tool: str, one: AgentFigures) -> None:
+        self._totals.add("", one.name, one)
+        self._tools.add(one.name, tool, one)
+        self._versions.add(one.name, version, one)
+
+    @property
+    def agents(self) -> list[Agent]:
+        return [
+            Agent(each, self._tools.of(each.name), self._versions.of(each.name))
+            for each in self._totals.of("")
+        ]
 
 
 class _Groups:

@@ -51,6 +51,10 @@ class Budget:
     shows how long later statements will take."""
 
 
+QUERY_BUDGET = Budget(rows=100_000, seconds=1.0)
+"""Of figures of a query: the calls that are read, matching or not, and seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallCount:
     """How many calls match. The count is exact if `until` is None: all calls were checked."""

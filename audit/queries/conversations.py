@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from audit.queries.agents import bounds
+from audit.queries.call_filter import CallFilter
+from audit.queries.call_walk import QUERY_BUDGET, Budget, Walk
 from audit.queries.time_range import TimeRange
-from audit.sql.run import rows
+from audit.sql.run import Row, rows
 
 TRACES_MAX: Final = 50_000
 """How many traces of a range are summed, the newest ones."""
@@ -106,6 +108,40 @@ def conversations_in(of: TimeRange) -> list[Conversation]:
     """The conversations with traces that began in a range, the latest first. One statement."""
     limits = {"trace_limit": TRACES_MAX, "row_limit": LISTED + 1}
     return [Conversation(*row) for row in rows("conversations", bounds(of) | limits)]
+
+
+def conversations_of_query(
+    wanted: CallFilter, now: datetime, *, budget: Budget = QUERY_BUDGET
+) -> tuple[Sequence[Conversation], datetime | None]:
+    """The conversations of the calls that match, the latest first, and until when calls were
+    searched; None: all were.
+
+    Sums are of the matching calls. The filter has no payload terms.
+    """
+    walk = Walk(wanted, now, budget)
+    by_run: dict[str, list[Row]] = {}
+    for ran, run_id, *sums in walk.summed("conversations_summed_before", {}):
+        if ran:
+            by_run.setdefault(run_id, []).append(tuple(sums[:-2]))
+    found = []
+    for run_id, some in by_run.items():
+        trace_ids, firsts, lasts, *counts = zip(*some, strict=True)
+        calls, failed, violations, tokens = (int(sum(each)) for each in counts)
+        found.append(
+            Conversation(
+                run_id=run_id,
+                traces=len(set(trace_ids)),
+                first_at=min(firsts),
+                last_at=max(lasts),
+                calls=calls,
+                failed=failed,
+                violations=violations,
+                tokens=tokens,
+            )
+        )
+    found.sort(key=lambda one: one.run_id)
+    found.sort(key=lambda one: one.last_at, reverse=True)
+    return found, walk.stopped.at if walk.stopped else None
 
 
 def conversation(run_id: str) -> ConversationDetail | None:

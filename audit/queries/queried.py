@@ -7,10 +7,9 @@ figures are of the calls since `searched_until`, and of none before.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
 
 from audit.queries.call_filter import OPEN, UNRUN, CallFilter, Text
-from audit.queries.call_walk import Budget, Walk
+from audit.queries.call_walk import QUERY_BUDGET, Budget, Walk
 from audit.queries.latency import Latency, Spent, ToolFilter
 from audit.queries.over_time import FORMULA, Counts
 from audit.queries.summary import Summary
@@ -23,9 +22,6 @@ from audit.queries.violations import (
     summed_up,
 )
 from audit.sql.run import Row
-
-BUDGET: Final = Budget(rows=100_000, seconds=1.0)
-"""Calls that are read, matching or not, and seconds."""
 
 
 @dataclass(slots=True)
@@ -69,7 +65,7 @@ class QueriedViolations:
 
 
 def figures_of_query(
-    wanted: CallFilter, of: TimeRange, now: datetime, *, budget: Budget = BUDGET
+    wanted: CallFilter, of: TimeRange, now: datetime, *, budget: Budget = QUERY_BUDGET
 ) -> QueriedFigures:
     """The figures of the calls of a range that match. The filter has no payload terms."""
     spent = Latency(of, ToolFilter(), Spent(), Spent(), [Spent() for _ in of.parts])
@@ -90,7 +86,7 @@ def violations_of_query(
     only: ViolationFilter,
     now: datetime,
     *,
-    budget: Budget = BUDGET,
+    budget: Budget = QUERY_BUDGET,
 ) -> QueriedViolations:
     """The violations of the results of the calls of a range that match.
 

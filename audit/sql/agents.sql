@@ -28,6 +28,19 @@ FROM (
 ) AS counted
 GROUP BY agent, agent_version, tool_name
 
+-- agents_summed_before --
+-- The same of the calls of a query: those that ran and match, among the calls before a cursor that
+-- calls_before scans. All others are one row.
+SELECT ran, CASE WHEN ran THEN coalesce(agent, '') END AS agent,
+       CASE WHEN ran THEN coalesce(agent_version, '') END AS agent_version,
+       CASE WHEN ran THEN tool_name END AS tool_name,
+       CASE WHEN ran AND state IN ('ok', 'failed') THEN {{latency_bucket}} END AS bucket,
+       count(*), count(*) FILTER (WHERE state = 'failed'),
+       count(*) FILTER (WHERE violation_count > 0),
+       sum(prompt_tokens::numeric + completion_tokens), max(started_at), {{last_scanned}}
+FROM (SELECT *, {{matched_and_ran}} AS ran FROM {{walked_before}}) AS walked
+GROUP BY 1, 2, 3, 4, 5
+
 -- call_edges --
 -- Which tool or agent made which calls: of a trace, of a conversation, or the newest of a range. The
 -- parent of a call is looked for among the same calls. Each parent is sorted before its calls: for a
@@ -94,6 +107,18 @@ FROM (
 GROUP BY run_id
 ORDER BY max(last_at) DESC, run_id
 LIMIT %(row_limit)s
+
+-- conversations_summed_before --
+-- The matching calls that ran and name a conversation, by conversation and trace, among the calls
+-- before a cursor that calls_before scans. All others are one row.
+SELECT ran, CASE WHEN ran THEN run_id END AS run_id, CASE WHEN ran THEN trace_id END AS trace_id,
+       min(started_at), max(coalesce(ended_at, started_at)), count(*),
+       count(*) FILTER (WHERE state = 'failed'), sum(violation_count)::bigint,
+       sum(prompt_tokens::numeric + completion_tokens), {{last_scanned}}
+FROM (
+    SELECT *, {{matched_and_ran}} AND run_id IS NOT NULL AS ran FROM {{walked_before}}
+) AS walked
+GROUP BY 1, 2, 3
 
 -- conversation_traces --
 -- The traces of a conversation by their calls, in order.

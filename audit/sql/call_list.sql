@@ -260,6 +260,10 @@ LIMIT %(page_limit)s
     ) AS call
 ) AS walked
 
+-- {{matched_and_ran}} --
+-- Whether one of them matches, and ran.
+is_match AND state NOT IN ('refused', 'awaiting', 'approved')
+
 -- {{last_scanned}} --
 -- The last of them, if the scan reached its limit.
 max(started_at) FILTER (WHERE is_last), (array_agg(invocation_id) FILTER (WHERE is_last))[1]

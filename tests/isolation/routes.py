@@ -736,6 +736,8 @@ ROUTES: dict[str, Visit] = {
     "api/v1/approvals/summary": Listing("/api/v1/approvals/summary", Scope.READ),
     "api/v1/violations": Listing("/api/v1/violations", Scope.READ),
     "api/v1/violations/rows": Listing("/api/v1/violations/rows", Scope.READ),
+    "api/v1/agents": Listing("/api/v1/agents", Scope.READ),
+    "api/v1/conversations": Listing("/api/v1/conversations", Scope.READ),
     "api/v1/latency": Listing("/api/v1/latency", Scope.READ),
     "api/v1/tokens": Listing("/api/v1/tokens", Scope.READ),
     "api/v1/repeats": Listing("/api/v1/repeats", Scope.READ),

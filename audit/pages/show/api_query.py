@@ -25,8 +25,10 @@ class QueriedRangeParams(RangeParams):
 
     def read_calls(self, request: HttpRequest, of: TimeRange, now: datetime) -> CallFilter | None:
         """The filter of the calls of a range; None without a query. Raises ProblemError."""
-        if not self.q.strip():
-            return None
+        return self.read_any_calls(request, of, now) if self.q.strip() else None
+
+    def read_any_calls(self, request: HttpRequest, of: TimeRange, now: datetime) -> CallFilter:
+        """The same; without a query, of all calls of the range."""
         return within(indexed_filter(request, self.q), Span(of.start, of.end), now)
 
 

@@ -6,9 +6,11 @@ from datetime import UTC, timedelta
 
 import pytest
 
+from audit.queries.agents import agents_in, agents_of_query
 from audit.queries.call_filter import CallFilter
 from audit.queries.call_query import Reader, parse
 from audit.queries.call_walk import Budget
+from audit.queries.conversations import conversations_in, conversations_of_query
 from audit.queries.latency import ToolFilter, latency
 from audit.queries.queried import figures_of_query, violations_of_query
 from audit.queries.summary import summary
@@ -143,3 +145,40 @@ def test_query_outside_the_range_finds_nothing(history: Cast) -> None:
         broken = violations_of_query(before, OF, ViolationFilter(), NOW)
     assert (found.unrun.started, found.searched_until) == (0, None)
     assert (broken.violations.kinds, broken.searched_until) == ([], None)
+
+
+def test_agents_of_all_calls_are_those_of_the_range(acme: Cast) -> None:
+    rng = random.Random(30)
+    for agent, version in (("planner", "1"), ("planner", "2"), ("writer", None), (None, None)):
+        for number in range(15):
+            members = {"agent": agent, "agent_version": version}
+            context = {name: value for name, value in members.items() if value}
+            start, *end = some_call(rng, number)
+            send_events(acme.tenant, [start | {"context": context}, *end])
+    send_events(acme.tenant, [some_decision(rng) for _ in range(5)])
+    with tenant_scope(acme.tenant.pk):
+        whole = agents_in(OF).agents
+        assert {one.total.name for one in whole} == {"planner", "", "writer"}
+        for text in (ALL, f"{UNRUN} OR {ALL}"):
+            assert agents_of_query(within(text), NOW) == (whole, None)
+        ((planner,), _) = agents_of_query(within("agent:planner agent-version:2"), NOW)
+        budget = Budget(rows=20, seconds=600, first=10)
+        some, searched_until = agents_of_query(within(ALL), NOW, budget=budget)
+    assert [one.name for one in planner.versions] == ["2"]
+    assert sum(one.total.calls for one in some) == 20
+    assert searched_until is not None
+
+
+def test_conversations_of_all_calls_are_those_of_the_range(history: Cast) -> None:
+    """Traces of a range are those that began in it: so of a range that has them whole."""
+    of = TimeRange(MIDNIGHT - timedelta(hours=2), MIDNIGHT + timedelta(hours=2), UTC)
+    with tenant_scope(history.tenant.pk):
+        found, searched_until = conversations_of_query(within(ALL, of), NOW)
+        of_one, _ = conversations_of_query(within("run:r1 trace:trace-1", of), NOW)
+        whole = {one.run_id: one for one in conversations_in(of)}
+    assert searched_until is None
+    assert {one.run_id for one in found} == {"r1", "r2"}
+    assert sum(one.calls for one in found) == 150
+    assert [one.last_at for one in found] == sorted((one.last_at for one in found), reverse=True)
+    assert found[0].last_at == max(one.last_at for one in whole.values())
+    assert [(one.run_id, one.traces) for one in of_one] == [("r1", 1)]

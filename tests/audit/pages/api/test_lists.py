@@ -284,7 +284,14 @@ def test_short_lists_are_paged(acme: Cast) -> None:
     assert labels == ["third", "second", "first"]
 
 
-FIGURES = ("summary", "latency", "tokens", "violations", "repeats")
+FIGURES = (
+    *("summary", "latency", "tokens", "violations", "repeats"),
+    *("agents", "conversations"),
+)
+
+
+def _both(some: dict[str, Any], whole: dict[str, Any]) -> list[tuple[Any, Any]]:
+    return list(zip(some["items"], whole["items"], strict=True))
 
 
 @pytest.mark.parametrize("path", FIGURES)
@@ -294,7 +301,12 @@ def test_figures_of_a_query(path: str, acme: Cast) -> None:
     for n in range(6):
         members: dict[str, Any] = {"guard": guard} if n % 2 else {}
         call = make_call(
-            tool_name=f"tool-{n % 2}", trace_id="t", call_id="same", started_at=_at(10), **members
+            tool_name=f"tool-{n % 2}",
+            trace_id="t",
+            run_id="r",
+            call_id="same",
+            started_at=_at(10),
+            **members,
         )
         send_events(acme.tenant, call)
     api = program(acme.tenant)
@@ -305,6 +317,8 @@ def test_figures_of_a_query(path: str, acme: Cast) -> None:
     some = api.get(f"{path}?{span}&q=NOT+tool:tool-0")
     if path == "summary":
         assert (some["calls"], some["violating_calls"]) == (3, 3)
+    elif path in ("agents", "conversations"):
+        assert [(one["calls"], other["calls"]) for one, other in _both(some, whole)] == [(3, 6)]
     else:
         assert {one["tool_name"] for one in some["items"]} == {"tool-1"}
     none = api.get(f"{path}?{span}&q=agent:nobody")

@@ -29,6 +29,8 @@ SHOWN = {
     "violations": "$.items[*].id",
     "latency": "search",
     "tokens": "860",
+    "agents": "AGENT",
+    "conversations": "CONVERSATION",
     "repeats": "loop",
     "open": "running",
     "producers": "executor-1",

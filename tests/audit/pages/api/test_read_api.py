@@ -164,7 +164,10 @@ def test_limit_out_of_bounds_is_rejected(
 
 @pytest.mark.parametrize(
     "path",
-    ["summary", "violations", "violations/rows", "latency", "tokens", "repeats", "producers"],
+    [
+        *("summary", "violations", "violations/rows", "latency", "tokens", "repeats", "producers"),
+        *("agents", "conversations"),
+    ],
 )
 @pytest.mark.parametrize(
     ("query", "status"),
