@@ -97,6 +97,7 @@ def _live_through_history(
             for number, at in enumerate(moments):
                 if (at > now - RELEASED_AGO) == (release == RELEASES[-1]):
                     pool.submit(live, number, at, rng.getrandbits(32))
+        agents.answers.send()
         _watch_release(trail, library, release, stop)
         trail.flush(timeout=30)  # the registry numbers versions in order of arrival
     with clock.living_at(now - timedelta(hours=3), 1):
@@ -124,6 +125,7 @@ def _trickle(trail: Trail, library: Library, stop: threading.Event) -> None:
     rng = random.Random()
     while not stop.is_set():
         agents.run(int(time.time()), rng)
+        agents.answers.send()
         stop.wait(rng.uniform(2, 8))
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from tooltrail import Trail
 
+from audit.demo.answers import Answers
 from audit.demo.tools import Tools
 from audit.demo.upstream import FLAWS
 
@@ -55,6 +56,7 @@ class Agents:
 
     def __init__(self, trail: Trail, tools: Tools) -> None:
         self.trail = trail
+        self.answers = Answers()
         self.tools = tools
         # In turn, not by chance, so that every flaw occurs.
         self._flaws = {tool: cycle(FLAWS) for tool in (tools.get_weather, tools.get_forecast)}
@@ -74,11 +76,12 @@ class Agents:
         """Run trace `number`. Suppresses what the tools raise, since it is recorded already."""
         name = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         agent, version, model, provider = WHO[name]
+        run_id = f"graph_run_{rng.getrandbits(24):06x}"
         with (
             suppress(Exception),
             self.trail.trace(
                 f"demo-{number:05x}",
-                run_id=f"graph_run_{rng.getrandbits(24):06x}",
+                run_id=run_id,
                 turn_id=f"turn-{number}",
                 workflow_id="support_desk",
                 case_id=f"crm-{rng.randrange(7000, 7080)}",
@@ -92,6 +95,7 @@ class Agents:
             ),
         ):
             self._functions[name](rng.getrandbits(32))
+        self.answers.add(number, WHO[name], run_id)
 
     def watch_weather(self, number: int) -> None:
         """Call only the weather tool, in trace `number`; every fifth answer has a flaw."""

@@ -26,6 +26,7 @@ from tests.support import sampling
 from tests.support.accessibility import Scheme, accessibility_findings, open_folds
 from tests.support.acts import act_on_prices
 from tests.support.alerts import fired_alert
+from tests.support.argument_comparisons import compared_arguments
 from tests.support.contracts import make_contract
 from tests.support.deliveries import make_channel
 from tests.support.drafts import drafted_and_replayed
@@ -110,6 +111,7 @@ def site() -> Site:
         *("/calls/", "/calls/?live=1", "/calls/?q=state:eror+x", "/calls/?q=tool:none"),
         *(f"/calls/{fetched}/{ids['fetch_page']}", f"/calls/{notified}/{ids['notify']}"),
         "/traces/many/compare?with=trace-123&pair=1",
+        compared_arguments(cast, "state:failed tool:late"),
         *("/apart/?q=trace:many&range=7d", "/apart/?q=state:failed+tool:late&range=7d"),
         *("/compare/?a=state:ok&b=NOT+state:ok&range=7d", "/compare/?a=agent:x"),
         *("/calls/open", "/calls/open?kind=orphan", "/calls/open?kind=crashed"),

@@ -11,13 +11,14 @@ from playwright.sync_api import Browser, Page, expect
 
 from audit.models import Invocation, RejectedEvent
 from audit.pages.traces.waterfall import WINDOW_ROWS
-from audit.queries.call_query import parse
+from audit.queries.call_query import parse, quoted
 from audit.queries.definitions import ToolFilter, served_tools
 from audit.queries.saved_views import save_view
 from audit.work.payload_search import run_slice, start_search
 from tenants.keys import create_key
 from tenants.models import Scope, TenantSetting
 from tenants.scope import tenant_scope
+from tests.support.argument_comparisons import compared_arguments
 from tests.support.browser_errors import complaints
 from tests.support.contracts import make_contract
 from tests.support.event_requests import post
@@ -56,6 +57,7 @@ PAGES = [
     *("/agents/", "/conversations/", "/compare/?a=state:ok&b=NOT+state:ok&range=24h"),
 ]
 COUNTS = {
+    "arguments": 1,
     "report": 1,
     "search": 1,
     "trace": len(XSS),
@@ -153,7 +155,8 @@ def site() -> Site:
         }
     run_slice(cast.tenant.id, search.id)
     report = make(signed_in(cast.admin), kind="range", range="24h")
-    return Site(cast, addresses | {"report": [f"/reports/{report}"]})
+    arguments = compared_arguments(cast, f"state:failed tool:{quoted(XSS[0])} NOT trace:long")
+    return Site(cast, addresses | {"report": [f"/reports/{report}"], "arguments": [arguments]})
 
 
 @pytest.fixture(scope="module")

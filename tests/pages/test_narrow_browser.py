@@ -12,6 +12,7 @@ from audit.work.replay.job import run_slice as run_replay
 from tenants.scope import tenant_scope
 from tests.support import sampling
 from tests.support.acts import act_on_prices
+from tests.support.argument_comparisons import compared_arguments
 from tests.support.browser_errors import complaints
 from tests.support.contracts import make_contract
 from tests.support.deliveries import make_channel
@@ -114,6 +115,7 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast, pytestconfig: pytest.C
         ),
         *("/calls/", "/calls/open", "/approvals/", "/violations/", "/latency/", "/repeats/"),
         f"{trace}/compare?with={'t' * 128}&pair=1",
+        compared_arguments(acme, f"state:failed tool:{LONG}"),
         *("/apart/?q=state:ok&range=24h", "/apart/?q=state:nonsense&range=24h"),
         *("/compare/?a=state:ok&b=NOT+state:ok&range=7d", "/compare/?a=agent:x"),
         *("/agents/", "/conversations/"),

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from typing import get_args
+from typing import Any, get_args
 from urllib.request import Request, urlopen
 
 import pytest
@@ -12,9 +12,11 @@ from tooltrail.contracts import ToolErrorType
 from tooltrail.guard.options import Outcome
 from tooltrail.guard.violations import ViolationCode
 
+from audit.demo.agents import WHO
 from audit.effect.comparison import CALLS_MIN
 from config.instance import BASE_DIR
 from tests.support.demo import Demo
+from tests.support.installation import until
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +71,25 @@ def test_no_event_is_in_the_future(demo: Demo) -> None:
         )
         == []
     )
+
+
+def test_its_tools_and_models_have_a_cost(demo: Demo) -> None:
+    def costs() -> Any:
+        request = Request(  # the demo's own server
+            f"{demo.url}/api/v1/costs?range=24h",
+            headers={"Authorization": f"Bearer {demo.api_key}"},
+        )
+        with urlopen(request, timeout=60) as answer:  # as above
+            return json.load(answer)
+
+    until(lambda: costs()["total"])  # the worker counts the units first
+    document = costs()
+    assert document["currency"] == document["tokens"]["currency"] == "USD"
+    assert float(document["total"]["amount"]) > 0
+    assert document["total"]["without_price"] > 0
+    assert float(document["tokens"]["total"]["amount"]) > 0
+    agents = {one["name"] for one in document["tokens"]["newest"]["agents"]}
+    assert agents == {who[0] for who in WHO.values()}
 
 
 def test_every_error_type_occurs(demo: Demo) -> None:
