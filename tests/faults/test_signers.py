@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 TAKE_OVER_S = 30.0
 
 
-@pytest.mark.sampled("signer", 1)
+@pytest.mark.sampled("hosts that come and go", 1)
 def test_killed_signer_is_followed_within_half_a_minute(full: bool) -> None:
     """Two workers with one key and a memory each; the one that signed last is killed."""
     with many_hosts() as site, ExitStack() as closing:

@@ -22,7 +22,7 @@ from config.instance import BASE_DIR
 from config.postgresql.embedded import EmbeddedPostgres
 
 Up = subprocess.Popen[str]
-DEADLINE_S = 120.0
+DEADLINE_S = 300.0
 _PREPARE = """
 from config import instance
 instance.ensure_secrets()
