@@ -246,6 +246,30 @@ test("each worker thread is a producer, and one that is terminated loses nothing
   balance(server);
 });
 
+test("threads that start at once share one folder", async (t) => {
+  const server = await serving(t);
+  server.plan = () => ({ status: 503 });
+  const code = `
+    const { parentPort, workerData } = require("node:worker_threads");
+    const { Trail } = require(${JSON.stringify(join(import.meta.dirname, "../dist/index.js"))});
+    parentPort.postMessage("ready");
+    Atomics.wait(workerData.gate, 0, 0);
+    const trail = new Trail(workerData.options);
+    trail.record("echo", {}, () => 1);
+    parentPort.postMessage(trail.stats().inMemory);`;
+  for (let round = 0; round < 10; round++) {
+    const gate = new Int32Array(new SharedArrayBuffer(4));
+    const options = { ...server.options, spoolDir: `${server.spoolDir}/${round}` };
+    const workers = Array.from({ length: 4 }, () => new Worker(code, { eval: true, workerData: { gate, options } }));
+    await Promise.all(workers.map((worker) => once(worker, "message")));
+    const counts = Promise.all(workers.map((worker) => once(worker, "message")));
+    Atomics.store(gate, 0, 1);
+    Atomics.notify(gate, 0);
+    assert.deepEqual((await counts).flat(), [0, 0, 0, 0]);
+    await Promise.all(workers.map((worker) => worker.terminate()));
+  }
+});
+
 test("child processes are producers of their own", async (t) => {
   const server = await serving(t);
   const code = `

@@ -1,7 +1,7 @@
 /** What the server acknowledged last, in a file of the root. `tooltrail verify` compares it. */
 import * as fs from "node:fs";
 import { join } from "node:path";
-import { threadId } from "node:worker_threads";
+import { randomHex } from "../uuid.js";
 
 const ACKNOWLEDGED = "acknowledged.json";
 const NO_ENTRY = Buffer.from('{"type":"toolDefinitions"');
@@ -43,7 +43,7 @@ export function acknowledgement(
 export function keepAcknowledged(root: string, kept: Acknowledgement): void {
   const path = join(root, ACKNOWLEDGED);
   if (sizeIn(path) > kept.size) return;
-  const draft = join(root, `.${ACKNOWLEDGED}.${process.pid}.${threadId}`);
+  const draft = join(root, `.${ACKNOWLEDGED}.${randomHex(8)}`);
   try {
     fs.writeFileSync(draft, JSON.stringify(kept));
     fs.renameSync(draft, path);

@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import { sha256 } from "../canonical.js";
 import { salvage, sealLine } from "./lines.js";
 import { declaredIn, type Loss } from "./losses.js";
+import { randomHex } from "../uuid.js";
 import { hasEnded, isHeldHere, OWNER, readOwner, runs, thisProcess, writeOwner } from "./owner.js";
 
 export const NOTE = "note";
@@ -38,7 +39,7 @@ export function makeRoot(spoolDir: string, url: string, apiKey: string): string 
   }
   const origin = join(root, ORIGIN);
   if (!fs.existsSync(origin)) {
-    const draft = join(root, `.${ORIGIN}.${process.pid}`);
+    const draft = join(root, `.${ORIGIN}.${randomHex(8)}`);
     fs.writeFileSync(draft, JSON.stringify({ url: address, key_id: keyId(apiKey) }));
     fs.renameSync(draft, origin);
   }

@@ -5,8 +5,10 @@ import json
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -402,6 +404,21 @@ def test_spool_roots_differ_by_key_and_server(tmp_path: Path) -> None:
     assert first.stat().st_mode & 0o777 == 0o700
     origin = (first / "origin.json").read_text()
     assert json.loads(origin) == {"url": "http://tooltrail", "key_id": "key1"}
+
+
+def test_threads_make_one_root_at_once(tmp_path: Path) -> None:
+    """They, and the first processes of containers, which have the same pid, share a folder."""
+    together = threading.Barrier(8, timeout=60)
+
+    def make(number: int) -> Path:
+        together.wait()
+        return make_root(tmp_path / str(number), "http://tooltrail", KEY)
+
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(50):
+            made = list(threads.map(make, [number] * 8))
+            assert len(set(made)) == 1
+            assert [path.name for path in made[0].iterdir()] == ["origin.json"]
 
 
 def test_home_is_claimed_by_one_process_at_a_time(root: Path) -> None:

@@ -6,6 +6,7 @@ The file is replaced as a whole. Of several processes with one root, the largest
 import json
 import os
 import re
+import secrets
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,7 +58,7 @@ def keep_acknowledged(root: Path, kept: dict[str, Any], *, fsync: bool) -> None:
     with suppress(OSError, ValueError, LookupError, TypeError):
         if json.loads(path.read_bytes())["size"] > kept["size"]:
             return
-    draft = root / f".{ACKNOWLEDGED}.{os.getpid()}"
+    draft = root / f".{ACKNOWLEDGED}.{secrets.token_hex(8)}"
     try:
         with draft.open("w") as file:
             json.dump(kept, file)

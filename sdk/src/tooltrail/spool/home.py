@@ -22,6 +22,7 @@ SDKs.
 
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -74,7 +75,7 @@ def make_root(spool_dir: Path | None, url: str, api_key: str) -> Path:
     origin = root / ORIGIN
     if not origin.exists():
         text = json.dumps({"url": url.rstrip("/"), "key_id": key_id(api_key)})
-        draft = root / f".{ORIGIN}.{os.getpid()}"
+        draft = root / f".{ORIGIN}.{secrets.token_hex(8)}"
         draft.write_text(text)
         draft.replace(origin)
     return root
