@@ -10,9 +10,9 @@ Rules of short windows read the calls of the last hours, and of the same hours a
 these are stored call by call, all others only as the sums that rules of long windows read. Limit:
 5 % of one core.
 
-With `--delays`: starts a worker, makes a rule of events and a rule of windows true so many times,
-and prints after how many seconds a webhook gets the message. Limits: 15 and 60 seconds after it is
-true. Linux only.
+With `--delays`: starts a worker, and makes a rule of events and a rule of windows true so many
+times while it starts and runs. Prints after how many seconds a webhook gets the message. Limits: 15
+and 60 seconds after it is true. Linux only.
 """
 
 import argparse
@@ -306,7 +306,6 @@ def _delays(folder: Path, times: int) -> int:
         with (folder / "worker").open("w") as output:
             worker = subprocess.Popen(worker_command(), cwd=ROOT, stdout=output, stderr=output)
         try:
-            time.sleep(10)  # until it runs
             for n in range(times):
                 event, window, tool = f"event {n}", f"window {n}", f"tool-{n}"
                 save(event, {"on": "event", "event": "new_tool"})

@@ -7,7 +7,7 @@
   const number = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
   const axis = {
     count: (value) => (Number.isInteger(value) ? number.format(value).replace(/[A-Z]$/, (unit) => ` ${unit.replace("K", "k")}`) : ""),
-    money: (value) => number.format(value),
+    money: (value) => (value < 1000 ? `${+value.toPrecision(3)}` : number.format(value)),
     share: (value) => `${+(value * 100).toPrecision(3)} %`,
     duration: (ms) =>
       ms < 1000 ? `${+ms.toPrecision(3)} ms`
