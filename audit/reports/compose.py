@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from audit.reports.changes import HEADLINES
+from audit.reports.costs import costs
 from audit.reports.findings import findings
 from audit.reports.layout import Bar, Cell, Chart, Column, Layout, Section, Table, Tile, ms
 from audit.reports.periods import KINDS, in_words, zone_words
@@ -58,6 +59,7 @@ def lay_out(report: Report, tenant_name: str) -> Layout:
             violations(all_figures, report),
             *([unrun_calls(all_figures)] if "unrun" in all_figures else []),  # not in older reports
             latency(all_figures),
+            *([costs(all_figures)] if any(all_figures.get("costs", {}).values()) else []),
             open_executions(all_figures),
             repeats(all_figures, report),
             registry(all_figures, report),

@@ -29,6 +29,7 @@ from audit.queries.repeats import CALLS, find_repeats
 from audit.queries.time_range import TimeRange
 from audit.queries.unrun import Unrun, unrun_calls
 from audit.queries.violations import ViolationFilter, violations
+from audit.reports.costs import cost_figures
 from audit.reports.queries import exports_made, registry_changes
 from audit.show.tiles import ToolRow, worst_first
 from config.instants import iso
@@ -40,7 +41,7 @@ REPEATS, PUBLISHED, EXPORTS, PRODUCERS, RULES = 20, 100, 100, 50, 50
 
 
 def gather(of: TimeRange, now: datetime) -> dict[str, Any]:
-    """The figures of a range, as the pages would show them now. About 25 statements.
+    """The figures of a range, as the pages would show them now. About 30 statements.
 
     Instants are RFC 3339 in UTC, durations are in milliseconds, shares are from 0 to 1. Unknown
     values are null.
@@ -65,6 +66,7 @@ def gather(of: TimeRange, now: datetime) -> dict[str, Any]:
             "cache_hits": spent.total.cache_hits,
             "previous": previous and previous.tokens,
         },
+        "costs": cost_figures(of),
         "open": {
             "started_in_range": series.total.open,
             "open": lost.open.open,

@@ -19,6 +19,7 @@ from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, make_ingest_key, send_events
 from tests.support.otlp_requests import JSON, post, request, span
 from tests.support.pages import signed_in
+from tests.support.reports import make
 
 
 def priced(cast: Cast, *prices: ToolPrice, models: Sequence[ModelPrice] = ()) -> None:
@@ -164,6 +165,30 @@ def test_traces_conversations_and_agents_say_what_they_cost(acme: Cast) -> None:
     assert expected in one
     overview = text_of(client.get("/", {"range": "1h"}).content.decode())
     assert "Cost of models EUR 4.00 1 answer without a price" in overview
+
+
+def test_reports_say_what_tools_and_models_cost(acme: Cast) -> None:
+    without = make(signed_in(acme.admin), kind="range", range="1h")
+    client = signed_in(acme.viewer)
+    assert "Calls without a price" not in text_of(
+        client.get(f"/reports/{without}").content.decode()
+    )
+    models = [ModelPrice("m", Decimal(4), Decimal(0))]
+    priced(acme, ToolPrice("search", Decimal("0.5")), models=models)
+    answered(acme, "m")
+    answered(acme, "<b>of-our-own</b>")
+    for tool in ("search", "mystery"):
+        started_at = datetime.now(UTC) - timedelta(minutes=5)
+        send_events(acme.tenant, make_call(tool_name=tool, started_at=started_at))
+    report = make(signed_in(acme.admin), kind="range", range="1h")
+    page = client.get(f"/reports/{report}").content.decode()
+    words = text_of(page)
+    assert "Tools EUR 0.500 Calls without a price 1" in words
+    assert "Models EUR 4.00 Answers without a price 1" in words
+    assert "search 1 0 EUR 0.500" in words
+    assert "mystery 1 1 no price" in words
+    assert "m 1 1,000,000 2,000 0 EUR 4.00" in words
+    assert "<b>of-our-own</b>" not in page
 
 
 def reader(cast: Cast) -> dict[str, str]:
