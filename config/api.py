@@ -44,6 +44,7 @@ from tenants import service_api
 from tenants.accounts.settings import router as sign_in_router
 from tenants.admin_api import router as admin_router
 from tenants.api_auth import answer_refusal
+from tenants.identity.pages import router as identity_router
 from tenants.keys import KeyRefused
 from tools_registry import act_api, draft_api
 from tools_registry import read_api as tools
@@ -97,6 +98,7 @@ api.add_router("", evidence_router)
 api.add_router("", registry_router)
 api.add_router("", admin_router)
 api.add_router("", sign_in_router)
+api.add_router("", identity_router)
 api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]  # instances only
 
 

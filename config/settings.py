@@ -42,6 +42,8 @@ ENCRYPTION_KEYS = Path(
 ).resolve()
 # Addresses that are not public and to which alerts may be sent all the same.
 DELIVERY_ALLOW = env.openings("TOOLTRAIL_DELIVERY_ALLOW")
+# Addresses that are not public and at which identity providers may be all the same.
+IDENTITY_ALLOW = env.openings("TOOLTRAIL_IDENTITY_ALLOW")
 # Keys of pseudonyms after a rotation, the same on each host (`audit.intake.principal_keys`).
 PRINCIPAL_KEYS = Path(
     env.text("TOOLTRAIL_PRINCIPAL_KEYS", str(instance.VAR / "principal-keys.json"))
@@ -65,6 +67,7 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.mfa",
     "allauth.usersessions",
+    "allauth.socialaccount",
     "django_htmx",
     "procrastinate.contrib.django",
 ]
@@ -193,6 +196,7 @@ MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # there are no addresses
 MFA_TOTP_TOLERANCE = 1  # a clock may be half a minute off
 USERSESSIONS_TRACK_ACTIVITY = False  # it would write at each request
+SOCIALACCOUNT_ADAPTER = "tenants.identity.adapter.IdentityAdapter"
 # Only django-allauth uses it: for wrong and used codes, which all processes must know.
 CACHES = {
     "default": {

@@ -20,10 +20,17 @@ from django.utils.cache import add_never_cache_headers
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from tenants.accounts.policy import SEEN_AT, SIGNED_IN_AT, Refusal, why_refused
-from tenants.models import Membership, Role, Tenant, User
+from tenants.accounts.policy import (
+    PROVIDER,
+    PROVIDER_ASKED_FACTOR,
+    SEEN_AT,
+    SIGNED_IN_AT,
+    Refusal,
+    why_refused,
+)
+from tenants.models import IdentityProvider, Membership, Role, Tenant, User
 from tenants.scope import tenant_scope
-from tenants.sessions import choose, memberships_of, record_session
+from tenants.sessions import choose, memberships_of, opened_by, record_session
 from tenants.zones import zone_of
 
 SESSION_TENANT = "tenant_id"
@@ -48,7 +55,8 @@ class TenantRequest(HttpRequest):
     tenant: Tenant
     membership: Membership
     memberships: list[Membership]
-    """The user's memberships in tenants that are not suspended, by tenant name (the switcher)."""
+    """The memberships that the session may open, in tenants that are not suspended, by tenant name
+    (the switcher)."""
 
 
 def has_role(membership: Membership, role: Role) -> bool:
@@ -83,9 +91,8 @@ def tenant_page[**P](
                 return _ask_to_sign_in(request)
             entered = enter_tenant(request)
             if entered is None:
-                context = {
-                    "suspended": [one.tenant.name for one in memberships_of(request.user.pk)]
-                }
+                shut = opened_by(request.session, memberships_of(request.user.pk))
+                context = {"suspended": [one.tenant.name for one in shut]}
                 return render(request, "tenants/no_tenant.html", context, status=403)
             if refusal := why_refused(request.session, entered.membership, timezone.now()):
                 return turn_away(entered, refusal)
@@ -112,11 +119,11 @@ def tenant_page[**P](
 def enter_tenant(request: HttpRequest) -> TenantRequest | None:
     """Set a signed-in request's tenant: the session's, the last chosen one, or the oldest.
 
-    Returns None when the user belongs to no tenant or only to suspended ones. The session's tenant
+    Returns None when the session may open no tenant that is not suspended. The session's tenant
     is checked against the memberships: a tenant that the user was removed from is ignored.
     """
     request = cast(TenantRequest, request)
-    everywhere = memberships_of(request.user.pk)
+    everywhere = opened_by(request.session, memberships_of(request.user.pk))
     request.memberships = [one for one in everywhere if one.tenant.suspended_at is None]
     chosen = request.session.get(SESSION_TENANT)
     membership = choose(request.memberships, chosen, request.user.last_tenant_id)
@@ -127,10 +134,18 @@ def enter_tenant(request: HttpRequest) -> TenantRequest | None:
     return request
 
 
-def open_session(request: HttpRequest, user: User) -> None:
-    """Choose the tenant of a new session after sign-in and record the sign-in there."""
+def open_session(request: HttpRequest, user: User, provider: IdentityProvider | None) -> None:
+    """Choose the tenant of a new session after sign-in and record the sign-in there.
+
+    The session of a provider opens only that provider's tenant.
+    """
     request.session[SIGNED_IN_AT] = request.session[SEEN_AT] = int(timezone.now().timestamp())
-    membership = record_session(user, "session.start")
+    details = {}
+    if provider is not None:
+        request.session[PROVIDER] = f"{provider.tenant_id}/{provider.pk}"
+        request.session[PROVIDER_ASKED_FACTOR] = provider.settings["asks_second_factor"]
+        details = {"provider": provider.name}
+    membership = record_session(user, "session.start", session=request.session, **details)
     if membership is not None:
         # Stored, so that switching the tenant in another session does not affect this one.
         request.session[SESSION_TENANT] = str(membership.tenant_id)
@@ -146,7 +161,9 @@ def _note_activity(request: HttpRequest) -> None:
 def turn_away(request: TenantRequest, refusal: Refusal) -> HttpResponseBase:
     """End a session that is over, or lead to the page where one sets up or shows a factor."""
     if refusal.is_over:
-        record_session(request.user, "session.expire", chosen=request.tenant.pk)
+        record_session(
+            request.user, "session.expire", chosen=request.tenant.pk, session=request.session
+        )
         logout(request)
         messages.info(request, f"{refusal.reason} Sign in again.")
         return _ask_to_sign_in(request)

@@ -4,12 +4,14 @@ from django.apps import AppConfig
 
 
 class TenantsConfig(AppConfig):
-    """Connects what is recorded about second factors."""
+    """Connects what is recorded about second factors and identities."""
 
     name = "tenants"
 
     def ready(self) -> None:
         """Import what needs the models of other apps."""
         from tenants.accounts import records
+        from tenants.identity import adapter
 
         records.connect()
+        adapter.connect()

@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 from allauth.account.utils import perform_login
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -12,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from tenants.access import SESSION_TENANT
+from tenants.accounts.policy import PROVIDER
 from tenants.actions import record_action
 from tenants.forms import ROLE_HELP, AccountForm
 from tenants.invitations import InvitationOverError, accept, check_open, read_token
@@ -32,6 +34,8 @@ def invitation_accept(request: HttpRequest, token: str) -> HttpResponse:
     if named is None:
         raise Http404("no such invitation")
     user = request.user if isinstance(request.user, User) else None
+    if PROVIDER in request.session:
+        raise PermissionDenied("Sign out first: your account belongs to an identity provider.")
     with tenant_scope(named.tenant_id):
         invitation = named.find(for_update=request.method == "POST")
         if invitation is None:

@@ -7,7 +7,7 @@ All functions need the tenant's scope.
 
 from django.db.models import QuerySet
 
-from tenants.models import Membership, Role, Tenant, User
+from tenants.models import IdentityProvider, Membership, Role, Tenant, User
 
 
 class LastAdminError(Exception):
@@ -29,10 +29,16 @@ def people_of(tenant: Tenant) -> QuerySet[Membership]:
     return Membership.objects.filter(tenant=tenant, is_service=False).select_related("user")
 
 
-def add_member(tenant: Tenant, user: User, role: Role) -> Membership:
-    """Make a user a member. Raises AlreadyMemberError; an existing role does not change."""
+def add_member(
+    tenant: Tenant, user: User, role: Role, provider: IdentityProvider | None = None
+) -> Membership:
+    """Make a user a member. Raises AlreadyMemberError; an existing role does not change.
+
+    With a `provider`, only its sessions open the membership, and it decides the role.
+    """
+    made_by = None if provider is None else provider.pk
     membership, is_new = Membership.objects.get_or_create(
-        tenant=tenant, user=user, defaults={"role": role}
+        tenant=tenant, user=user, defaults={"role": role, "identity_provider_id": made_by}
     )
     if not is_new:
         raise AlreadyMemberError

@@ -182,6 +182,46 @@ class Role(models.TextChoices):
     ADMIN = "admin", "Admin"
 
 
+class ProviderKind(models.TextChoices):
+    """The protocol of an identity provider."""
+
+    OIDC = "oidc", "OpenID Connect"
+
+
+class IdentityProvider(models.Model):
+    """A company's sign-in: who signs in there becomes a member here (`tenants.identity`)."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=40)
+    kind = models.CharField(max_length=8, choices=ProviderKind)
+    settings = models.JSONField()
+    """Of the protocol; none is secret (`tenants.identity.providers.Wanted`)."""
+    secret_box = models.BinaryField(null=True)
+    """The client's secret, encrypted (`config.boxes`)."""
+    role_by_group = models.JSONField(default=dict)
+    """Roles by the name of a group there."""
+    default_role = models.CharField(max_length=16, choices=Role, null=True)  # noqa: DJ001  # none
+    """The role of who is in none of these groups; None: no membership."""
+    created_at = models.DateTimeField(auto_now_add=True)
+    disabled_at = models.DateTimeField(null=True)
+    """From then on nobody signs in with it."""
+
+    in_ledger: ClassVar = (
+        *("name", "kind", "settings", "secret_box", "role_by_group", "default_role"),
+        *("created_at", "disabled_at"),
+    )
+
+    class Meta:
+        db_table = "identity_provider"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="identity_provider_name_uniq")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Membership(models.Model):
     """A user's role in a tenant."""
 
@@ -194,9 +234,17 @@ class Membership(models.Model):
     """Whether the user is a program (`tenants.service_accounts`)."""
     disabled_at = models.DateTimeField(null=True, blank=True)
     """Since when the keys of a service account are refused; NULL: they are not."""
+    identity_provider_id = models.UUIDField(null=True, blank=True)
+    """The provider that made the membership and decides its role; only its sessions open it."""
 
-    in_ledger: ClassVar = ("user_id", "role", "created_at", "is_service", "disabled_at")
-    in_ledger_later: ClassVar[dict[str, Any]] = {"is_service": False, "disabled_at": None}
+    in_ledger: ClassVar = (
+        *("user_id", "role", "created_at", "is_service", "disabled_at"),
+        "identity_provider_id",
+    )
+    in_ledger_later: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"is_service": False, "disabled_at": None},
+        {"identity_provider_id": None},
+    )
 
     class Meta:
         db_table = "membership"

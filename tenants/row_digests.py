@@ -1,12 +1,12 @@
 """Digests of rows: an action names the rows that it changed, so that the ledger proves them.
 
 A model whose rows are proved names the proved columns in `in_ledger`, and in `ledger_id` the
-columns that name a row within its tenant, unless that is `id`. Columns that a later release added
-are in `in_ledger_later`, with their defaults: a row in which all of them have their default has the
-digest that it had before. After a change, the action records
-`table/id` of the row and the SHA-256 of these columns as stored, or None if the row is gone. The
-actions are entries of the ledger, so a row that was changed without an action differs from what the
-entries say (`audit.ledger.rows`).
+columns that name a row within its tenant, unless that is `id`. Columns that later releases added
+are in `in_ledger_later`, with their defaults: one group, or a tuple with one for each release. A
+row in which all of a group have their default has the digest that it had before that release. After
+a change, the action records `table/id` of the row and the SHA-256 of these columns as stored, or
+None if the row is gone. The actions are entries of the ledger, so a row that was changed without an
+action differs from what the entries say (`audit.ledger.rows`).
 
 Digests are always made from what the database returns: what was sent to it may be stored
 otherwise (an instant without its nanoseconds, a document with its members in another order).
@@ -88,19 +88,24 @@ def _stored(tenant_id: UUID, model: type[models.Model], using: str) -> models.Qu
 
 def _digests(model: type[models.Model], stored: Iterable[Sequence[Any]]) -> dict[str, str]:
     width = len(ledger_id(model))
-    later = list(getattr(model, "in_ledger_later", {}).values())
+    later: dict[str, Any] | tuple[dict[str, Any], ...] = getattr(model, "in_ledger_later", {})
+    groups = [list(group.values()) for group in (later if isinstance(later, tuple) else (later,))]
     return {
         row_name(model, row[:width]): hashlib.sha256(
-            _json(_as_before(row[width:], later)).encode()
+            _json(_as_before(row[width:], groups)).encode()
         ).hexdigest()
         for row in stored
     }
 
 
-def _as_before(values: Sequence[Any], later: list[Any]) -> Sequence[Any]:
-    """The values without those of later columns, if these are the defaults."""
-    earlier = len(values) - len(later)
-    return values[:earlier] if list(values[earlier:]) == later else values
+def _as_before(values: Sequence[Any], groups: list[list[Any]]) -> Sequence[Any]:
+    """The values without the newest groups of later columns, as far as these are the defaults."""
+    for later in reversed(groups):
+        earlier = len(values) - len(later)
+        if list(values[earlier:]) != later:
+            break
+        values = values[:earlier]
+    return values
 
 
 def _is_one_of(model: type[models.Model], ids: Sequence[tuple[Any, ...]]) -> models.Q:

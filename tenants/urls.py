@@ -4,9 +4,11 @@ from django.urls import path
 
 from tenants import joining, service_views, views
 from tenants.accounts.urls import urlpatterns as accounts
+from tenants.identity.urls import urlpatterns as identity
 
 urlpatterns = [
     path("login", views.sign_in, name="account_login"),
+    path("sign-in/<slug:slug>", views.tenant_sign_in, name="tenant_sign_in"),
     path("logout", views.sign_out, name="account_logout"),
     path("switch-tenant", views.tenant_switch, name="tenant_switch"),
     path("invitations/<str:token>", joining.invitation_accept, name="invitation_accept"),
@@ -40,4 +42,5 @@ urlpatterns = [
     ),
     path("settings/password", views.password_change, name="password_change"),
     *accounts,
+    *identity,
 ]

@@ -9,6 +9,7 @@ from allauth.account.utils import perform_login
 from django.contrib import messages
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import OuterRef, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -24,6 +25,7 @@ from tenants.access import (
     enter_tenant,
     tenant_page,
 )
+from tenants.accounts.policy import NOT_YOURS, PROVIDER
 from tenants.actions import record_view
 from tenants.admin_acts import (
     end_key,
@@ -35,6 +37,7 @@ from tenants.admin_acts import (
     withdraw_invitation,
 )
 from tenants.forms import ROLE_HELP, InvitationForm, KeyForm, PasswordForm, RoleForm, RotationForm
+from tenants.identity.providers import providers_at
 from tenants.invitations import open_invitations
 from tenants.keys import IDLE_FOR, idle_keys
 from tenants.members import LastAdminError, people_of
@@ -47,6 +50,11 @@ _LAST_ADMIN = "Give another member the role admin first."
 
 
 class _SignIn(LoginView):
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        slug = self.kwargs.get("slug")
+        providers = [] if slug is None else providers_at(slug)
+        return {**super().get_context_data(**kwargs), "providers": providers}
+
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         # django-allauth asks for the second factor before it opens the session.
         response: HttpResponse = perform_login(
@@ -62,13 +70,17 @@ sign_in = _form_methods(
         redirect_authenticated_user=True,
     )
 )
+# Who is signed in elsewhere may need the tenant's provider.
+tenant_sign_in = _form_methods(
+    _SignIn.as_view(template_name="tenants/sign_in.html", authentication_form=SignInForm)
+)
 
 
 class _SignOut(LogoutView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if isinstance(request.user, User):
             chosen = request.session.get(SESSION_TENANT)
-            record_session(request.user, "session.end", chosen=chosen)
+            record_session(request.user, "session.end", chosen=chosen, session=request.session)
         return super().post(request, *args, **kwargs)
 
 
@@ -88,7 +100,10 @@ def tenant_switch(request: TenantRequest) -> HttpResponseBase:
     user = request.user
     if wanted != str(request.tenant.pk):
         # Recorded only in the new tenant, in that tenant's scope: after this one is closed.
-        transaction.on_commit(lambda: record_session(user, "session.switch", chosen=wanted))
+        session = request.session
+        transaction.on_commit(
+            lambda: record_session(user, "session.switch", chosen=wanted, session=session)
+        )
     request.session[SESSION_TENANT] = wanted
     user.last_tenant_id = UUID(wanted)
     user.save(update_fields=["last_tenant_id"])
@@ -251,6 +266,8 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 def password_change(request: HttpRequest) -> HttpResponseBase:
     """Change the signed-in user's password. The user needs no tenant."""
     user = request.user
+    if PROVIDER in request.session:
+        raise PermissionDenied(NOT_YOURS)
     if not isinstance(user, User) or enter_tenant(request) is not None:
         return _password_change_of_member(request)
     response = _PASSWORD_CHANGE(request)

@@ -32,17 +32,25 @@ _REFUSED_V6 = tuple(
 
 def may_connect(host: str, port: int, allowed: Iterable[Opening]) -> bool:
     """Whether one may connect there. `host` must be an address, not a name."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False  # a name would be resolved after this check
-    if any(
+    address = _address(host)  # a name would be resolved after this check
+    return address is not None and (is_opened(host, port, allowed) or _is_public(address))
+
+
+def is_opened(host: str, port: int, allowed: Iterable[Opening]) -> bool:
+    """Whether the operator allows this address by name. `host` must be an address, not a name."""
+    address = _address(host)
+    return address is not None and any(
         address in opening.network and opening.port in (None, port)
         for opening in allowed
         if opening.network.version == address.version
-    ):
-        return True
-    return _is_public(address)
+    )
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:

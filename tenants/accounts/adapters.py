@@ -48,7 +48,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-all
 
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
         """Open the session in a tenant, record it, and continue with the user's theme."""
-        open_session(request, user)
+        login = (kwargs.get("signal_kwargs") or {}).get("sociallogin")
+        open_session(request, user, None if login is None else login.provider.row)
         response: HttpResponse = super().post_login(request, user, **kwargs)
         if user.theme:
             remember_theme(response, user.theme)

@@ -6,9 +6,11 @@ from typing import Any
 
 from allauth.account.adapter import get_adapter
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
 from django.forms import BaseForm, CheckboxInput
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
@@ -19,9 +21,10 @@ from django.views.decorators.http import require_http_methods
 
 from tenants.access import enter_tenant, turn_away
 from tenants.accounts.browsers import in_words
-from tenants.accounts.policy import has_second_factor, why_refused
+from tenants.accounts.policy import NOT_YOURS, PROVIDER, has_second_factor, why_refused
 from tenants.accounts.records import record_account
-from tenants.models import User
+from tenants.identity.providers import all_providers, provider_key
+from tenants.models import IdentityProvider, User
 from tenants.scope import tenant_scope
 from tenants.zones import zone_of
 
@@ -33,13 +36,16 @@ def account_page(
 
     The view runs outside every scope, because it records what it does; only the template is
     rendered in the tenant's. A user without a tenant, or without the second factor that it asks
-    for, gets the page without a menu. A session that is over ends here as on every page.
+    for, gets the page without a menu. A session that is over ends here as on every page. In the
+    session of an identity provider it is 403: the account may also be another tenant's.
     """
 
     @require_http_methods(["GET", "HEAD", "POST"])
     @login_required
     @wraps(view)
     def page(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if PROVIDER in request.session:
+            raise PermissionDenied(NOT_YOURS)
         entered = enter_tenant(request)
         if entered is not None:
             refusal = why_refused(request.session, entered.membership, timezone.now())
@@ -105,6 +111,7 @@ def security(request: HttpRequest) -> HttpResponseBase:
         "codes_left": len(codes[0].wrap().get_unused_codes()) if codes else None,
         "has_factor": bool(factors),
         "has_shown_factor": has_second_factor(request.session),
+        "identities": _identities(request, user),
         "confirm_url": get_adapter().get_reauthentication_methods(user)[0]["url"],
         "sessions": [
             (one, in_words(one.user_agent), one.session_key == request.session.session_key)
@@ -112,6 +119,17 @@ def security(request: HttpRequest) -> HttpResponseBase:
         ],
     }
     return TemplateResponse(request, "mfa/index.html", context)
+
+
+def _identities(request: HttpRequest, user: User) -> list[tuple[IdentityProvider, bool]]:
+    """The enabled providers of the session's tenant, and whether the user has connected each."""
+    tenant = getattr(request, "tenant", None)
+    if tenant is None:
+        return []
+    with tenant_scope(tenant.pk):
+        providers = [one for one in all_providers(tenant) if one.disabled_at is None]
+    mine = set(SocialAccount.objects.filter(user_id=user.pk).values_list("provider", flat=True))
+    return [(one, provider_key(tenant.pk, one.pk) in mine) for one in providers]
 
 
 def _end_sessions(request: HttpRequest, user: User, sessions: list[UserSession]) -> HttpResponse:

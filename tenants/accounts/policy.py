@@ -13,6 +13,11 @@ SIGNED_IN_AT = "signed_in_at"
 """The session's key for the instant of the sign-in, in Unix seconds."""
 SEEN_AT = "seen_at"
 """The session's key for the instant of its last page, exact to a minute, in Unix seconds."""
+PROVIDER = "identity_provider"
+"""The session's key for the provider that opened it, with its tenant: `TENANT/PROVIDER`."""
+PROVIDER_ASKED_FACTOR = "provider_asked_factor"
+"""The session's key for whether that provider asks for a second factor itself."""
+NOT_YOURS = "An identity provider opened this session, and it keeps your password and your factors."
 _METHODS = "account_authentication_methods"  # django-allauth's record of what somebody proved
 _METHODS_OF = "account_authentication_methods_user"  # and who that was
 
@@ -45,11 +50,30 @@ def why_refused(
     return None
 
 
+def opens(session: Mapping[str, Any], membership: Membership) -> bool:
+    """Whether a session may open a membership's tenant at all.
+
+    The provider of a tenant opens only that tenant, as it could name anybody. A membership that a
+    provider made is open only to its sessions.
+    """
+    opener: str = session.get(PROVIDER, "")
+    made_by = membership.identity_provider_id
+    if not opener:
+        return made_by is None
+    tenant_id, _, provider_id = opener.partition("/")
+    return tenant_id == str(membership.tenant_id) and (
+        made_by is None or provider_id == str(made_by)
+    )
+
+
 def has_second_factor(session: Mapping[str, Any]) -> bool:
     """Whether the person of this session has shown a second factor or a passkey.
 
-    The record is of another account after a sign-in with a passkey whose account is closed.
+    With a provider that asks for one, the sign-in suffices. The record is of another account after
+    a sign-in with a passkey whose account is closed.
     """
+    if session.get(PROVIDER_ASKED_FACTOR):
+        return True
     if session.get(_METHODS_OF) != session.get(SESSION_KEY):
         return False
     return any(each.get("method") == "mfa" for each in session.get(_METHODS, ()))

@@ -10,7 +10,7 @@ from tenants.access import SESSION_TENANT
 from tenants.actions import record_action
 from tenants.models import Membership, User
 from tenants.scope import tenant_scope
-from tenants.sessions import choose, memberships_of, record_session
+from tenants.sessions import choose, memberships_of, opened_by, record_session
 
 
 def connect() -> None:
@@ -24,7 +24,8 @@ def connect() -> None:
 def record_account(request: HttpRequest, user: User, verb: str, **details: Any) -> None:
     """Record what a user did to the own account, in the session's tenant. No scope may be open."""
     chosen = request.session.get(SESSION_TENANT)
-    membership: Membership | None = choose(memberships_of(user.pk), chosen, user.last_tenant_id)
+    memberships = opened_by(request.session, memberships_of(user.pk))
+    membership: Membership | None = choose(memberships, chosen, user.last_tenant_id)
     if membership is not None:
         with tenant_scope(membership.tenant_id):
             record_action(membership.tenant, user, verb, user.get_username(), **details)

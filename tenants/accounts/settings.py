@@ -15,6 +15,7 @@ from tenants.actions import Actor, record_action
 from tenants.api_acts import Act, Body, acts
 from tenants.api_auth import tenant_of
 from tenants.api_reads import Answer, reads
+from tenants.identity.providers import all_providers
 from tenants.models import Role, Scope, Tenant
 
 router = Router()
@@ -121,7 +122,8 @@ def sign_in_settings(request: TenantRequest) -> HttpResponseBase:
         is_new = save(request.tenant, request.user, form.cleaned_data)
         messages.success(request, "Saved." if is_new else "Nothing was changed.")
         return redirect("sign_in_settings")
-    return render(request, "tenants/sign_in_settings.html", {"form": form})
+    context = {"form": form, "providers": all_providers(request.tenant)}
+    return render(request, "tenants/sign_in_settings.html", context)
 
 
 @reads(router, "/settings/sign-in", SignInSettings, scope=Scope.ADMIN, tag="administration")

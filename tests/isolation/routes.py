@@ -102,6 +102,24 @@ def _act_on_service_account(act: str) -> Object:
     )
 
 
+def _act_on_provider(route: str) -> Object:
+    return Object(
+        lambda world: f"/settings/{route % world.provider_id}",
+        is_read=False,
+        role=Role.ADMIN,
+        answers=ACTION,
+    )
+
+
+def _act_on_provider_by_api(act: str) -> Object:
+    return Object(
+        lambda world: f"/api/v1/identity-providers/{world.provider_id}/{act}",
+        Scope.ADMIN,
+        is_read=False,
+        answers=SENT,
+    )
+
+
 ROUTES: dict[str, Visit] = {
     # pages of audit
     "": Listing("/"),
@@ -497,6 +515,17 @@ ROUTES: dict[str, Visit] = {
     "login": Open("/login", "signing in", answers=FORM, signed_in={"GET": 302, "POST": 302}),
     "login/code": Open("/login/code", "signing in", answers={"GET": 302, "POST": 302}),
     "login/passkey": Open("/login/passkey", "signing in", answers={"GET": 302, "POST": 302}),
+    "sign-in/<slug:slug>": Open("/sign-in/nowhere", "signing in", answers=FORM),
+    "sign-in/with/<uuid:tenant_id>/<uuid:pk>": Open(
+        f"/sign-in/with/{uuid.UUID(int=0)}/{uuid.UUID(int=0)}",
+        "signing in with a provider (tests/tenants/identity)",
+        answers={"POST": 404},
+    ),
+    "sign-in/with/<uuid:tenant_id>/<uuid:pk>/callback": Open(
+        f"/sign-in/with/{uuid.UUID(int=0)}/{uuid.UUID(int=0)}/callback",
+        "coming back from a provider (tests/tenants/identity)",
+        answers={"GET": 404},
+    ),
     "logout": Open("/logout", "signing out", answers=ACTION),
     "invitations/<str:token>": Open(
         f"/invitations/{'0' * 32}_{'0' * 32}_{'x' * 43}",
@@ -633,6 +662,26 @@ ROUTES: dict[str, Visit] = {
         role=Role.ADMIN,
         answers=FORM,
     ),
+    "settings/sign-in/providers/new": Listing(
+        "/settings/sign-in/providers/new", shows_canary=False, role=Role.ADMIN, answers=FORM
+    ),
+    "settings/sign-in/providers/<uuid:pk>": Object(
+        lambda world: f"/settings/sign-in/providers/{world.provider_id}",
+        role=Role.ADMIN,
+        answers=FORM,
+    ),
+    **{
+        f"settings/sign-in/providers/<uuid:pk>/{act}": _act_on_provider(
+            f"sign-in/providers/%s/{act}"
+        )
+        for act in ("disable", "enable")
+    },
+    **{
+        f"settings/security/providers/<uuid:pk>/{act}": replace(
+            _act_on_provider(f"security/providers/%s/{act}"), role=Role.VIEWER
+        )
+        for act in ("connect", "disconnect")
+    },
     "settings/security": Listing(
         "/settings/security", needs_tenant=False, answers={"GET": 200, "POST": 302}
     ),
@@ -1054,6 +1103,18 @@ ROUTES: dict[str, Visit] = {
     "api/v1/settings/sign-in": Listing(
         "/api/v1/settings/sign-in", Scope.ADMIN, answers={"GET": 200, "PUT": 400}
     ),
+    "api/v1/identity-providers": Listing(
+        "/api/v1/identity-providers", Scope.ADMIN, answers={"GET": 200, "POST": 400}
+    ),
+    "api/v1/identity-providers/<uuidstr:provider_id>": Object(
+        lambda world: f"/api/v1/identity-providers/{world.provider_id}",
+        Scope.ADMIN,
+        answers={"GET": 200, "PUT": 400},
+    ),
+    **{
+        f"api/v1/identity-providers/<uuidstr:provider_id>/{act}": _act_on_provider_by_api(act)
+        for act in ("disable", "enable")
+    },
     "api/v1/settings/principals/look-up": Listing(
         "/api/v1/settings/principals/look-up",
         Scope.ADMIN,

@@ -55,6 +55,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "maintenance_window": {"minutes": 60, "repeats": "daily", "time_zone": "UTC"},
     "batch": {"first_index": 0, "is_own": False},
     "key_quota": {"events_left": 5.0},
+    "identity_provider": {"kind": "oidc", "default_role": "viewer", "role_by_group": "{}"}
+    | {"secret_box": None, "disabled_at": None},
     "invitation": {"role": "viewer", "token_sha256": bytes(32), "revoked_at": None},
     "ledger_head": {"size": 2},
     "llm_usage": {"cached_tokens": 0, "written_tokens": 0, "is_inner": False},
@@ -132,6 +134,7 @@ class World:
     rule_id: UUID
     erasure_id: UUID
     channel_id: UUID
+    provider_id: UUID
     window_id: UUID
     invitation_id: UUID
     price_day: date
@@ -184,6 +187,7 @@ def make_world(name: str) -> World:
         rule_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
         channel_id=uuid_utils.compat.uuid7(),
+        provider_id=uuid_utils.compat.uuid7(),
         window_id=uuid_utils.compat.uuid7(),
         invitation_id=uuid_utils.compat.uuid7(),
         price_day=date(2000, 1, 1) + timedelta(days=secrets.randbelow(9_000)),
@@ -279,6 +283,16 @@ def _values(world: World) -> dict[str, Any]:
     return {
         **dict.fromkeys(_DOCUMENTS, document),
         "alert_channel.id": world.channel_id,
+        "identity_provider.id": world.provider_id,
+        "identity_provider.settings": json.dumps(
+            {
+                # An address that no operator opened: nothing connects there.
+                "issuer": f"http://127.0.0.1:9/{world.canary}",
+                "client_id": world.canary,
+                "groups_claim": world.canary,
+                "asks_second_factor": False,
+            }
+        ),
         "alert_channel.settings": json.dumps({"url": f"https://{world.canary}.example/"}),
         "price_list.holds_from": world.price_day,
         "price_list.currency": "EUR",

@@ -103,6 +103,18 @@ NARROWER = {
         "UPDATE (session_idle_minutes)",
         "UPDATE (session_max_hours)",
     },
+    "identity_provider": {
+        "SELECT",
+        "INSERT",
+        "UPDATE (name)",
+        "UPDATE (settings)",
+        "UPDATE (secret_box)",
+        "UPDATE (role_by_group)",
+        "UPDATE (default_role)",
+        "UPDATE (disabled_at)",
+    },
+    "socialaccount_socialapp": {"SELECT"},
+    "socialaccount_socialtoken": {"SELECT", "DELETE"},
     "account_emailaddress": {"SELECT"},
     "account_emailconfirmation": {"SELECT"},
     "app_user": {

@@ -276,6 +276,8 @@ def other_times() -> dict[str, str]:
         "cache_entry": "rows are deleted after they expired",
         "usersessions_usersession": "rows are deleted when their owner",
         "mfa_authenticator": "kept until",
+        "socialaccount_socialaccount": "kept until",
+        "socialaccount_socialtoken": "kept until",
         # People delete these.
         "membership": "kept until",
         "tool_draft": "kept until",

@@ -1,6 +1,7 @@
 """Acts of people and keys, through pages and commands, that change proved rows."""
 
 import io
+from contextlib import suppress
 from datetime import date, timedelta
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +18,8 @@ from audit.deliveries.channels import all_channels
 from audit.models import Alert, AlertState, StoredReport, StoredServedDefinition
 from audit.prices import units
 from audit.tasks import keep_reports
+from tenants.identity.admission import Identity, RefusedError, admit
+from tenants.identity.providers import all_providers, find_provider, provider_key
 from tenants.models import ApiKey, Invitation, Membership
 from tenants.scope import tenant_scope
 from tests.support import otlp_requests
@@ -199,6 +202,28 @@ def act_on_channels(cast: Cast) -> None:
     post(admin, "channel_delete", channels["old"].id)
 
 
+def act_on_providers(cast: Cast) -> None:
+    """Add an identity provider, change, disable and enable it; it makes a member and ends one."""
+    admin = signed_in(cast.admin)
+    given = {"name": "Acme ID", "issuer": "https://id.acme.example", "client_id": "tooltrail"}
+    given |= {"secret": "a secret", "groups_claim": "groups", "roles": "staff = viewer"}
+    post(admin, "provider_new", **given)
+    with tenant_scope(cast.tenant.id):
+        (stored,) = all_providers(cast.tenant)
+    post(admin, "provider_detail", stored.pk, **{**given, "roles": "staff = editor"})
+    post(admin, "provider_disable", stored.pk)
+    post(admin, "provider_enable", stored.pk)
+    with tenant_scope(cast.tenant.id):
+        provider = find_provider(cast.tenant.pk, stored.pk)
+    assert provider is not None
+    key = provider_key(cast.tenant.pk, provider.pk)
+    for subject in ("ada", "eve"):
+        claims = {"preferred_username": subject, "groups": ["staff"]}
+        user = admit(provider, Identity(key, subject, claims), None)
+    with suppress(RefusedError):
+        admit(provider, Identity(key, "eve", {"groups": []}), user)
+
+
 def act_on_prices(cast: Cast) -> None:
     """Create two price lists, change one, delete one, count a call's units, send an answer."""
     admin = signed_in(cast.admin)
@@ -228,6 +253,7 @@ def row_of_each_table(cast: Cast) -> None:
     act_on_members(cast)
     act_on_settings(cast)
     act_on_channels(cast)
+    act_on_providers(cast)
     act_on_prices(cast)
     act_on_holds_and_erasures(cast)
     act_on_definitions(cast)

@@ -187,6 +187,28 @@ STORY: Sequence[Step] = (
             "session_max_hours": None,
         },
     ),
+    _step(
+        "add_identity_provider",
+        {
+            "name": "Acme's sign-in",
+            "issuer": "https://id.acme.example",
+            "client_id": "tooltrail",
+            "secret": "a secret",
+            "role_by_group": {"platform": "editor"},
+        },
+    ),
+    _step(
+        "change_identity_provider",
+        {
+            "name": "Acme's sign-in",
+            "issuer": "https://id.acme.example",
+            "client_id": "tooltrail",
+            "default_role": "viewer",
+        },
+        provider_id=Got("add_identity_provider.id"),
+    ),
+    _step("disable_identity_provider", provider_id=Got("add_identity_provider.id")),
+    _step("enable_identity_provider", provider_id=Got("add_identity_provider.id")),
     _step("look_up_principal", {"person": "ada"}),
     _step("create_service_account", {"name": "deploy"}),
     _step(

@@ -75,6 +75,40 @@ CREATE INDEX app_user_user_permissions_user_id_24780b52 ON app_user_user_permiss
 CREATE INDEX app_user_user_permissions_permission_id_4ef8e133
     ON app_user_user_permissions (permission_id);
 
+-- identity_provider: a company's sign-in (OpenID Connect), and which role its groups give. Who signed
+-- in with it is in socialaccount_socialaccount.
+--
+-- Retention: kept. It is disabled, not deleted: memberships and entries of the ledger name it.
+-- Erasure: no effect; it holds no payload.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE identity_provider (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name varchar(40) NOT NULL,           -- on the button
+    kind varchar(8) NOT NULL,            -- the protocol
+    settings jsonb NOT NULL,             -- of the protocol: issuer, client_id and others
+    secret_box bytea,                    -- the client's secret, encrypted; NULL: it has none
+    role_by_group jsonb NOT NULL,
+    default_role varchar(16),            -- of who is in none of these groups; NULL: no membership
+    created_at timestamptz NOT NULL,
+    disabled_at timestamptz,             -- from then on nobody signs in with it
+    CONSTRAINT identity_provider_pkey PRIMARY KEY (tenant_id, id),
+    CONSTRAINT identity_provider_name_uniq UNIQUE (tenant_id, name),
+    CONSTRAINT identity_provider_tenant_fk
+        FOREIGN KEY (tenant_id) REFERENCES tenant (id) ON DELETE CASCADE,
+    CONSTRAINT identity_provider_kind_check CHECK (kind IN ('oidc')),
+    CONSTRAINT identity_provider_role_check
+        CHECK (default_role IN ('viewer', 'editor', 'auditor', 'admin'))
+);
+ALTER TABLE identity_provider ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON identity_provider
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+REVOKE UPDATE, DELETE ON identity_provider FROM tooltrail_app;
+GRANT UPDATE (name, settings, secret_box, role_by_group, default_role, disabled_at)
+    ON identity_provider TO tooltrail_app;
+
 -- membership: a user's role in a tenant.
 --
 -- Retention: kept until an admin removes the member.
@@ -89,13 +123,18 @@ CREATE TABLE membership (
     created_at timestamptz NOT NULL,
     is_service boolean DEFAULT false NOT NULL,  -- the user is a program: it has no session
     disabled_at timestamptz,                    -- the keys of a service account are refused
+    identity_provider_id uuid,                  -- it made this one and decides the role
     CONSTRAINT membership_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT membership_tenant_user_uniq UNIQUE (tenant_id, user_id),
     CONSTRAINT membership_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id) ON DELETE CASCADE,
     CONSTRAINT membership_user_fk FOREIGN KEY (user_id) REFERENCES app_user (id) ON DELETE CASCADE,
+    CONSTRAINT membership_provider_fk FOREIGN KEY (tenant_id, identity_provider_id)
+        REFERENCES identity_provider (tenant_id, id),
     CONSTRAINT membership_role_check CHECK (role IN ('viewer', 'editor', 'auditor', 'admin')),
     CONSTRAINT membership_service_check
-        CHECK (is_service AND role = 'viewer' OR NOT is_service AND disabled_at IS NULL)
+        CHECK (is_service AND role = 'viewer' OR NOT is_service AND disabled_at IS NULL),
+    CONSTRAINT membership_provider_check
+        CHECK (identity_provider_id IS NULL OR NOT is_service)
 );
 -- The tenants of a user, for the switcher: read through the second policy below.
 CREATE INDEX membership_user_idx ON membership (user_id);

@@ -17,6 +17,7 @@ from tenants.keys import create_key
 from tenants.models import ApiKey, Membership, Scope, TenantSetting
 from tenants.row_digests import digests_of, proved_models
 from tenants.scope import tenant_scope
+from tenants.service_accounts import create_account
 from tests.support.acts import (
     act_on_alerts,
     act_on_channels,
@@ -25,6 +26,7 @@ from tests.support.acts import (
     act_on_keys,
     act_on_members,
     act_on_prices,
+    act_on_providers,
     act_on_reports,
     act_on_settings,
     act_on_tools,
@@ -59,7 +61,7 @@ def differences(cast: Cast) -> list[str]:
 ACTS = [
     *(act_on_keys, act_on_members, act_on_settings, act_on_holds_and_erasures),
     *(act_on_reports, act_on_tools, act_on_definitions, act_on_alerts),
-    *(act_on_channels, act_on_prices),
+    *(act_on_channels, act_on_prices, act_on_providers),
 ]
 
 
@@ -98,6 +100,7 @@ CHANGES = {
     "definition": "content = '{}'",
     "definition_change": "client = 'another'",
     "erasure": "confirmed_by = 'ada'",
+    "identity_provider": """role_by_group = '{"staff": "admin"}'""",
     "invitation": "role = 'admin'",
     "legal_hold": "trace_id = 'another'",
     "maintenance_window": "minutes = 10000",
@@ -227,3 +230,16 @@ def test_columns_of_a_later_release_leave_the_digests_of_rows_that_do_not_use_th
         before = digests_of(acme.tenant.id, [plain, bound])
     same = {name for name, digest in now.items() if before[name] == digest}
     assert same == {f"api_key/{plain.pk}"}
+
+
+def test_each_release_that_adds_columns_leaves_the_digests_of_the_ones_before(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tenant_scope(acme.tenant.id):
+        plain = Membership.objects.filter(tenant=acme.tenant, user=acme.editor).get()
+        service = create_account(acme.tenant, acme.admin, "deploy")
+        now = digests_of(acme.tenant.id, [plain, service])
+        first, *_ = Membership.in_ledger_later
+        monkeypatch.setattr(Membership, "in_ledger", Membership.in_ledger[:5])
+        monkeypatch.setattr(Membership, "in_ledger_later", first)
+        assert digests_of(acme.tenant.id, [plain, service]) == now

@@ -148,6 +148,7 @@ _ELSEWHERE = {
     *("server_process", "skipped_span", "sign_in_failure", "tolerated_migration", "tombstone"),
     *("account_emailaddress", "account_emailconfirmation", "cache_entry"),
     *("mfa_authenticator", "usersessions_usersession"),  # of an account, in whatever tenants
+    *("socialaccount_socialaccount", "socialaccount_socialapp", "socialaccount_socialtoken"),
 }
 """Tables with kinds of their own in other modules, and those that are part of no record."""
 

@@ -1,0 +1,116 @@
+"""Requests to servers that a tenant names: only to public addresses, or those an operator opened.
+
+A name is resolved here, and the connection goes to the address that was checked, so a second answer
+of the DNS (rebinding) changes nothing. Redirects are not followed, and no proxy or .netrc is used.
+"""
+
+import io
+import socket
+import ssl
+import time
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import NewConnectionError
+
+from config.env import Opening
+from config.http.addresses import is_opened, may_connect
+
+ANSWER_MAX_BYTES = 1_000_000
+_DEADLINE_S = 10.0
+"""For a whole answer; a server that sends a byte at a time must not keep a thread."""
+_WAIT_S = 5.0
+_CHUNK_BYTES = 65_536
+
+
+def guarded_session(allowed: Iterable[Opening]) -> requests.Session:
+    """A session that checks each address and takes at most `ANSWER_MAX_BYTES` within 10 s.
+
+    Without TLS it connects only to addresses that are `allowed`. Its requests raise
+    `requests.RequestException`.
+    """
+    session = _Session()
+    session.trust_env = False
+    session.headers.update({"User-Agent": "Tooltrail", "Accept-Encoding": "identity"})
+    adapter = _GuardedAdapter(tuple(allowed))
+    session.mount("https://", adapter)
+    session.mount("http://", adapter)
+    return session
+
+
+class _Session(requests.Session):
+    def request(self, *args: Any, **options: Any) -> requests.Response:
+        return super().request(*args, **{**options, "allow_redirects": False, "timeout": _WAIT_S})
+
+
+class _GuardedAdapter(HTTPAdapter):
+    def __init__(self, allowed: tuple[Opening, ...]) -> None:
+        self._allowed = allowed
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        # The system's certificates beside those of requests: a company may have its own.
+        options["ssl_context"] = _certificates()
+        super().init_poolmanager(*args, **options)
+        allowed = self._allowed
+
+        class Plain(HTTPConnection):
+            def _new_conn(self) -> socket.socket:
+                return _connect(self, allowed, needs_opening=True)
+
+        class Secure(HTTPSConnection):
+            def _new_conn(self) -> socket.socket:
+                return _connect(self, allowed, needs_opening=False)
+
+        class PlainPool(HTTPConnectionPool):
+            ConnectionCls = Plain
+
+        class SecurePool(HTTPSConnectionPool):
+            ConnectionCls = Secure
+
+        self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
+
+    def send(  # type: ignore[override]  # its options are those of the library
+        self, request: requests.PreparedRequest, **options: Any
+    ) -> requests.Response:
+        until = time.monotonic() + _DEADLINE_S
+        response = super().send(request, **{**options, "stream": True})
+        body = io.BytesIO()
+        with response:
+            for chunk in response.iter_content(_CHUNK_BYTES):
+                body.write(chunk)
+                if body.tell() > ANSWER_MAX_BYTES or time.monotonic() > until:
+                    raise requests.RequestException("the answer is too large or too slow")
+        response._content = body.getvalue()
+        return response
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _connect(
+    connection: HTTPConnection, allowed: tuple[Opening, ...], *, needs_opening: bool
+) -> socket.socket:
+    host, port = connection.host.strip("[]"), connection.port
+    may = is_opened if needs_opening else may_connect
+    try:
+        answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise NewConnectionError(connection, "the name is unknown") from error
+    refused: OSError | None = None
+    for *_, address in answers:
+        text = str(address[0])
+        if may(text, port, allowed):
+            try:
+                return socket.create_connection((text, port), _WAIT_S)
+            except OSError as error:
+                refused = error
+    reason = "no connection" if refused else "the operator does not allow this address"
+    raise NewConnectionError(connection, reason) from refused

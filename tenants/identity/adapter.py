@@ -1,0 +1,136 @@
+"""What django-allauth asks us about identity providers: which there are, and whom they let in."""
+
+from typing import Any
+from uuid import UUID
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount import signals
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialLogin
+from allauth.socialaccount.providers.base.constants import AuthError, AuthProcess
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from tenants.accounts.policy import PROVIDER
+from tenants.actions import record_action, record_view
+from tenants.identity.admission import Identity, RefusedError, admit
+from tenants.identity.openid import OIDCProvider, check_nonce
+from tenants.identity.providers import find_provider
+from tenants.models import IdentityProvider, Membership, User
+from tenants.scope import tenant_scope
+
+
+class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # django-allauth has no types
+    """Providers are rows of tenants. An identity is never found by an address."""
+
+    def list_providers(self, request: HttpRequest) -> list[Any]:
+        """None: our pages list a tenant's providers."""
+        return []
+
+    def get_provider(
+        self, request: HttpRequest, provider: str, client_id: str | None = None
+    ) -> OIDCProvider:
+        """An enabled provider by its key. Raises ValueError: a pending sign-in is then dropped."""
+        row = _enabled(provider)
+        if row is None:
+            raise ValueError("no such provider")
+        return OIDCProvider(request, row)
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        """False: `admit` has made the account before django-allauth asks."""
+        return False
+
+    def get_connect_redirect_url(self, request: HttpRequest, socialaccount: Any) -> str:
+        """The page of the account."""
+        return reverse("mfa_index")
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Check the sign-in, and bring the membership up to date before the session opens."""
+        sociallogin.token = None  # it was used, and is not kept
+        row: IdentityProvider = sociallogin.provider.row
+        check_nonce(sociallogin)
+        user = sociallogin.user if sociallogin.is_existing else None
+        if sociallogin.state["process"] == AuthProcess.CONNECT:
+            _check_connection(request, row)
+            return
+        account = sociallogin.account
+        identity = Identity(account.provider, account.uid, sociallogin.claims)
+        try:
+            sociallogin.user = admit(row, identity, user)
+        except RefusedError as error:
+            raise ImmediateHttpResponse(back_to_sign_in(request, row, str(error))) from None
+
+    def on_authentication_error(
+        self,
+        request: HttpRequest,
+        provider: OIDCProvider,
+        error: str = AuthError.UNKNOWN,
+        exception: Exception | None = None,
+        extra_context: dict[str, Any] | None = None,
+    ) -> None:
+        """Record what went wrong at the provider, and lead back to the page of the sign-in."""
+        reason = "The sign-in was cancelled." if error == AuthError.CANCELLED else _WENT_WRONG
+        if isinstance(exception, OAuth2Error):
+            reason = f"{_WENT_WRONG} {exception}"[:500]
+        record_failure(provider.row, reason)
+        shown = reason if error == AuthError.CANCELLED else _WENT_WRONG
+        raise ImmediateHttpResponse(back_to_sign_in(request, provider.row, shown))
+
+
+_WENT_WRONG = "The sign-in with the provider failed."
+
+
+def back_to_sign_in(request: HttpRequest, provider: IdentityProvider, reason: str) -> HttpResponse:
+    """Lead to the tenant's page of the sign-in, with a reason."""
+    messages.error(request, reason)
+    return redirect("tenant_sign_in", provider.tenant.slug)
+
+
+def record_failure(provider: IdentityProvider, reason: str) -> None:
+    """Record a sign-in that failed before anybody was known."""
+    with tenant_scope(provider.tenant_id):
+        record_view(
+            provider.tenant_id, provider.name, "session.refuse", provider.name, reason=reason
+        )
+
+
+def connect() -> None:
+    """Record from now on that members connect identities."""
+    signals.social_account_added.connect(_connected)
+
+
+def _connected(request: HttpRequest, sociallogin: SocialLogin, **_: Any) -> None:
+    row: IdentityProvider = sociallogin.provider.row
+    user: User = sociallogin.user
+    with tenant_scope(row.tenant_id):
+        record_action(row.tenant, user, "identity.connect", user.get_username(), provider=row.name)
+
+
+def _check_connection(request: HttpRequest, provider: IdentityProvider) -> None:
+    """Only a member, in a session that no provider opened, connects an identity."""
+    user = request.user
+    with tenant_scope(provider.tenant_id):
+        is_member = (
+            isinstance(user, User)
+            and PROVIDER not in request.session
+            and Membership.objects.filter(
+                tenant_id=provider.tenant_id, user=user, identity_provider_id=None
+            ).exists()
+        )
+    if not is_member:
+        reason = "Sign in with your account, then connect it."
+        raise ImmediateHttpResponse(back_to_sign_in(request, provider, reason))
+
+
+def _enabled(key: str) -> IdentityProvider | None:
+    tenant_id, _, pk = key.partition("/")
+    try:
+        ids = UUID(tenant_id), UUID(pk)
+    except ValueError:
+        return None
+    with tenant_scope(ids[0]):
+        row = find_provider(*ids)
+    return row if row is not None and row.disabled_at is None else None

@@ -1,0 +1,171 @@
+"""Whom a provider lets in: members are made, changed and ended as their groups say at a sign-in.
+
+A membership that a provider made is its own: its role is read again at every sign-in. Others are
+never changed here: people who had an account are invited, and may connect it (`tenants.identity`).
+Opens the tenant's scope, so no scope may be open.
+"""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from allauth.socialaccount.models import SocialAccount
+from django.db import IntegrityError, transaction
+
+from tenants.actions import record_action, record_view
+from tenants.admin_acts import end_membership, give_role
+from tenants.identity.providers import end_sessions
+from tenants.members import LastAdminError, add_member
+from tenants.models import IdentityProvider, Membership, Role, User
+from tenants.scope import tenant_scope
+
+# If somebody is in several groups, the first of these counts.
+_STRONGEST = (Role.ADMIN, Role.EDITOR, Role.AUDITOR, Role.VIEWER)
+_UNFIT = re.compile(r"[^\w.+-]+")
+_NAME_MAX = 60
+_GROUPS_SEEN = 1_000
+
+
+class RefusedError(Exception):
+    """Somebody does not get in. The message is for this person, and is recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who somebody is for a provider."""
+
+    key: str
+    """The provider, with its tenant (`providers.provider_key`)."""
+    subject: str
+    claims: Mapping[str, Any]
+
+    @property
+    def shown(self) -> str:
+        """A name for people; nothing is found by it."""
+        for claim in ("preferred_username", "email", "name"):
+            value = self.claims.get(claim)
+            if isinstance(value, str) and value.strip():
+                return value.strip()[:_NAME_MAX]
+        return self.subject[:_NAME_MAX]
+
+
+def role_for(provider: IdentityProvider, claims: Mapping[str, Any]) -> Role | None:
+    """The strongest role of somebody's groups, else the default one; None: no membership."""
+    groups = claims.get(provider.settings["groups_claim"])
+    if isinstance(groups, str):
+        groups = [groups]
+    known = provider.role_by_group
+    named = groups[:_GROUPS_SEEN] if isinstance(groups, list) else []
+    roles = {known[group] for group in named if isinstance(group, str) and group in known}
+    default = None if provider.default_role is None else Role(provider.default_role)
+    return next((role for role in _STRONGEST if role in roles), default)
+
+
+def admit(provider: IdentityProvider, identity: Identity, user: User | None) -> User:
+    """Bring somebody's membership up to date before the session opens, and return the account.
+
+    Without a `user` an account is made. Raises RefusedError, after recording why.
+    """
+    try:
+        with tenant_scope(provider.tenant_id):
+            return _admit(provider, identity, user)
+    except RefusedError as error:
+        with tenant_scope(provider.tenant_id):
+            _end_lost_membership(provider, identity, user)
+            name = identity.shown if user is None else user.get_username()
+            record_view(
+                provider.tenant_id,
+                user or provider.name,
+                "session.refuse",
+                name,
+                reason=str(error),
+                provider=provider.name,
+            )
+        raise
+
+
+def _admit(provider: IdentityProvider, identity: Identity, user: User | None) -> User:
+    tenant = provider.tenant
+    if tenant.suspended_at is not None:
+        raise RefusedError(f"{tenant.name} is suspended.")
+    role = role_for(provider, identity.claims)
+    member = _membership(provider, user)
+    if member is not None and member.identity_provider_id != provider.pk:
+        return member.user
+    if role is None:
+        raise RefusedError(f"None of your groups gives you a role in {tenant.name}.")
+    if member is not None:
+        if member.role != role:
+            try:
+                give_role(tenant, provider.name, member, role)
+            except LastAdminError:
+                raise RefusedError(
+                    f"Your groups no longer make you an admin of {tenant.name}, and there is no"
+                    " other one."
+                ) from None
+        return member.user
+    if user is not None and user.has_usable_password():
+        # The account is this person's own. A tenant that once had it must not take it back.
+        raise RefusedError(f"Your account is not a member of {tenant.name}. Ask for an invitation.")
+    account = user or _make_account(provider, identity)
+    membership = add_member(tenant, account, role, provider)
+    record_action(
+        tenant,
+        provider.name,
+        "member.accept",
+        account.get_username(),
+        role=membership.role,
+        provider=provider.name,
+        is_new_account=user is None,
+        rows=[membership],
+    )
+    return account
+
+
+def _end_lost_membership(provider: IdentityProvider, identity: Identity, user: User | None) -> None:
+    """End the membership and the sessions of somebody whose groups give no role any more."""
+    member = _membership(provider, user)
+    if (
+        member is None
+        or member.identity_provider_id != provider.pk
+        or provider.tenant.suspended_at is not None
+        or role_for(provider, identity.claims) is not None
+    ):
+        return
+    # Without an admin nobody could undo it. This person does not get in all the same.
+    with suppress(LastAdminError):
+        end_membership(provider.tenant, provider.name, member)
+    end_sessions(provider, member.user_id)
+
+
+def _membership(provider: IdentityProvider, user: User | None) -> Membership | None:
+    if user is None:
+        return None
+    members = Membership.objects.filter(tenant_id=provider.tenant_id, user=user, is_service=False)
+    return members.select_related("user").first()
+
+
+def _make_account(provider: IdentityProvider, identity: Identity) -> User:
+    """An account without a password, named after the person and the tenant."""
+    wish = _UNFIT.sub("-", identity.shown.partition("@")[0]).strip("-") or "member"
+    number = 1
+    while True:
+        suffix = "" if number == 1 else f".{number}"
+        user = User(username=f"{wish}{suffix}@{provider.tenant.slug}")
+        user.set_unusable_password()
+        if not User.objects.filter(username=user.username).exists():
+            try:
+                with transaction.atomic():
+                    user.save()
+            except IntegrityError:  # another request took the name at the same time
+                pass
+            else:
+                break
+        number += 1
+    try:
+        SocialAccount.objects.create(user=user, provider=identity.key, uid=identity.subject)
+    except IntegrityError:  # another request made the account at the same time; this one rolls back
+        raise RefusedError("You were signing in twice at the same time. Try again.") from None
+    return user

@@ -1,0 +1,243 @@
+"""OpenID Connect with django-allauth, stricter: nonce, signature and every address are checked.
+
+django-allauth sends people to the provider with state and PKCE and exchanges the code. Taken over
+a direct connection, its id_token would need no signature (OpenID Connect Core 1.0, 3.1.3.7); here
+it does, by the keys that the provider publishes at that moment, so a rotation needs nothing.
+"""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import jwt
+import requests
+from allauth.socialaccount.models import SocialApp, SocialLogin, SocialToken
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.crypto import constant_time_compare
+
+from config.http.outbound import guarded_session
+from tenants.identity.providers import ProviderError, check_server_url, provider_key, secret_of
+from tenants.models import IdentityProvider
+
+LEEWAY_S = 60
+"""How far the provider's clock may be off."""
+SUBJECT_MAX = 191
+# Signatures with a public key. With HS256, who knows the client's secret could sign.
+_ALGORITHMS = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
+_ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+"""What reading an answer of another shape raises."""
+
+
+class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-allauth has no types
+    """The requests to a provider, and the check of what it answers. Raises OAuth2Error."""
+
+    def __init__(self, request: HttpRequest, provider: "OIDCProvider") -> None:
+        super().__init__(request, provider.app.provider_id)
+        self.provider = provider
+
+    def get_provider(self) -> "OIDCProvider":
+        """The provider; django-allauth would look it up again."""
+        return self.provider
+
+    @property
+    def openid_config(self) -> dict[str, Any]:
+        """The discovery document, once a request. Its issuer must be the one that was entered."""
+        if not hasattr(self, "_openid_config"):
+            issuer = self.provider.row.settings["issuer"]
+            url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+            document = self._get(url, "discovery document")
+            if document.get("issuer") != issuer:
+                raise OAuth2Error("The discovery document names another issuer.")
+            for name in (*_ENDPOINTS, "userinfo_endpoint"):
+                if name in _ENDPOINTS or name in document:
+                    _check_endpoint(name, document.get(name))
+            self._openid_config = document
+        config: dict[str, Any] = self._openid_config
+        return config
+
+    def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
+        """Where the provider sends people back to."""
+        return callback_url(request, self.provider.row)
+
+    def get_access_token_data(
+        self, request: HttpRequest, app: SocialApp, client: Any, pkce_code_verifier: str | None
+    ) -> dict[str, Any]:
+        """The tokens that the code is exchanged for."""
+        try:
+            data = super().get_access_token_data(request, app, client, pkce_code_verifier)
+        except _UNREADABLE as error:
+            raise OAuth2Error("The token endpoint's answer cannot be read.") from error
+        if not isinstance(data, dict):
+            raise OAuth2Error("The token endpoint's answer cannot be read.")
+        return data
+
+    def parse_token(self, data: dict[str, Any]) -> SocialToken:
+        """The access token. It is used once, and not kept."""
+        return SocialToken(token=str(data["access_token"]))
+
+    def complete_login(
+        self, request: HttpRequest, app: SocialApp, token: SocialToken, **kwargs: Any
+    ) -> SocialLogin:
+        """The identity that the id_token proves, with its claims."""
+        claims = self._verified(kwargs["response"].get("id_token"))
+        if self.provider.row.settings["groups_claim"] not in claims:
+            claims = self._userinfo(token.token, claims["sub"]) | claims
+        login = self.provider.sociallogin_from_response(request, claims)
+        login.claims = claims
+        return login
+
+    def _verified(self, id_token: Any) -> dict[str, Any]:
+        settings = self.provider.row.settings
+        try:
+            key = self._key_of(id_token)
+            claims: dict[str, Any] = jwt.decode(
+                id_token,
+                key,
+                algorithms=_ALGORITHMS,
+                issuer=settings["issuer"],
+                audience=settings["client_id"],
+                leeway=LEEWAY_S,
+                options={"require": ["iss", "sub", "aud", "exp", "iat"]},
+            )
+        except jwt.PyJWTError as error:
+            raise OAuth2Error(f"The id_token is invalid: {error}") from error
+        except _UNREADABLE as error:
+            raise OAuth2Error("The id_token cannot be read.") from error
+        # Of a token for several clients, this one must have asked for it.
+        is_for_several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+        if (
+            claims.get("azp", None if is_for_several else settings["client_id"])
+            != (settings["client_id"])
+        ):
+            raise OAuth2Error("The id_token is for another client.")
+        if not 0 < len(claims["sub"]) <= SUBJECT_MAX or "\0" in claims["sub"]:
+            raise OAuth2Error("The id_token's subject cannot be stored.")
+        return claims
+
+    def _key_of(self, id_token: str) -> jwt.PyJWK:
+        wanted = jwt.get_unverified_header(id_token).get("kid")
+        published = jwt.PyJWKSet.from_dict(self._get(self.openid_config["jwks_uri"], "keys"))
+        keys = [
+            key
+            for key in published.keys
+            if key.algorithm_name in _ALGORITHMS
+            and key.public_key_use in (None, "sig")
+            and wanted in (None, key.key_id)
+        ]
+        if len(keys) != 1:
+            raise OAuth2Error("The provider publishes no such key.")
+        return keys[0]
+
+    def _userinfo(self, access_token: str, subject: str) -> dict[str, Any]:
+        """Further claims; they count only if they are of the same person."""
+        url = self.openid_config.get("userinfo_endpoint")
+        if url is None:
+            return {}
+        info = self._get(url, "userinfo", {"Authorization": f"Bearer {access_token}"})
+        if info.get("sub") != subject:
+            raise OAuth2Error("The userinfo is about another person.")
+        return info
+
+    def _get(self, url: str, what: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+        try:
+            with guarded_session(settings.IDENTITY_ALLOW) as session:
+                response = session.get(url, headers=dict(headers or {}))
+            document = response.json() if response.status_code == requests.codes.ok else None
+        except (requests.RequestException, ValueError) as error:
+            raise OAuth2Error(f"The provider's {what} cannot be fetched: {error}") from error
+        if not isinstance(document, dict):
+            raise OAuth2Error(f"The provider's {what} cannot be read.")
+        return document
+
+
+class OIDCProvider(OpenIDConnectProvider):  # type: ignore[misc]  # django-allauth has no types
+    """A tenant's provider, for django-allauth."""
+
+    oauth2_adapter_class = OIDCAdapter
+
+    def __init__(self, request: HttpRequest, row: IdentityProvider) -> None:
+        self.row = row
+        super().__init__(request, app=_app(row))
+
+    def get_oauth2_adapter(self, request: HttpRequest) -> OIDCAdapter:
+        """The requests to this provider."""
+        return OIDCAdapter(request, self)
+
+    def get_callback_url(self) -> str:
+        """Where the provider sends people back to."""
+        return callback_url(self.request, self.row)
+
+    def get_pkce_params(self) -> dict[str, str]:
+        """A challenge always: PKCE protects the code of clients with a secret, too."""
+        self.app.settings["oauth_pkce_enabled"] = True
+        params: dict[str, str] = super().get_pkce_params()
+        return params
+
+    def redirect(
+        self, request: HttpRequest, process: str, next_url: str | None = None, **kwargs: Any
+    ) -> HttpResponse:
+        """Send the person to the provider, with a nonce that the id_token must repeat."""
+        nonce = secrets.token_urlsafe(24)
+        response: HttpResponse = super().redirect(
+            request, process, next_url, auth_params={"nonce": nonce}, nonce=nonce, **kwargs
+        )
+        return response
+
+    def extract_uid(self, data: dict[str, Any]) -> str:
+        """The subject."""
+        return str(data["sub"])
+
+    def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Nothing of the person is kept."""
+        return {}
+
+    def extract_common_fields(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Nothing: `tenants.identity.admission` names the account."""
+        return {}
+
+    def extract_email_addresses(self, data: dict[str, Any]) -> list[Any]:
+        """None: an address proves nothing here."""
+        return []
+
+    def serialize(self) -> dict[str, Any]:
+        """How a pending sign-in, which waits for a second factor, finds the provider again."""
+        return {"id": self.app.provider_id}
+
+
+def check_nonce(login: SocialLogin) -> None:
+    """Raise OAuth2Error unless the id_token was made for this very sign-in."""
+    if not constant_time_compare(str(login.claims.get("nonce")), login.state["nonce"]):
+        raise OAuth2Error("The id_token was made for another sign-in.")
+
+
+def callback_url(request: HttpRequest, provider: IdentityProvider) -> str:
+    """The redirect URI, as the provider must know it."""
+    path = reverse("provider_callback", args=[provider.tenant_id, provider.pk])
+    return request.build_absolute_uri(path)
+
+
+def _app(row: IdentityProvider) -> SocialApp:
+    """The unsaved row that django-allauth reads a provider from. Raises BoxError."""
+    return SocialApp(
+        provider="openid_connect",
+        provider_id=provider_key(row.tenant_id, row.pk),
+        name=row.name,
+        client_id=row.settings["client_id"],
+        secret=secret_of(row),
+    )
+
+
+def _check_endpoint(name: str, url: Any) -> None:
+    try:
+        check_server_url(name, url if isinstance(url, str) else "")
+    except ProviderError as error:
+        raise OAuth2Error(f"The discovery document has no usable {name}.") from error

@@ -1,0 +1,36 @@
+"""The routes of identity providers."""
+
+from django.urls import path
+
+from tenants.identity import pages, views
+
+urlpatterns = [
+    path("sign-in/with/<uuid:tenant_id>/<uuid:pk>", views.provider_start, name="provider_start"),
+    path(
+        "sign-in/with/<uuid:tenant_id>/<uuid:pk>/callback",
+        views.provider_callback,
+        name="provider_callback",
+    ),
+    path(
+        "settings/security/providers/<uuid:pk>/connect",
+        views.provider_connect,
+        name="provider_connect",
+    ),
+    path(
+        "settings/security/providers/<uuid:pk>/disconnect",
+        views.provider_disconnect,
+        name="provider_disconnect",
+    ),
+    path("settings/sign-in/providers/new", pages.provider_new, name="provider_new"),
+    path("settings/sign-in/providers/<uuid:pk>", pages.provider_detail, name="provider_detail"),
+    path(
+        "settings/sign-in/providers/<uuid:pk>/disable",
+        pages.provider_disable,
+        name="provider_disable",
+    ),
+    path(
+        "settings/sign-in/providers/<uuid:pk>/enable",
+        pages.provider_enable,
+        name="provider_enable",
+    ),
+]

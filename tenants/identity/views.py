@@ -1,0 +1,132 @@
+"""Signing in with a provider: the tenant's page, the way there and back, connecting an account."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from allauth.account.adapter import get_adapter
+from allauth.account.decorators import reauthentication_required
+from allauth.socialaccount.models import SocialAccount
+from allauth.socialaccount.providers.base.constants import AuthProcess
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from config.boxes import BoxError
+from tenants.access import TenantRequest, tenant_page
+from tenants.accounts.policy import PROVIDER
+from tenants.actions import record_view
+from tenants.identity.adapter import back_to_sign_in, record_failure
+from tenants.identity.openid import OIDCAdapter, OIDCProvider
+from tenants.identity.providers import end_sessions, find_provider, provider_key
+from tenants.models import IdentityProvider
+from tenants.scope import tenant_scope
+
+
+def _with_provider(
+    view: Callable[[HttpRequest, IdentityProvider], HttpResponseBase],
+) -> Callable[[HttpRequest, UUID, UUID], HttpResponseBase]:
+    """Wrap a view of an enabled provider: any other is 404, and what goes wrong is explained."""
+
+    @never_cache
+    def page(request: HttpRequest, tenant_id: UUID, pk: UUID) -> HttpResponseBase:
+        with tenant_scope(tenant_id):
+            provider = find_provider(tenant_id, pk)
+        if provider is None or provider.disabled_at is not None:
+            raise Http404("no such provider")
+        return _explained(request, provider, view)
+
+    return page
+
+
+def _explained(
+    request: HttpRequest,
+    provider: IdentityProvider,
+    view: Callable[[HttpRequest, IdentityProvider], HttpResponseBase],
+) -> HttpResponseBase:
+    """The view's answer; if the provider does not work, the page of the sign-in with a message."""
+    try:
+        return view(request, provider)
+    except (OAuth2Error, BoxError) as error:
+        record_failure(provider, str(error)[:500])
+        return back_to_sign_in(request, provider, _NOT_READY)
+
+
+_NOT_READY = "The provider's sign-in does not work at the moment. Ask an admin."
+
+
+@require_POST
+@_with_provider
+def provider_start(request: HttpRequest, provider: IdentityProvider) -> HttpResponseBase:
+    """Send somebody to the provider to sign in."""
+    wanted = request.POST.get("next", "")
+    target = wanted if get_adapter().is_safe_url(wanted) else None
+    return _leave(request, provider, AuthProcess.LOGIN, target)
+
+
+@require_safe
+@_with_provider
+def provider_callback(request: HttpRequest, provider: IdentityProvider) -> HttpResponseBase:
+    """Take somebody back from the provider."""
+    adapter = OIDCAdapter(request, OIDCProvider(request, provider))
+    answer: HttpResponseBase = OAuth2CallbackView.adapter_view(adapter)(request)
+    return answer
+
+
+@require_POST
+@tenant_page()
+def provider_connect(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Send a member to the provider, to sign in with it from now on. Needs a confirmation."""
+    provider = _own_provider(request, pk)
+    if PROVIDER in request.session or provider.disabled_at is not None:
+        raise Http404("no such provider")
+    return _explained(request, provider, _connect)
+
+
+@require_POST
+@tenant_page()
+def provider_disconnect(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Forget that the provider's account is the member's."""
+    provider = _own_provider(request, pk)
+    if PROVIDER in request.session:
+        raise Http404("no such provider")
+    key = provider_key(provider.tenant_id, provider.pk)
+    gone, _ = SocialAccount.objects.filter(user_id=request.user.pk, provider=key).delete()
+    if gone:
+        end_sessions(provider, request.user.pk)
+        record_view(
+            request.tenant.pk,
+            request.user,
+            "identity.disconnect",
+            request.user.get_username(),
+            provider=provider.name,
+        )
+        messages.success(request, f"{provider.name} no longer signs you in.")
+    return redirect("mfa_index")
+
+
+@reauthentication_required  # type: ignore[untyped-decorator]  # django-allauth has no types
+def _connect(request: HttpRequest, provider: IdentityProvider) -> HttpResponseBase:
+    return _leave(request, provider, AuthProcess.CONNECT, None)
+
+
+def _own_provider(request: TenantRequest, pk: UUID) -> IdentityProvider:
+    provider = find_provider(request.tenant.pk, pk)
+    if provider is None:
+        raise Http404("no such provider")
+    return provider
+
+
+def _leave(
+    request: HttpRequest, provider: IdentityProvider, process: str, target: str | None
+) -> HttpResponse:
+    """A page that goes on to the provider.
+
+    A redirect after the form would be refused by browsers: `form-action` names only this server.
+    """
+    sent = OIDCProvider(request, provider).redirect(request, process, target)
+    context = {"provider": provider, "address": sent["Location"]}
+    return render(request, "identity/leave.html", context)

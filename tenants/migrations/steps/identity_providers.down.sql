@@ -1,0 +1,2 @@
+ALTER TABLE membership DROP COLUMN identity_provider_id;
+DROP TABLE identity_provider;

@@ -1,0 +1,102 @@
+"""Chromium signs in through a real OpenID provider: a member, a new role, a new key, an end."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tenants.identity.providers import Wanted, add_provider
+from tenants.models import IdentityProvider, Membership, Role
+from tenants.scope import tenant_scope
+from tests.support.browser_errors import complaints
+from tests.support.factories import Cast
+from tests.support.identity.real_provider import CLIENT, SECRET, RealProvider, real_provider
+from tests.support.server import LiveServer, running_server
+
+pytestmark = pytest.mark.slow
+_LIMIT_MS = 60_000
+
+
+@pytest.fixture
+def provider(tmp_path: Path) -> Iterator[RealProvider]:
+    with real_provider(tmp_path) as one:
+        yield one
+
+
+@pytest.fixture
+def server(provider: RealProvider) -> Iterator[LiveServer]:
+    """A server whose operator opened the provider's address."""
+    with running_server(TOOLTRAIL_IDENTITY_ALLOW=f"127.0.0.1:{provider.port}") as one:
+        yield one
+
+
+def role_of(provider: IdentityProvider, name: str) -> str | None:
+    with tenant_scope(provider.tenant_id):
+        members = Membership.objects.filter(tenant_id=provider.tenant_id, user__username=name)
+        return members.values_list("role", flat=True).first()
+
+
+def sign_in(page: Page, row: IdentityProvider, person: str) -> None:
+    """Press the button, and at the provider enter name and password."""
+    page.goto(f"/sign-in/{row.tenant.slug}")
+    page.get_by_role("button", name="Sign in with Acme ID").click()
+    page.wait_for_url(re.compile(r"/interaction/"), timeout=_LIMIT_MS)
+    page.locator("input[name=login]").fill(person)
+    page.locator("input[name=password]").fill("any")
+    page.locator("button[type=submit]").click()
+
+
+def test_company_signs_in(
+    browser: Browser, server: LiveServer, provider: RealProvider, acme: Cast
+) -> None:
+    wanted = Wanted(
+        name="Acme ID",
+        issuer=provider.issuer,
+        client_id=CLIENT,
+        secret=SECRET,
+        role_by_group={"staff": Role.VIEWER, "owners": Role.ADMIN},
+    )
+    with tenant_scope(acme.tenant.id):
+        row = add_provider(acme.tenant, acme.admin, wanted)
+    provider.redirect_uri = f"{server.url}/sign-in/with/{row.tenant_id}/{row.pk}/callback"
+    provider.set_groups("ada", "staff")
+    provider.start()
+    name = f"ada@{acme.tenant.slug}"
+    home = re.compile(rf"{server.url}/$")
+
+    first = browser.new_context(base_url=server.url)
+    page = first.new_page()
+    heard = complaints(page)
+    sign_in(page, row, "ada")
+    page.wait_for_url(home, timeout=_LIMIT_MS)
+    assert role_of(row, name) == "viewer"
+    page.locator(".nav-foot summary").click()
+    expect(page.locator(".nav-foot")).to_contain_text(name)
+
+    # Another key, and another role: both count at the next sign-in.
+    provider.set_groups("ada", "staff", "owners")
+    provider.start()
+    second = browser.new_context(base_url=server.url)
+    page = second.new_page()
+    sign_in(page, row, "ada")
+    page.wait_for_url(home, timeout=_LIMIT_MS)
+    assert role_of(row, name) == "admin"
+    page.goto("/settings/sign-in")
+    expect(page.get_by_role("link", name="Acme ID")).to_be_visible()
+
+    # Without a group the person is out, in all browsers.
+    provider.set_groups("ada")
+    third = browser.new_context(base_url=server.url)
+    page = third.new_page()
+    sign_in(page, row, "ada")
+    page.wait_for_url(re.compile(rf"/sign-in/{acme.tenant.slug}$"), timeout=_LIMIT_MS)
+    expect(page.get_by_text("None of your groups gives you a role")).to_be_visible()
+    assert role_of(row, name) is None
+    page = first.new_page()  # the other tab may be on its way to the sign-in already
+    page.goto("/calls/")
+    expect(page).to_have_url(re.compile(r"/login\?next="), timeout=_LIMIT_MS)
+    assert [one for one in heard if server.url in one] == []  # the provider's are its own
+    for context in (first, second, third):
+        context.close()
