@@ -245,15 +245,16 @@ def token_costs_of_agents(
     if not rows("any_llm_usage", chosen):
         return None
     prices = _Prices(prices_held(of.start, of.end))
-    _cells(prices, chosen)
-    return _named(prices, chosen | {"answer_limit": newest, "row_limit": listed})
+    chosen |= {"answer_limit": newest, "row_limit": listed}
+    _cells(prices, chosen, "newest_llm_usage_by_model")
+    return _named(prices, chosen)
 
 
 def _cells(
-    prices: _Prices, chosen: dict[str, Any]
+    prices: _Prices, chosen: dict[str, Any], statement: str = "llm_usage_by_model"
 ) -> Sequence[tuple[int, tuple[str, str], TokenCost]]:
     """Slot, provider and model, and the cost of each cell. 0 is the slot before the range."""
-    cells = rows("llm_usage_by_model", chosen | prices.steps())
+    cells = rows(statement, chosen | prices.steps())
     answers: dict[tuple[str, str], int] = {}
     for _, provider, model, _, _, count, *_ in cells:
         answers[provider, model] = answers.get((provider, model), 0) + count

@@ -34,6 +34,13 @@ FROM llm_usage
 WHERE {{answer_is_chosen}}
 GROUP BY 1, 2, 3, 4, 5
 
+-- newest_llm_usage_by_model --
+-- The same of the newest answers, in one slot.
+SELECT 0, provider, model, period, tier, count(*), sum(input_tokens), sum(cached_tokens),
+       sum(written_tokens), sum(output_tokens)
+FROM ({{chosen_answers}}) AS newest
+GROUP BY provider, model, period, tier
+
 -- llm_usage_by_name --
 -- What such answers cost in all, and by agent and version, conversation and trace: the dearest of each.
 -- The first column has a bit for each column that is not grouped by.
