@@ -45,6 +45,7 @@ from tenants.accounts.settings import router as sign_in_router
 from tenants.admin_api import router as admin_router
 from tenants.api_auth import answer_refusal
 from tenants.identity.pages import router as identity_router
+from tenants.identity.sso_only import router as sso_only_router
 from tenants.keys import KeyRefused
 from tools_registry import act_api, draft_api
 from tools_registry import read_api as tools
@@ -99,6 +100,7 @@ api.add_router("", registry_router)
 api.add_router("", admin_router)
 api.add_router("", sign_in_router)
 api.add_router("", identity_router)
+api.add_router("", sso_only_router)
 api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]  # instances only
 
 

@@ -26,8 +26,10 @@ from tenants.accounts.policy import (
     SEEN_AT,
     SIGNED_IN_AT,
     Refusal,
+    breaks_glass,
     why_refused,
 )
+from tenants.actions import record_action
 from tenants.models import IdentityProvider, Membership, Role, Tenant, User
 from tenants.scope import tenant_scope
 from tenants.sessions import choose, memberships_of, opened_by, record_session
@@ -35,6 +37,9 @@ from tenants.zones import zone_of
 
 SESSION_TENANT = "tenant_id"
 """The session's key for the tenant chosen in the switcher, as text."""
+
+BROKEN_GLASS = "broken_glass"
+"""The session's key for the tenant in which a break of the glass was recorded."""
 
 _SEEN_EVERY_S = 60
 
@@ -97,6 +102,8 @@ def tenant_page[**P](
             if refusal := why_refused(request.session, entered.membership, timezone.now()):
                 return turn_away(entered, refusal)
             _note_activity(request)
+            if breaks_glass(request.session, entered.membership):
+                _record_broken_glass(entered)
             if not has_role(entered.membership, role):
                 raise PermissionDenied(f"This page requires the role {role.label.lower()}.")
             if needs_payloads and not entered.membership.reaches_payloads:
@@ -158,8 +165,18 @@ def _note_activity(request: HttpRequest) -> None:
         request.session[SEEN_AT] = now
 
 
+def _record_broken_glass(request: TenantRequest) -> None:
+    """Record once a session that the named admin is in without the tenant's provider."""
+    tenant_id = str(request.tenant.pk)
+    if request.session.get(BROKEN_GLASS) != tenant_id:
+        with tenant_scope(request.tenant.pk):
+            name = request.user.get_username()
+            record_action(request.tenant, request.user, "session.break-glass", name)
+        request.session[BROKEN_GLASS] = tenant_id
+
+
 def turn_away(request: TenantRequest, refusal: Refusal) -> HttpResponseBase:
-    """End a session that is over, or lead to the page where one sets up or shows a factor."""
+    """End a session that is over, or lead to the page where one shows what is missing."""
     if refusal.is_over:
         record_session(
             request.user, "session.expire", chosen=request.tenant.pk, session=request.session
@@ -168,9 +185,10 @@ def turn_away(request: TenantRequest, refusal: Refusal) -> HttpResponseBase:
         messages.info(request, f"{refusal.reason} Sign in again.")
         return _ask_to_sign_in(request)
     messages.warning(request, refusal.reason)
+    to = ("tenant_sign_in", request.tenant.slug) if refusal.needs_provider else ("mfa_index",)
     if request.htmx:
-        return HttpResponseClientRedirect(resolve_url("mfa_index"))
-    return redirect("mfa_index")
+        return HttpResponseClientRedirect(resolve_url(*to))
+    return redirect(*to)
 
 
 def _ask_to_sign_in(request: HttpRequest) -> HttpResponseBase:

@@ -412,7 +412,9 @@ def _find_member(act: Act, pk: UUID) -> Membership:
 
 
 def _last_admin(member: Membership) -> ProblemError:
-    return ProblemError("conflict", f"{member.user.username} is the last admin.")
+    return ProblemError(
+        "conflict", f"{member.user.username} is the last admin, or the one named for SSO only."
+    )
 
 
 def _key(key: ApiKey) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from tenants.models import IdentityProvider, Membership, Role, Tenant, User
 
 
 class LastAdminError(Exception):
-    """The change would leave the tenant without an admin, so nobody could undo it."""
+    """The change would leave the tenant without an admin, or without the one who breaks the glass,
+    so nobody could undo it."""
 
 
 class AlreadyMemberError(Exception):
@@ -50,6 +51,7 @@ def change_role(membership: Membership, role: Role) -> None:
     """Give a member another role. Raises LastAdminError. Locks the tenant's admins."""
     if role is not Role.ADMIN:
         _another_admin_remains(membership)
+        _is_not_behind_glass(membership)
     membership.role = role
     Membership.objects.filter(tenant_id=membership.tenant_id, pk=membership.pk).update(role=role)
     _admit_to_admin_site(membership.user, role)
@@ -58,6 +60,7 @@ def change_role(membership: Membership, role: Role) -> None:
 def remove_member(membership: Membership) -> None:
     """End a membership; the user's account stays. Raises LastAdminError. Locks the admins."""
     _another_admin_remains(membership)
+    _is_not_behind_glass(membership)
     Membership.objects.filter(tenant_id=membership.tenant_id, pk=membership.pk).delete()
 
 
@@ -72,6 +75,11 @@ def _another_admin_remains(leaving: Membership) -> None:
     )
     if admins == {leaving.pk}:
         raise LastAdminError
+
+
+def _is_not_behind_glass(leaving: Membership) -> None:
+    if leaving.breaks_glass:
+        raise LastAdminError("the admin who breaks the glass")
 
 
 def _admit_to_admin_site(user: User, role: Role) -> None:

@@ -89,17 +89,23 @@ class Tenant(models.Model):
     """A session ends after this time without a page; None: only by the absolute length."""
     session_max_hours = models.IntegerField(null=True, blank=True)
     """A session ends this long after the sign-in; None: after Django's two weeks."""
+    sso_only = models.BooleanField(default=False, db_default=False)
+    """Whether only sessions of its identity providers open it, and one admin's (break glass)."""
 
     in_ledger: ClassVar = (
         *("slug", "name", "time_zone", "suspended_at"),
         *("second_factor_roles", "step_up", "session_idle_minutes", "session_max_hours"),
+        "sso_only",
     )
-    in_ledger_later: ClassVar[dict[str, Any]] = {
-        "second_factor_roles": [],
-        "step_up": False,
-        "session_idle_minutes": None,
-        "session_max_hours": None,
-    }
+    in_ledger_later: ClassVar[tuple[dict[str, Any], ...]] = (
+        {
+            "second_factor_roles": [],
+            "step_up": False,
+            "session_idle_minutes": None,
+            "session_max_hours": None,
+        },
+        {"sso_only": False},
+    )
 
     class Meta:
         db_table = "tenant"
@@ -236,14 +242,16 @@ class Membership(models.Model):
     """Since when the keys of a service account are refused; NULL: they are not."""
     identity_provider_id = models.UUIDField(null=True, blank=True)
     """The provider that made the membership and decides its role; only its sessions open it."""
+    breaks_glass = models.BooleanField(default=False, db_default=False)
+    """Whether this admin gets in without a provider although the tenant is `sso_only`."""
 
     in_ledger: ClassVar = (
         *("user_id", "role", "created_at", "is_service", "disabled_at"),
-        "identity_provider_id",
+        *("identity_provider_id", "breaks_glass"),
     )
     in_ledger_later: ClassVar[tuple[dict[str, Any], ...]] = (
         {"is_service": False, "disabled_at": None},
-        {"identity_provider_id": None},
+        {"identity_provider_id": None, "breaks_glass": False},
     )
 
     class Meta:

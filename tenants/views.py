@@ -46,7 +46,7 @@ from tenants.sessions import record_session
 from tenants.sign_in import SignInForm
 
 _form_methods = require_http_methods(["GET", "HEAD", "POST"])
-_LAST_ADMIN = "Give another member the role admin first."
+_LAST_ADMIN = "Give another member the role admin first, or name another one for SSO only."
 
 
 class _SignIn(LoginView):
@@ -242,7 +242,10 @@ def member_role(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     try:
         give_role(request.tenant, request.user, member, role)
     except LastAdminError:
-        messages.error(request, f"{member.user} is the last admin. {_LAST_ADMIN}")
+        messages.error(
+            request,
+            f"{member.user} is the last admin. {_LAST_ADMIN}",
+        )
     else:
         messages.success(request, f"{member.user} is now {role.label.lower()}.")
     return redirect("member_list")
@@ -256,7 +259,10 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     try:
         end_membership(request.tenant, request.user, member)
     except LastAdminError:
-        messages.error(request, f"{member.user} is the last admin. {_LAST_ADMIN}")
+        messages.error(
+            request,
+            f"{member.user} is the last admin. {_LAST_ADMIN}",
+        )
     else:
         messages.success(request, f"{member.user} is no longer a member.")
     return redirect("member_list" if member.user_id != request.user.pk else "home")

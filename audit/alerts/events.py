@@ -205,6 +205,9 @@ SOURCES: Mapping[EventKind, Source] = {
     EventKind.HOLD_RELEASED: Source(
         _of_actions("released a legal hold", "hold.release"), "hold_list"
     ),
+    EventKind.GLASS_BROKEN: Source(
+        _of_actions("got in without the tenant's provider", "session.break-glass"), "action_list"
+    ),
     EventKind.SIGN_INS_FAIL: Source(_sign_ins, "action_list", is_state=True),
     EventKind.STORAGE_LOW: Source(_storage, "", is_state=True),
 }

@@ -238,6 +238,7 @@ class EventKind(StrEnum):
     PAYLOAD_REVEALED = "payload_revealed"
     ERASURE_CONFIRMED = "erasure_confirmed"
     HOLD_RELEASED = "hold_released"
+    GLASS_BROKEN = "glass_broken"
     SIGN_INS_FAIL = "sign_ins_fail"
     STORAGE_LOW = "storage_low"
 
@@ -261,6 +262,7 @@ _EVENTS = {
     EventKind.PAYLOAD_REVEALED: "A payload that was revealed",
     EventKind.ERASURE_CONFIRMED: "An erasure that was confirmed",
     EventKind.HOLD_RELEASED: "A legal hold that was released",
+    EventKind.GLASS_BROKEN: "An admin who got in without the tenant's provider",
     EventKind.SIGN_INS_FAIL: "Sign-ins of a user that fail again and again",
     EventKind.STORAGE_LOW: "A disk or partitions that run out",
 }

@@ -27,8 +27,10 @@ class Refusal:
     """Why a session does not get into a tenant."""
 
     is_over: bool
-    """Whether the session has ended; otherwise a second factor is missing."""
+    """Whether the session has ended; otherwise something is missing."""
     reason: str
+    needs_provider: bool = False
+    """Whether it is a sign-in with a provider of the tenant that is missing, not a factor."""
 
 
 def why_refused(
@@ -45,6 +47,9 @@ def why_refused(
     # The instant of the last page is exact to a minute, so that not every page writes it.
     if minutes is not None and _age(session, SEEN_AT, now) > timedelta(minutes=minutes + 1):
         return Refusal(True, f"{tenant.name} ends sessions that are idle for {minutes} minutes.")
+    if tenant.sso_only and PROVIDER not in session and not membership.breaks_glass:
+        reason = f"{tenant.name} asks you to sign in with its provider."
+        return Refusal(False, reason, needs_provider=True)
     if membership.role in tenant.second_factor_roles and not has_second_factor(session):
         return Refusal(False, f"{tenant.name} requires a second factor for your role.")
     return None
@@ -64,6 +69,11 @@ def opens(session: Mapping[str, Any], membership: Membership) -> bool:
     return tenant_id == str(membership.tenant_id) and (
         made_by is None or provider_id == str(made_by)
     )
+
+
+def breaks_glass(session: Mapping[str, Any], membership: Membership) -> bool:
+    """Whether this session is in the tenant only because its admin may break the glass."""
+    return membership.tenant.sso_only and membership.breaks_glass and PROVIDER not in session
 
 
 def has_second_factor(session: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from tenants.api_acts import Act, Body, acts
 from tenants.api_auth import tenant_of
 from tenants.api_reads import Answer, reads
 from tenants.identity.providers import all_providers
+from tenants.identity.sso_only import SsoOnlyForm
 from tenants.models import Role, Scope, Tenant
 
 router = Router()
@@ -122,7 +123,11 @@ def sign_in_settings(request: TenantRequest) -> HttpResponseBase:
         is_new = save(request.tenant, request.user, form.cleaned_data)
         messages.success(request, "Saved." if is_new else "Nothing was changed.")
         return redirect("sign_in_settings")
-    context = {"form": form, "providers": all_providers(request.tenant)}
+    context = {
+        "form": form,
+        "providers": all_providers(request.tenant),
+        "sso_form": SsoOnlyForm(tenant=request.tenant),
+    }
     return render(request, "tenants/sign_in_settings.html", context)
 
 

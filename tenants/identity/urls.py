@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tenants.identity import pages, views
+from tenants.identity import pages, sso_only, views
 
 urlpatterns = [
     path("sign-in/with/<uuid:tenant_id>/<uuid:pk>", views.provider_start, name="provider_start"),
@@ -21,6 +21,7 @@ urlpatterns = [
         views.provider_disconnect,
         name="provider_disconnect",
     ),
+    path("settings/sign-in/sso-only", sso_only.sso_only_settings, name="sso_only_settings"),
     path("settings/sign-in/providers/new", pages.provider_new, name="provider_new"),
     path("settings/sign-in/providers/<uuid:pk>", pages.provider_detail, name="provider_detail"),
     path(

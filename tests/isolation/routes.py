@@ -662,6 +662,13 @@ ROUTES: dict[str, Visit] = {
         role=Role.ADMIN,
         answers=FORM,
     ),
+    "settings/sign-in/sso-only": Listing(
+        "/settings/sign-in/sso-only",
+        shows_canary=False,
+        data=lambda world: {"break_glass": "nobody"},
+        role=Role.ADMIN,
+        answers=ACTION,
+    ),
     "settings/sign-in/providers/new": Listing(
         "/settings/sign-in/providers/new", shows_canary=False, role=Role.ADMIN, answers=FORM
     ),
@@ -1101,7 +1108,16 @@ ROUTES: dict[str, Visit] = {
         "/api/v1/settings/redaction", Scope.ADMIN, answers={"GET": 200, "PUT": 400}
     ),
     "api/v1/settings/sign-in": Listing(
-        "/api/v1/settings/sign-in", Scope.ADMIN, answers={"GET": 200, "PUT": 400}
+        "/api/v1/settings/sign-in",
+        Scope.ADMIN,
+        shows_canary=False,
+        answers={"GET": 200, "PUT": 400},
+    ),
+    "api/v1/settings/sso-only": Listing(
+        "/api/v1/settings/sso-only",
+        Scope.ADMIN,
+        shows_canary=False,
+        answers={"GET": 200, "PUT": 400},
     ),
     "api/v1/identity-providers": Listing(
         "/api/v1/identity-providers", Scope.ADMIN, answers={"GET": 200, "POST": 400}

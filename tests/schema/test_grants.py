@@ -102,6 +102,7 @@ NARROWER = {
         "UPDATE (step_up)",
         "UPDATE (session_idle_minutes)",
         "UPDATE (session_max_hours)",
+        "UPDATE (sso_only)",
     },
     "identity_provider": {
         "SELECT",

@@ -220,6 +220,8 @@ def act_on_providers(cast: Cast) -> None:
     for subject in ("ada", "eve"):
         claims = {"preferred_username": subject, "groups": ["staff"]}
         user = admit(provider, Identity(key, subject, claims), None)
+    post(admin, "sso_only_settings", sso_only="on", break_glass=cast.admin.username)
+    post(admin, "sso_only_settings", break_glass="")
     with suppress(RefusedError):
         admit(provider, Identity(key, "eve", {"groups": []}), user)
 

@@ -209,6 +209,7 @@ STORY: Sequence[Step] = (
     ),
     _step("disable_identity_provider", provider_id=Got("add_identity_provider.id")),
     _step("enable_identity_provider", provider_id=Got("add_identity_provider.id")),
+    _step("change_sso_only", {"sso_only": False, "break_glass": None}),
     _step("look_up_principal", {"person": "ada"}),
     _step("create_service_account", {"name": "deploy"}),
     _step(

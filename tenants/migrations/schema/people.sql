@@ -124,6 +124,7 @@ CREATE TABLE membership (
     is_service boolean DEFAULT false NOT NULL,  -- the user is a program: it has no session
     disabled_at timestamptz,                    -- the keys of a service account are refused
     identity_provider_id uuid,                  -- it made this one and decides the role
+    breaks_glass boolean DEFAULT false NOT NULL,  -- gets in without a provider all the same
     CONSTRAINT membership_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT membership_tenant_user_uniq UNIQUE (tenant_id, user_id),
     CONSTRAINT membership_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id) ON DELETE CASCADE,
@@ -134,8 +135,11 @@ CREATE TABLE membership (
     CONSTRAINT membership_service_check
         CHECK (is_service AND role = 'viewer' OR NOT is_service AND disabled_at IS NULL),
     CONSTRAINT membership_provider_check
-        CHECK (identity_provider_id IS NULL OR NOT is_service)
+        CHECK (identity_provider_id IS NULL OR NOT is_service),
+    CONSTRAINT membership_glass_check
+        CHECK (NOT breaks_glass OR role = 'admin' AND identity_provider_id IS NULL)
 );
+CREATE UNIQUE INDEX membership_glass_uniq ON membership (tenant_id) WHERE breaks_glass;
 -- The tenants of a user, for the switcher: read through the second policy below.
 CREATE INDEX membership_user_idx ON membership (user_id);
 ALTER TABLE membership ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;

@@ -69,6 +69,7 @@ ACTS: Mapping[str, tuple[str, ...]] = {
     "settings/prices/new": ("save_price_list",),
     "settings/redaction": ("change_redaction", "try_redaction", "look_up_principal"),
     "settings/sign-in": ("change_sign_in_settings",),
+    "settings/sign-in/sso-only": ("change_sso_only",),
     "settings/sign-in/providers/<uuid:pk>": ("change_identity_provider",),
     "settings/sign-in/providers/<uuid:pk>/disable": ("disable_identity_provider",),
     "settings/sign-in/providers/<uuid:pk>/enable": ("enable_identity_provider",),

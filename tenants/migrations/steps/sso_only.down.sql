@@ -1,0 +1,2 @@
+ALTER TABLE tenant DROP COLUMN sso_only;
+ALTER TABLE membership DROP COLUMN breaks_glass;
