@@ -58,6 +58,7 @@ class Record:
     comparison: UUID
     erasure: UUID
     alert: UUID
+    provider: UUID
     at: datetime
 
     def get(self, path: str, key: str = "", **query: str | int) -> Any:
@@ -89,6 +90,7 @@ class Record:
             "read_search": {"search_id": str(self.search)},
             "read_erasure": {"erasure_id": str(self.erasure)},
             "read_channel": {"name": "chat"},
+            "read_identity_provider": {"provider_id": str(self.provider)},
             "read_price_list": {"holds_from": "2026-01-01"},
             "list_deliveries": {"name": "chat"},
             "read_alert": {"alert_id": str(self.alert)},
@@ -178,6 +180,8 @@ def make_record(cast: Cast) -> Record:
     api.do("polling-tools", {"tool": "tool-0"})
     api.do("channels/chat", {"kind": "slack", "url": "https://hooks.example/T0/token"}, "PUT")
     api.do("channels/chat/test")
+    issuer = "https://id.acme.example"
+    provider = {"name": "Acme ID", "issuer": issuer, "client_id": "tooltrail"}
     prices = [{"tool": "tool-0", "amount": "0.004"}]
     api.do("price-lists/2026-01-01", {"currency": "EUR", "prices": prices}, "PUT")
     reported = Client().post(
@@ -204,5 +208,6 @@ def make_record(cast: Cast) -> Record:
         comparison=UUID(api.do("apart/arguments", {"q": "tool:search state:error"})["id"]),
         erasure=UUID(api.do("erasures", {"q": "tool:tool-1"})["id"]),
         alert=alert_of_stored_calls(cast),
+        provider=UUID(api.do("identity-providers", provider)["id"]),
         at=at,
     )

@@ -60,6 +60,10 @@ NOT_DECLARED: Mapping[str, tuple[str, ...]] = {
     "a hold or an erasure is decided once, for calls that exist, and never undone by a file": (
         *("set_hold", "release_hold", "start_erasure", "confirm_erasure", "cancel_erasure"),
     ),
+    "identity providers are not in files yet: their secrets are entered by an admin": (
+        *("add_identity_provider", "change_identity_provider", "change_sso_only"),
+        *("enable_identity_provider", "disable_identity_provider"),
+    ),
     "a draft is work in progress; a file has what is published": (
         *("begin_the_draft", "save_the_draft", "discard_the_draft", "publish_the_draft"),
         "draft_from_drift",
