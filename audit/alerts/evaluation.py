@@ -27,7 +27,7 @@ from audit.alerts.cells import (
     starts,
 )
 from audit.alerts.judging import Burning, Cell, Episode, episodes, values
-from audit.alerts.kept import Asked, is_kept, kept_sums
+from audit.alerts.kept import Reading, is_kept, kept_sums
 from audit.alerts.life import Finding
 from audit.alerts.rules import (
     SHARES_OF_CALLS,
@@ -160,8 +160,8 @@ def _read(due: list[Due]) -> Iterator[tuple[Due, Mapping[int, Cell] | None]]:
     """The sums of each rule; None if they could not be read in time."""
     by_minute = [each for each in due if is_kept(each.condition)]
     with kept_sums(current_tenant_id()) as kept:
-        asked = [Asked(each.condition, each.spans, each.is_again) for each in by_minute]
-        yield from zip(by_minute, kept.read(asked, _READ_MS), strict=True)
+        readings = [Reading(each.condition, each.spans, each.is_again) for each in by_minute]
+        yield from zip(by_minute, kept.read(readings, _READ_MS), strict=True)
     together = [each for each in due if not is_kept(each.condition) and is_shared(each.condition)]
     for _, some in groupby(sorted(together, key=_read_together), key=_read_together):
         group = list(some)

@@ -42,7 +42,7 @@ type _TotalsNow = Mapping[int, Totals]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Reading:
     """The sums that a rule needs."""
 
     condition: WindowCondition
@@ -87,7 +87,7 @@ class KeptSums:
         """Minutes with calls."""
         return sum(len(each.cells) for each in self._kept.values())
 
-    def read(self, asked: Sequence[Asked], timeout_ms: int) -> list[Mapping[int, Cell] | None]:
+    def read(self, readings: Sequence[Reading], timeout_ms: int) -> list[Mapping[int, Cell] | None]:
         """The sums of each rule by minute; None if they could not be read in time.
 
         Other sums are not kept any longer. Needs the scope.
@@ -95,7 +95,7 @@ class KeptSums:
         needed: dict[Key, set[int]] = {}
         again: set[Key] = set()
         kept = {}
-        for each in asked:
+        for each in readings:
             key = _key(each.condition)
             kept[key] = self._kept.get(key) or _Kept(each.condition)
             needed.setdefault(key, set()).update(_quarters(each.spans))
@@ -106,7 +106,7 @@ class KeptSums:
             now = _totals(set().union(*needed.values()), timeout_ms)
         except TimeoutError:
             self._kept = {}
-            return [None for _ in asked]
+            return [None for _ in readings]
         stale: dict[Key, set[int]] = {}
         for key, quarters in needed.items():
             one = kept[key]
@@ -130,7 +130,7 @@ class KeptSums:
                 self._read_calls(kept[key], quarters, now, timeout_ms)
         return [
             one.cells if one.seen.keys() >= _quarters(each.spans) else None
-            for each in asked
+            for each in readings
             for one in (kept[_key(each.condition)],)
         ]
 

@@ -123,11 +123,11 @@ def conversations_of_query(
     for ran, run_id, *sums in walk.summed("conversations_summed_before", {}):
         if ran:
             by_run.setdefault(run_id, []).append(tuple(sums[:-2]))
-    found = []
+    listed = []
     for run_id, some in by_run.items():
         trace_ids, firsts, lasts, *counts = zip(*some, strict=True)
         calls, failed, violations, tokens = (int(sum(each)) for each in counts)
-        found.append(
+        listed.append(
             Conversation(
                 run_id=run_id,
                 traces=len(set(trace_ids)),
@@ -139,9 +139,9 @@ def conversations_of_query(
                 tokens=tokens,
             )
         )
-    found.sort(key=lambda one: one.run_id)
-    found.sort(key=lambda one: one.last_at, reverse=True)
-    return found, walk.stopped.at if walk.stopped else None
+    listed.sort(key=lambda one: one.run_id)
+    listed.sort(key=lambda one: one.last_at, reverse=True)
+    return listed, walk.stopped.at if walk.stopped else None
 
 
 def conversation(run_id: str) -> ConversationDetail | None:

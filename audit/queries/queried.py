@@ -69,15 +69,15 @@ def figures_of_query(
 ) -> QueriedFigures:
     """The figures of the calls of a range that match. The filter has no payload terms."""
     spent = Latency(of, ToolFilter(), Spent(), Spent(), [Spent() for _ in of.parts])
-    found = QueriedFigures(spent)
+    figures = QueriedFigures(spent)
     walk = Walk(wanted, now, budget)
     parameters = FORMULA | {"bounds": list(of.bounds)}
     for is_match, *group in walk.summed("calls_summed_before", parameters):
         if is_match:
-            _add(found, *group)
-    found.unrun.started = found.counts.calls + found.counts.open + found.counts.cancelled
-    found.searched_until = walk.stopped.at if walk.stopped else None
-    return found
+            _add(figures, *group)
+    figures.unrun.started = figures.counts.calls + figures.counts.open + figures.counts.cancelled
+    figures.searched_until = walk.stopped.at if walk.stopped else None
+    return figures
 
 
 def violations_of_query(
@@ -115,7 +115,7 @@ def violations_of_query(
 
 
 def _add(
-    found: QueriedFigures,
+    figures: QueriedFigures,
     tool: str,
     version: str,
     state: str,
@@ -131,9 +131,9 @@ def _add(
     *_: object,
 ) -> None:
     """Add the calls of a section that have all of these in common."""
-    counts = found.counts
+    counts = figures.counts
     if state in UNRUN:
-        found.unrun.by_decision[state] = found.unrun.by_decision.get(state, 0) + calls
+        figures.unrun.by_decision[state] = figures.unrun.by_decision.get(state, 0) + calls
     elif state in OPEN:
         counts.open += calls
     elif state == "cancelled":
@@ -142,7 +142,7 @@ def _add(
         failed = calls if state == "failed" else 0
         sums = (calls - failed, failed, 0, violating, violations, int(prompt), int(completion), 0)
         counts.add(sums, 1)
-        spent = found.latency
+        spent = figures.latency
         of_version = spent.versions.setdefault((tool, version), Spent())
         in_bucket = {} if bucket is None else {bucket: calls}
         for one in (spent.total, spent.parts[part], of_version):

@@ -117,8 +117,8 @@ def read_summary(request: HttpRequest, params: Query[QueriedRangeParams]) -> dic
         started = figures.calls + figures.open + figures.cancelled
         unrun = unrun_calls(of.start, of.end, {"": started}).total
     else:
-        found = figures_of_query(wanted, of, now)
-        figures, unrun, searched_until = found.summary, found.unrun, found.searched_until
+        queried = figures_of_query(wanted, of, now)
+        figures, unrun, searched_until = queried.summary, queried.unrun, queried.searched_until
     return {
         **bounds(of),
         "searched_until": searched_until and utc(searched_until),
@@ -157,8 +157,8 @@ def list_violations(request: HttpRequest, params: Query[ViolationListParams]) ->
     else:
         if only.side == "arguments":
             raise ProblemError("query", _ONLY_RESULTS)
-        found = violations_of_query(wanted, of, only, now)
-        range_violations, searched_until = found.violations, found.searched_until
+        queried = violations_of_query(wanted, of, only, now)
+        range_violations, searched_until = queried.violations, queried.searched_until
     named = versions_named(
         current_tenant_id(),
         ((one.tool_name, one.tool_version) for one in range_violations.rejected),
@@ -312,8 +312,8 @@ def _spent(
     for member, value in (("tool", only.tool), ("version", only.version)):
         if value is not None:
             wanted = wanted.also(member, Text(value))
-    found = figures_of_query(wanted, of, now)
-    return found.latency, found.searched_until and utc(found.searched_until)
+    queried = figures_of_query(wanted, of, now)
+    return queried.latency, queried.searched_until and utc(queried.searched_until)
 
 
 def _parts(of: TimeRange, figures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
