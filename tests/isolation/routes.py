@@ -689,8 +689,12 @@ ROUTES: dict[str, Visit] = {
         )
         for act in ("connect", "disconnect")
     },
+    # Of an account, outside any tenant: what they show is in tests/tenants/accounts.
     "settings/security": Listing(
-        "/settings/security", needs_tenant=False, answers={"GET": 200, "POST": 302}
+        "/settings/security",
+        needs_tenant=False,
+        shows_canary=False,
+        answers={"GET": 200, "POST": 302},
     ),
     # Without a confirmation, or without what there is to confirm, they lead there.
     **{
@@ -710,12 +714,15 @@ ROUTES: dict[str, Visit] = {
             f"/settings/security{route}",
             needs_tenant=False,
             shows_canary=False,
-            answers={"GET": 404, "POST": 404},
+            answers=answers,
         )
-        for route in ("/app/remove", "/codes")
+        for route, answers in (
+            ("/app/remove", {"GET": 404, "POST": 404}),
+            ("/codes", {"GET": 404}),
+        )
     },
     "settings/security/confirm": Listing(
-        "/settings/security/confirm", needs_tenant=False, answers=FORM
+        "/settings/security/confirm", needs_tenant=False, shows_canary=False, answers=FORM
     ),
     # A passkey belongs to an account, of whatever tenant (tests/tenants/accounts).
     **{

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
 from django.test.client import MULTIPART_CONTENT
 
@@ -149,6 +150,7 @@ def test_each_route_answers_as_declared(route: str, everybody: list[tuple[Visito
     visit = ROUTES[route]
     wrong = []
     for visitor, named in everybody:
+        cache.clear()  # where attempts to sign in from this address are counted
         if visitor.relation == "own" and may_change(visit, visitor):
             assert visitor.role is not None
             visitor, named = own_visitor(visitor.role)
@@ -193,10 +195,14 @@ def test_each_api_route_answers_each_scope_as_declared(
 ) -> None:
     visit = ROUTES[route]
     assert not isinstance(visit, Open)
+    named = foreign
+    if isinstance(visit, Object) and any(visit.answers.get(each, 405) < 300 for each in UNSAFE):
+        named = make_world("acme")  # its object may be gone afterwards
+        keys = {scope: named.key(scope) for scope in keys}
     for scope, key in keys.items():
         for method in METHODS:
             headers = {"Authorization": f"Bearer {key}"}
-            answer = send(visit, method, foreign, Client(enforce_csrf_checks=True), **headers)
+            answer = send(visit, method, named, Client(enforce_csrf_checks=True), **headers)
             as_method = "GET" if method == "HEAD" else method
             wanted = visit.answers.get(as_method, 405)
             opens = visit.scopes.get(as_method, visit.scope)
