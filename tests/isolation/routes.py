@@ -718,7 +718,7 @@ ROUTES: dict[str, Visit] = {
         )
         for route, answers in (
             ("/app/remove", {"GET": 404, "POST": 404}),
-            ("/codes", {"GET": 404}),
+            ("/codes", {"GET": 404, "POST": 405}),
         )
     },
     "settings/security/confirm": Listing(
