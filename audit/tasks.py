@@ -13,6 +13,7 @@ from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued, UniqueViolation
 from procrastinate.jobs import Status
 
+from audit.alerts import trying
 from audit.alerts.evaluation import evaluate
 from audit.alerts.notifying import notify_again
 from audit.alerts.watching import watch
@@ -125,6 +126,13 @@ def analyze_drift(tenant_id: str, analysis_id: str) -> None:
     except LogPayloadError as error:
         _log.error("drift analysis %s stopped: a payload of the log %s", analysis, error)
         drift_job.fail_analysis(tenant, analysis, f"A payload of the log {error}.")
+
+
+@app.task(retry=AGAIN)
+def try_alert_rule(tenant_id: str, trial_id: str) -> None:
+    """Continue a trial of a rule for a few seconds, then let other tasks run."""
+    if trying.run_slice(UUID(tenant_id), UUID(trial_id)):
+        try_alert_rule.defer(tenant_id=tenant_id, trial_id=trial_id)
 
 
 # The sixth field is seconds: an instant is judged 20 seconds after it (audit/alerts/evaluation.py),
@@ -268,15 +276,16 @@ def _count_units_soon(tenant_id: str) -> None:
 def keep_to_retention(timestamp: int) -> None:
     """Defer a task to erase each tenant's expired data; drop days that expired for all tenants.
 
-    Whatever the settings are, also deletes payload searches and comparisons of arguments older
-    than a day, the names of skipped spans that have not arrived for a month, and deliveries of
-    alerts older than 90 days.
+    Whatever the settings are, also deletes payload searches, comparisons of arguments and
+    trials of alert rules older than a day, the names of skipped spans that have not arrived for a
+    month, and deliveries of alerts older than 90 days.
     """
     now = timezone.now()
     for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
         with tenant_scope(tenant_id):
             payload_search.forget_old(now)
             argument_comparison.forget_old(now)
+            trying.forget_old(now)
             skipped_spans.forget_old(now)
             delivering.forget_old(tenant_id, now)
         _expire_soon(str(tenant_id))

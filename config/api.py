@@ -11,7 +11,7 @@ from ninja.errors import ValidationError
 from audit.intake.api import router as audit_router
 from audit.pages.actions import api as actions
 from audit.pages.alerts import api as alerts
-from audit.pages.alerts import maintenance_api
+from audit.pages.alerts import maintenance_api, trials_api
 from audit.pages.apart import api as apart
 from audit.pages.apart import arguments_api, compare_api
 from audit.pages.approvals import api as approvals
@@ -57,6 +57,7 @@ OPERATIONS = (
     agents_api,
     alerts,
     maintenance_api,
+    trials_api,
     apart,
     arguments_api,
     compare_api,

@@ -1,6 +1,6 @@
 """The tables as Django models. All are unmanaged: the migrations create them in SQL."""
 
-from audit.models.alerts import Alert, AlertRule, AlertState, MaintenanceWindow
+from audit.models.alerts import Alert, AlertRule, AlertState, AlertTrial, MaintenanceWindow
 from audit.models.base import TenantQuerySet
 from audit.models.definitions import (
     StoredDefinition,
@@ -39,6 +39,7 @@ __all__ = [
     "AlertDelivery",
     "AlertRule",
     "AlertState",
+    "AlertTrial",
     "ArgumentComparison",
     "Batch",
     "ChannelKind",

@@ -6,6 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from audit.models.base import TenantQuerySet
+from tenants.slices import JobState
 
 
 class AlertState(models.TextChoices):
@@ -129,3 +130,30 @@ class MaintenanceWindow(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class AlertTrial(models.Model):
+    """A rule that is tried on the past by the worker, and what it has read."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    created_at = models.DateTimeField()
+    created_by = models.TextField()
+    rule = models.JSONField()
+    rule_id = models.UUIDField(null=True)
+    until = models.DateTimeField()
+    read_from = models.DateTimeField()
+    sums = models.TextField()
+    state = models.TextField(choices=JobState)
+    problem = models.TextField()
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TenantQuerySet["AlertTrial"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "alert_trial"
+
+    def __str__(self) -> str:
+        return str(self.rule["name"])

@@ -24,6 +24,7 @@ from audit.pages.alerts.rule_list import (
     rule_new,
     rule_starter,
 )
+from audit.pages.alerts.trials import trial_cancel, trial_detail
 from audit.pages.apart.arguments import arguments_cancel, arguments_detail, arguments_start
 from audit.pages.apart.compare import compare_page
 from audit.pages.apart.views import apart_page
@@ -181,6 +182,8 @@ urlpatterns = [
     path("alerts/rules/event", rule_event, name="alert_rule_event"),
     path("alerts/rules/new", rule_new, name="alert_rule_new"),
     path("alerts/rules/starter", rule_starter, name="alert_rule_starter"),
+    path("alerts/trials/<uuid:pk>", trial_detail, name="alert_trial"),
+    path("alerts/trials/<uuid:pk>/cancel", trial_cancel, name="alert_trial_cancel"),
     path("alerts/rules/<uuid:pk>", rule_edit, name="alert_rule_edit"),
     path("alerts/rules/<uuid:pk>/delete", rule_delete, name="alert_rule_delete"),
     path("alerts/rules/<uuid:pk>/mute", rule_mute, name="alert_rule_mute"),

@@ -245,6 +245,15 @@ ROUTES: dict[str, Visit] = {
         role=Role.EDITOR,
         answers={"GET": 200, "POST": 422},
     ),
+    "alerts/trials/<uuid:pk>": Object(
+        lambda world: f"/alerts/trials/{world.trial_id}", role=Role.EDITOR
+    ),
+    "alerts/trials/<uuid:pk>/cancel": Object(
+        lambda world: f"/alerts/trials/{world.trial_id}/cancel",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
     "alerts/rules/<uuid:pk>/delete": Object(
         lambda world: f"/alerts/rules/{world.rule_id}/delete",
         is_read=False,
@@ -905,6 +914,12 @@ ROUTES: dict[str, Visit] = {
                 SENT,
             ),
             (
+                "alert-trials/<uuidstr:trial_id>/cancel",
+                lambda world: f"/api/v1/alert-trials/{world.trial_id}/cancel",
+                Scope.OPERATE,
+                SENT,
+            ),
+            (
                 "apart/arguments/<uuidstr:comparison_id>/cancel",
                 lambda world: f"/api/v1/apart/arguments/{world.comparison_id}/cancel",
                 Scope.PAYLOADS,
@@ -1215,6 +1230,18 @@ ROUTES: dict[str, Visit] = {
         Scope.OPERATE,
         is_read=False,
         answers={"DELETE": 200},
+    ),
+    "api/v1/alert-trials": Listing(
+        "/api/v1/alert-trials",
+        Scope.OPERATE,
+        shows_canary=False,
+        data=lambda world: {
+            "rule": {"name": "tried", "condition": {"measure": "failed", "alert": 1}}
+        },
+        answers={"POST": 201},
+    ),
+    "api/v1/alert-trials/<uuidstr:trial_id>": Object(
+        lambda world: f"/api/v1/alert-trials/{world.trial_id}", Scope.OPERATE
     ),
     "api/v1/alerts": Listing("/api/v1/alerts", Scope.READ),
     "api/v1/alerts/<uuidstr:alert_id>": Object(

@@ -52,6 +52,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "alert_channel": {"kind": "webhook", "secret_box": None},
     "alert_delivery": {"state": "delivered", "attempt_count": 1},
     "alert_rule": {"repeat_minutes": 0},
+    "alert_trial": {"state": "done", "sums": "{}"},
     "maintenance_window": {"minutes": 60, "repeats": "daily", "time_zone": "UTC"},
     "batch": {"first_index": 0, "is_own": False},
     "key_quota": {"events_left": 5.0},
@@ -131,6 +132,7 @@ class World:
     definition_id: UUID
     hold_id: UUID
     alert_id: UUID
+    trial_id: UUID
     rule_id: UUID
     erasure_id: UUID
     channel_id: UUID
@@ -184,6 +186,7 @@ def make_world(name: str) -> World:
         definition_id=uuid_utils.compat.uuid7(),
         hold_id=uuid_utils.compat.uuid7(),
         alert_id=uuid_utils.compat.uuid7(),
+        trial_id=uuid_utils.compat.uuid7(),
         rule_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
         channel_id=uuid_utils.compat.uuid7(),
@@ -319,6 +322,14 @@ def _values(world: World) -> dict[str, Any]:
         "alert.id": world.alert_id,
         "alert.rule_id": world.rule_id,
         "alert_rule.id": world.rule_id,
+        "alert_trial.id": world.trial_id,
+        "alert_trial.rule_id": None,
+        "alert_trial.rule": json.dumps(
+            {
+                "name": world.canary,
+                "condition": {"on": "window", "measure": "failed", "alert": 1},
+            }
+        ),
         "maintenance_window.id": world.window_id,
         "alert_rule.condition": json.dumps(
             {"on": "window", "measure": "failed", "query": f"tool:{world.canary}", "alert": 1}

@@ -17,6 +17,7 @@ from django.db import connections
 from django.utils import timezone
 from tooltrail.ledger import Kind
 
+from audit.alerts import trying
 from audit.deliveries import delivering
 from audit.index.partitions import PARTITIONED_TABLES
 from audit.ledger.actions import enter_all_actions
@@ -259,6 +260,7 @@ def other_times() -> dict[str, str]:
     '' for what the application may delete, and does not.
     """
     return {
+        "alert_trial": f"rows are deleted {trying.KEPT_FOR.days} day after",
         "argument_comparison": f"rows are deleted {argument_comparison.KEPT_FOR.days} day after",
         "payload_search": f"rows are deleted {payload_search.KEPT_FOR.days} day after",
         "payload_search_hit": "rows are deleted with their payload_search",

@@ -115,6 +115,8 @@ STORY: Sequence[Step] = (
         {"minutes": 60, "reason": "a test"},
         rule_id=Got("save_alert_rules.items.0.id"),
     ),
+    _step("start_alert_trial", {"rule": _RULE}),
+    _step("cancel_alert_trial", trial_id=Got("start_alert_trial.id")),
     _step("acknowledge_alert", _NOTE, alert_id=Given("alert")),
     _step("resolve_alert", _NOTE, alert_id=Given("alert")),
     _step("delete_alert_rule", rule_id=Got("save_alert_rules.items.0.id")),

@@ -102,3 +102,32 @@ ALTER TABLE maintenance_window ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURI
 CREATE POLICY tenant_isolation ON maintenance_window
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+
+-- alert_trial: a rule that is tried on the past by the worker, and what it has read.
+--
+-- Retention: rows are deleted 1 day after they were created.
+-- Erasure: no effect; it holds a query, thresholds and figures, no payload.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE alert_trial (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    created_at timestamptz NOT NULL,
+    created_by text NOT NULL,            -- a user's or key's name
+    rule jsonb NOT NULL,                 -- audit.alerts.rules.Rule
+    rule_id uuid,                        -- the rule that is changed; NULL: it is a new one
+    until timestamptz NOT NULL,          -- the last instant that is judged
+    read_from timestamptz NOT NULL,      -- all calls from here to `until` are in the sums
+    sums text NOT NULL,                  -- by minute: audit.alerts.trying
+    state text NOT NULL,
+    problem text NOT NULL,               -- why it failed
+    finished_at timestamptz,
+    CONSTRAINT alert_trial_pkey PRIMARY KEY (tenant_id, id),
+    CONSTRAINT alert_trial_state_check
+        CHECK (state IN ('waiting', 'running', 'done', 'cancelled', 'failed')),
+    CONSTRAINT alert_trial_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+ALTER TABLE alert_trial ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON alert_trial
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);

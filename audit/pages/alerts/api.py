@@ -156,7 +156,7 @@ def save_alert_rules(act: Act) -> dict[str, Any]:
     A rule that is like this already stays as it is. Others stay, too. If one is invalid, nothing
     is saved. Returns all rules of the tenant.
     """
-    wanted = [_read_rule(members) for members in act.read(RuleSet).rules]
+    wanted = [read_rule(members) for members in act.read(RuleSet).rules]
     now = timezone.now()
     for rule in wanted:
         try:
@@ -257,7 +257,8 @@ def resolve_alert(act: Act, alert_id: Path[UUID]) -> dict[str, Any]:
     return _alert(alert)
 
 
-def _read_rule(members: dict[str, Any]) -> Rule:
+def read_rule(members: dict[str, Any]) -> Rule:
+    """The rule that a document is. Raises ProblemError."""
     try:
         return Rule.model_validate(members)
     except ValidationError as error:

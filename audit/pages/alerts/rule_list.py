@@ -25,7 +25,8 @@ from audit.alerts.stored import (
     rule_of,
     save_rule,
 )
-from audit.alerts.trial import BACK, Trial, try_rule
+from audit.alerts.trial import BACK, Read, Trial, try_rule
+from audit.alerts.trying import start_trial
 from audit.models import AlertRule
 from audit.pages.alerts.alert_list import EDITS
 from audit.pages.alerts.chart import trial_chart
@@ -36,7 +37,9 @@ from audit.queries.call_query import parse
 from audit.queries.price_lists import currency_used
 from audit.show.charts import Chart, range_query
 from audit.show.figures import counted
+from audit.tasks import try_alert_rule
 from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.actions import name_of
 from tenants.models import User
 
 _form_methods = require_http_methods(["GET", "HEAD", "POST"])
@@ -183,7 +186,12 @@ def _edit(
     tried = None
     if request.method == "POST" and form.is_valid() and form.rule is not None:
         if request.POST.get("act") == "try" and isinstance(form, WindowForm):
-            tried = _try(form.rule)
+            condition, now = form.rule.condition, timezone.now()
+            assert isinstance(condition, WindowCondition), "the form makes no other"
+            trial = try_rule(condition, now)
+            if not trial.is_whole:
+                return _go_on(request, form.rule, stored, trial.read, now)
+            tried = shown_trial(form.rule, trial)
         elif _save(request, form, form.rule, stored):
             return redirect("alert_rule_list")
     context = {
@@ -228,10 +236,19 @@ def _defaults() -> dict[str, object]:
     }
 
 
-def _try(rule: Rule) -> Tried:
-    condition = rule.condition
-    assert isinstance(condition, WindowCondition), "the form makes no other"
-    trial, currency = try_rule(condition, timezone.now()), currency_used()
+def _go_on(
+    request: TenantRequest, rule: Rule, stored: AlertRule | None, read: Read, now: datetime
+) -> HttpResponseBase:
+    """Let the worker read the rest."""
+    rule_id = None if stored is None else stored.id
+    one = start_trial(rule, rule_id, read, now, now, name_of(request.user))
+    try_alert_rule.defer(tenant_id=str(request.tenant.id), trial_id=str(one.id))
+    return redirect("alert_trial", one.id)
+
+
+def shown_trial(rule: Rule, trial: Trial) -> Tried:
+    """A trial as a page shows it."""
+    condition, currency = trial.condition, currency_used()
     fired = []
     for one in reversed(trial.episodes[-FIRED_SHOWN:]):
         at = trial.at(one.value.at)

@@ -120,6 +120,7 @@ _LABELS = frozenset(
 
 NOT_PROVED = {
     "alert_delivery": "how messages were sent; the actions say which were delivered",
+    "alert_trial": "the result of a job: try the rule again",
     "argument_comparison": "the result of a job: run it again",
     "app_user": "accounts belong to no tenant",
     "call_units": "how many units calls took; the worker counts them again for a new list",
