@@ -195,9 +195,8 @@ def delete_alert_rule(act: Act, rule_id: Path[UUID]) -> dict[str, Any]:
 )
 def mute_alert_rule(act: Act, rule_id: Path[UUID]) -> dict[str, Any]:
     """Tell nobody about alerts of a rule for a while, or end that."""
-    stored = _stored(rule_id)
-    wanted = act.read(Mute)
-    mute_rule(act.tenant, act.actor, stored, wanted.minutes, wanted.reason, timezone.now())
+    wanted, now = act.read(Mute), timezone.now()
+    mute_rule(act.tenant, act.actor, _stored(rule_id), wanted.minutes, wanted.reason, now)
     return _rule(_stored(rule_id), channel_names())
 
 
