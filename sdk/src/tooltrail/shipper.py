@@ -9,6 +9,8 @@ import logging
 import random
 import threading
 import time
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from tooltrail.events import CONTRACT_VERSION
@@ -58,7 +60,9 @@ class Shipper:
         self._announcer = announcer
         self._max_age_seconds = max_age_days * DAY_SECONDS
         self._keeps_all = keeps_all
-        self._signal = threading.Event()
+        # Not an Event: a signal handler that raises within its `set` leaves it locked for ever, and
+        # one that calls a tool waits for itself. The queue's `put` cannot be interrupted.
+        self._wakes = SimpleQueue[None]()
         self._turned = threading.Condition()
         self._failed_turns = 0
         self._failures_in_a_row = 0
@@ -81,7 +85,8 @@ class Shipper:
         """Signal that there is something to send. Starts the thread if needed. Never waits."""
         if self._thread is None:
             self._start()
-        self._signal.set()
+        if self._wakes.empty():
+            self._wakes.put(None)
 
     def flush(
         self, timeout: float, *, give_up_on_failure: bool = False, hurries: bool = True
@@ -116,7 +121,7 @@ class Shipper:
     def stop(self, timeout: float) -> None:
         """End the thread after its current task, waiting up to `timeout` seconds."""
         self._stopping = True
-        self._signal.set()
+        self._wakes.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
@@ -139,8 +144,8 @@ class Shipper:
 
     def _run(self) -> None:
         while not self._stopping:
-            self._signal.wait(self._seconds_to_wait())
-            self._signal.clear()
+            with suppress(Empty):
+                self._wakes.get(timeout=self._seconds_to_wait())
             if self._stopping:
                 break
             try:

@@ -389,6 +389,25 @@ def test_terminated_process_accounts_for_every_event(
 
 
 @pytest.mark.sampled("processes of an executor", 4)
+def test_signal_handler_may_call_a_tool_while_another_call_wakes_the_shipper(start: Any) -> None:
+    process = start(
+        """
+        import signal, threading
+        from tooltrail.shipper import Shipper
+        shipper = Shipper(None, None, None, max_age_days=7)
+        shipper._thread = threading.current_thread()  # so that none is started
+        signal.signal(signal.SIGALRM, lambda number, frame: shipper.wake())
+        signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
+        ends = time.monotonic() + 1
+        while time.monotonic() < ends: shipper.wake()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print("ended")
+        """
+    )
+    assert finish(process) == "ended\n"
+
+
+@pytest.mark.sampled("processes of an executor", 4)
 def test_endless_daemon_threads_do_not_disturb_process_exit(
     server: Server, start: Any, make_trail: Any
 ) -> None:
