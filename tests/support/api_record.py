@@ -58,6 +58,7 @@ class Record:
     comparison: UUID
     erasure: UUID
     alert: UUID
+    trial: UUID
     provider: UUID
     at: datetime
 
@@ -94,6 +95,7 @@ class Record:
             "read_price_list": {"holds_from": "2026-01-01"},
             "list_deliveries": {"name": "chat"},
             "read_alert": {"alert_id": str(self.alert)},
+            "read_alert_trial": {"trial_id": str(self.trial)},
             "read_tile": {"name": "0/000.p/24"},
             "prove_inclusion": {"index": 3},
             "prove_consistency": {"old": 24},
@@ -182,6 +184,7 @@ def make_record(cast: Cast) -> Record:
     api.do("channels/chat/test")
     issuer = "https://id.acme.example"
     provider = {"name": "Acme ID", "issuer": issuer, "client_id": "tooltrail"}
+    rule = {"name": "tried", "condition": {"measure": "failed", "alert": 1}}
     prices = [{"tool": "tool-0", "amount": "0.004"}]
     api.do("price-lists/2026-01-01", {"currency": "EUR", "prices": prices}, "PUT")
     reported = Client().post(
@@ -208,6 +211,7 @@ def make_record(cast: Cast) -> Record:
         comparison=UUID(api.do("apart/arguments", {"q": "tool:search state:error"})["id"]),
         erasure=UUID(api.do("erasures", {"q": "tool:tool-1"})["id"]),
         alert=alert_of_stored_calls(cast),
+        trial=UUID(api.do("alert-trials", {"rule": rule})["id"]),
         provider=UUID(api.do("identity-providers", provider)["id"]),
         at=at,
     )

@@ -56,6 +56,7 @@ NOT_DECLARED: Mapping[str, tuple[str, ...]] = {
         *("start_comparison", "cancel_comparison", "start_search", "cancel_search"),
         *("start_ledger_check", "cancel_ledger_check", "start_replay", "cancel_replay"),
         *("start_drift_analysis", "cancel_drift_analysis", "cancel_import", "make_report"),
+        *("start_alert_trial", "cancel_alert_trial"),
     ),
     "a hold or an erasure is decided once, for calls that exist, and never undone by a file": (
         *("set_hold", "release_hold", "start_erasure", "confirm_erasure", "cancel_erasure"),
