@@ -14,6 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 from tooltrail.evidence.watch import Watch
 
+from audit.alerts.rules import Rule, WindowCondition
+from audit.alerts.trial import nothing_read
+from audit.alerts.trying import start_trial
 from audit.intake.quota import settle_quota
 from audit.ledger import checks, keys
 from audit.ledger.baseline import enter_baseline
@@ -78,7 +81,7 @@ def _calls(at: datetime, seq: int) -> list[list[dict[str, Any]]]:
 
 
 def _begin_jobs(record: Record, key: str) -> None:
-    """A search, a replay, an analysis, a preview of an import: what people started."""
+    """A search, a replay, an analysis, a trial, a preview of an import: what people started."""
     cast = record.cast
     editor = signed_in(cast.editor)
     with tenant_scope(record.tenant_id):
@@ -99,7 +102,11 @@ def _begin_jobs(record: Record, key: str) -> None:
     while payload_search.run_slice(record.tenant_id, search):
         pass
     with tenant_scope(record.tenant_id):
-        assert checks.start_check("auditor", timezone.now())
+        now = timezone.now()
+        assert checks.start_check("auditor", now)
+        condition = WindowCondition(measure="failed", alert=1)
+        rule = Rule(name="tried", condition=condition)
+        start_trial(rule, None, nothing_read(condition, now), now, now, "editor")
     assert otlp.post(key, otlp.request(otlp.span()), otlp.JSON).status_code == 200
     assert post_events(key, b'{"type": "unknown"}').status_code == 200
     settle_quota((record.tenant_id, "executor"), 1)

@@ -33,6 +33,7 @@ _OTHER = {
     "text[]": "array_append({0}, %(word)s::text)",
     "character varying[]": "array_append({0}, %(word)s::varchar)",
     "bigint[]": "array_append({0}, %(number)s::bigint)",
+    "uuid[]": "array_append({0}, gen_random_uuid())",
     "tstzmultirange": "'{{[2020-01-01,2020-01-02)}}'",
 }
 """By type: an expression that differs from `{0}`, the column."""
