@@ -58,7 +58,7 @@ def shown(facts: dict[str, str]) -> tuple[bool, int]:
     cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
     browser, url = urllib.request.build_opener(cookies), facts["url"]
     form = browser.open(f"{url}/login").read().decode()
-    (token,) = re.findall(r'name="csrfmiddlewaretoken"\s+value="(\w+)"', form)
+    token, *_ = re.findall(r'name="csrfmiddlewaretoken"\s+value="(\w+)"', form)
     fields = {"username": facts["user"], "password": facts["password"]}
     data = urllib.parse.urlencode(fields | {"csrfmiddlewaretoken": token}).encode()
     browser.open(f"{url}/login", data)
