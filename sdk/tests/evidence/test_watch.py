@@ -194,6 +194,8 @@ def published() -> Iterator[tuple[Server, str]]:
             elif path == "checkpoint":
                 body = ledger.checkpoint()
             elif path == "keys":
+                body = b'{"keys": [], "next": "a page"}'
+            elif path == "keys?cursor=a%20page":
                 named = [{"vkey": key} for key in ledger.public_keys()]
                 body = json.dumps({"keys": named}).encode()
             else:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from tooltrail.cli.tables import tame
 from tooltrail.cli.verify import keys_in
@@ -118,12 +119,20 @@ class _Server:
         return self._read(f"ledger/{tile.path}")
 
     def public_keys(self) -> list[str]:
-        """The public keys that the server names."""
-        data = self._read("ledger/keys")
-        try:
-            return [str(key["vkey"]) for key in json.loads(data)["keys"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise NoAnswerError("the response is not a Tooltrail server's list of keys") from error
+        """The public keys that the server names, on all pages of its list."""
+        keys: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            data = self._read(f"ledger/keys?cursor={quote(cursor)}" if cursor else "ledger/keys")
+            try:
+                page = json.loads(data)
+                keys += [str(key["vkey"]) for key in page["keys"]]
+                cursor = page.get("next") or None
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise NoAnswerError(
+                    "the response is not a Tooltrail server's list of keys"
+                ) from error
+        return keys
 
     def close(self) -> None:
         """Close the connection."""
