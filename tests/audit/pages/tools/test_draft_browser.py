@@ -107,7 +107,8 @@ def test_draft_editing_and_publishing_work_without_javascript(
     page = context.new_page()
     sign_in(page, acme.editor)
     page.goto(f"/tools/{tool.pk}/draft")
-    page.get_by_role("button", name="Create draft").click()
+    with page.expect_navigation():  # a click on a page that is still loading may be lost
+        page.get_by_role("button", name="Create draft").click()
     page.get_by_label("Output schema").fill('{"type": "objekt"}')
     page.get_by_role("button", name="Check").click()
     expect(page.locator("#check")).to_contain_text("/type")
