@@ -97,6 +97,8 @@ def test_documented_commands_are_accepted(command: list[str], tmp_path: Path) ->
         assert (ran.returncode, "complete" in ran.stdout) == (0, True)
     elif command[1] == "verify":
         assert (ran.returncode, "cannot be checked" in ran.stderr) == (2, True)
+    elif command[1] == "witness":
+        assert (ran.returncode, "No such file" in ran.stderr) == (2, True)
     else:
         assert (ran.returncode, "TOOLTRAIL_API_KEY" in ran.stderr) == (2, True)
 

@@ -26,7 +26,7 @@ def test_script_names_every_command_and_is_valid(
     shell: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = script(shell, capsys)
-    for name in ("status", "flush", "verify", "watch", *VIEWS):
+    for name in ("status", "flush", "verify", "watch", "witness", *VIEWS):
         assert re.search(rf"\b{name}\b", text), name
     assert "follow" in text
     if program := shutil.which(shell):

@@ -1,4 +1,4 @@
-"""The `tooltrail` command: show the spool, send it or a file, query, verify, watch, complete.
+"""The `tooltrail` command: the spool, sending, queries, evidence, witnesses, completion.
 
 The verbs are in modules of their own. The API key comes from the environment only, because every
 user of a machine can read command lines.
@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from tooltrail.cli import completion, query, spool, verify, watch
+from tooltrail.cli import completion, query, spool, verify, watch, witness
 from tooltrail.version import __version__
 
 
@@ -37,5 +37,6 @@ def _parser() -> argparse.ArgumentParser:
     query.add_parser(verbs)
     verify.add_parser(verbs)
     watch.add_parser(verbs)
+    witness.add_parser(verbs)
     completion.add_parser(verbs, parser)
     return parser

@@ -11,6 +11,7 @@ from typing import Any
 
 from tooltrail.cli.bar import Bar
 from tooltrail.ledger import FormatError, LedgerError, VerifierKey
+from tooltrail.ledger.cosignature import WitnessKey
 
 EXIT_CODES = (
     "Exit codes: 0 genuine, 1 altered, 2 usage error, unreadable bundle, or a requested check "
@@ -48,6 +49,18 @@ def add_parser(verbs: Any) -> None:
         help="what the server acknowledged last to an executor (acknowledged.json in the SDK's "
         "spool, or its folder): fail if the bundle lacks or contradicts it",
     )
+    parser.add_argument(
+        "--witness",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="the public key (name+id+key) of a witness that you trust, or a file of keys",
+    )
+    parser.add_argument(
+        "--policy",
+        metavar="MofN",
+        help="how many of the witnesses must vouch for all entries, such as 2of3; default: all",
+    )
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     parser.set_defaults(run=run)
 
@@ -55,7 +68,7 @@ def add_parser(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Check the bundle and print the verdict. Returns the exit code."""
     # Imported here, because it is slow and the other commands do not need it.
-    from tooltrail.evidence import Archive, UnreadableError, read_acknowledged, verify
+    from tooltrail.evidence import Archive, Policy, UnreadableError, read_acknowledged, verify
 
     bar = Bar(is_shown=sys.stderr.isatty() and not options.json)
 
@@ -66,12 +79,16 @@ def run(options: argparse.Namespace) -> int:
         trusted = [key for given in options.key for key in keys_in(given)]
         previous = [_read(Path(given)) for given in options.previous]
         kept = options.acknowledged
+        witnesses = [key for given in options.witness for key in witness_keys_in(given)]
+        if options.policy is not None and not witnesses:
+            raise FormatError("--policy needs the keys of witnesses: --witness")
         with Archive(Path(options.bundle)) as archive:
             verdict = verify(
                 archive,
                 trusted=trusted,
                 previous=previous,
                 acknowledged=None if kept is None else read_acknowledged(Path(kept)),
+                policy=Policy.of(witnesses, options.policy) if witnesses else None,
                 progress=show,
             )
     except (UnreadableError, LedgerError, ImportError) as error:
@@ -92,9 +109,21 @@ def run(options: argparse.Namespace) -> int:
 
 def keys_in(given: str) -> list[VerifierKey]:
     """Read a key argument: one key itself, or a file of keys. Raises FormatError."""
+    return [VerifierKey.parse(line) for line in _vkeys_in(given)]
+
+
+def witness_keys_in(given: str) -> list[WitnessKey]:
+    """Read the argument of a witness's key in the same way. Raises FormatError."""
+    return [WitnessKey.parse(line) for line in _vkeys_in(given)]
+
+
+def _vkeys_in(given: str) -> list[str]:
     if given.count("+") >= 2 and not Path(given).exists():
-        return [VerifierKey.parse(given)]
-    return [VerifierKey.parse(line) for line in _read(Path(given)).decode().split()]
+        return [given]
+    try:
+        return _read(Path(given)).decode().split()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{given} is not a file of keys") from error
 
 
 def _read(path: Path) -> bytes:

@@ -18,6 +18,7 @@ from tooltrail.evidence.layout import (
 )
 from tooltrail.evidence.verdict import Check, Verdict
 from tooltrail.evidence.verification import verify
+from tooltrail.evidence.witnessed import Policy
 
 __all__ = [
     "FORMAT",
@@ -28,6 +29,7 @@ __all__ = [
     "EntryLine",
     "Erased",
     "Manifest",
+    "Policy",
     "ProvedLine",
     "RegisteredVersion",
     "Tree",

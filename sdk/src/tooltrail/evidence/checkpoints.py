@@ -58,6 +58,11 @@ class Checkpoints:
                 )
 
     @property
+    def notes(self) -> Mapping[int, bytes]:
+        """The signed notes in the bundle, by size."""
+        return self._notes
+
+    @property
     def sizes(self) -> list[int]:
         """The sizes of the ledger at which its root is needed."""
         return [each.size for each in (*self._checkpoints, *self._previous)]

@@ -19,6 +19,7 @@ from tooltrail.evidence.layout import Manifest, RegisteredVersion, Tree
 from tooltrail.evidence.scan import Scan
 from tooltrail.evidence.statements import Statements
 from tooltrail.evidence.verdict import Check, Verdict
+from tooltrail.evidence.witnessed import Policy, check_witnesses
 from tooltrail.ledger import ProofError, VerifierKey
 from tooltrail.ledger.frontier import Frontier
 from tooltrail.ledger.lines import shown, to_base64
@@ -29,9 +30,17 @@ type Progress = Callable[[int, int], None]
 
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _NO_WITNESS = (
-    "No external witness signs these checkpoints. The bundle is consistent with itself. Only an "
-    "earlier checkpoint of your own shows that the server gives everybody the same ledger "
-    "(--previous, tooltrail watch)."
+    "No signature of a witness was checked (--witness). The bundle is consistent with itself. Only "
+    "a witness, or an earlier checkpoint of your own, shows that the server gives everybody the "
+    "same ledger (--previous, tooltrail watch)."
+)
+_TOO_FEW_WITNESSES = (
+    "Too few of your witnesses vouch for these entries. For the others, only an earlier checkpoint "
+    "of your own shows that the server gives everybody the same ledger (--previous)."
+)
+_WITNESSED = (
+    "The witnesses saw one ledger that only grew. They do not know what its entries say. If as "
+    "many of them as you require work together with the server, they can sign two ledgers."
 )
 _NOT_RECEIVED = (
     "Events that never reached the server are in no ledger, and events of the last minute may not "
@@ -65,17 +74,18 @@ def verify(
     trusted: Sequence[VerifierKey] = (),
     previous: Sequence[bytes] = (),
     acknowledged: Acknowledged | None = None,
+    policy: Policy | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Verdict:
     """Check everything that can be checked; 1 million events of 1.2 KB take about 10 s.
 
     `trusted` are the keys that the auditor knows; without them, the keys in the bundle are used.
     `previous` are checkpoints, as signed notes, that the auditor has kept. `acknowledged` is what
-    the server once answered to an executor. Raises UnreadableError if this is not a bundle,
-    FormatError if one of `previous` is not a checkpoint of this ledger, and ImportError without the
-    extra `verify`.
+    the server once answered to an executor. `policy` names the witnesses that the auditor trusts.
+    Raises UnreadableError if this is not a bundle, FormatError if one of `previous` is not a
+    checkpoint of this ledger, and ImportError without the extra `verify`.
     """
-    return _Verification(archive, trusted, previous, acknowledged, progress).run()
+    return _Verification(archive, trusted, previous, acknowledged, policy, progress).run()
 
 
 class _Verification:
@@ -85,6 +95,7 @@ class _Verification:
         trusted: Sequence[VerifierKey],
         previous: Sequence[bytes],
         acknowledged: Acknowledged | None,
+        policy: Policy | None,
         progress: Progress,
     ) -> None:
         self._archive = archive
@@ -108,6 +119,8 @@ class _Verification:
         self._registry = Check("registry", "each tool version is what entries say was published")
         self._report = Check("report", "the report is the one that was created")
         self._acknowledged = Check("acknowledged", "it has what the server acknowledged")
+        self._policy = policy
+        self._witnessed = Check("witnessed")
         self._holding = None if acknowledged is None else Holding(acknowledged)
         self._statements = Statements()
         self._verdict = Verdict(
@@ -125,6 +138,7 @@ class _Verification:
                 self._checkpoints.signed,
                 self._checkpoints.consistent,
                 *([self._checkpoints.previous] if previous else []),
+                *([self._witnessed] if policy else []),
                 self._window,
                 self._registry,
                 *([self._report] if archive.has_report else []),
@@ -137,6 +151,8 @@ class _Verification:
         self._check_entries()
         self._checkpoints.check(self._statements, self._scan.roots)
         self._verdict.is_undecided |= self._checkpoints.is_undecided
+        if self._policy is not None:
+            self._check_witnesses(self._policy)
         self._check_window()
         self._check_registry()
         if self._archive.has_report:
@@ -152,7 +168,7 @@ class _Verification:
         verdict.keys = [str(key) for key in self._checkpoints.keys]
         verdict.limits = [
             *([] if self._checkpoints.has_trusted else [_NO_KEY]),
-            _NO_WITNESS,
+            self._unwitnessed,
             _NOT_RECEIVED,
             _OF_NOW,
             *([_NOT_PROVED] if self._unproved else []),
@@ -161,6 +177,18 @@ class _Verification:
             *self._scan.backward,
         ]
         return verdict
+
+    def _check_witnesses(self, policy: Policy) -> None:
+        """Check what the witnesses signed. It counts for the entries only with a proved ledger."""
+        notes, end = self._checkpoints.notes, self._manifest.end_index
+        self._verdict.is_undecided |= not check_witnesses(policy, notes, end, self._witnessed)
+
+    @property
+    def _unwitnessed(self) -> str:
+        """What the witnesses leave open."""
+        if self._policy is None:
+            return _NO_WITNESS
+        return _WITNESSED if self._witnessed.result == "verified" else _TOO_FEW_WITNESSES
 
     def _check_entries(self) -> None:
         """Read the range; what its entries say about the tree is checked afterwards."""

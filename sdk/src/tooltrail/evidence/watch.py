@@ -12,7 +12,6 @@ If no keys are given, the first request trusts the keys that the server names. L
 is accepted only if a trusted key signed the same checkpoint.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from tooltrail.evidence.epochs import parse_origin, under_name
+from tooltrail.evidence.kept_files import write_whole
 from tooltrail.ledger import (
     Checkpoint,
     FormatError,
@@ -101,7 +101,7 @@ class Watch:
             message = f"unchanged at {checkpoint.size:,} entries"
             return Observation("unchanged", message, checkpoint.size, checkpoint.root, None)
         file = self._folder / "checkpoints" / f"{checkpoint.size:012d}.txt"
-        _write(file, note)
+        write_whole(file, note)
         if last is None:
             message = f"first checkpoint stored, with {checkpoint.size:,} entries"
             return Observation("first", message, checkpoint.size, checkpoint.root, file)
@@ -137,7 +137,7 @@ class Watch:
             )
         self._folder = self._root / _EPOCHS / str(parse_origin(new.origin)[1])
         file = self._folder / "checkpoints" / f"{new.size:012d}.txt"
-        _write(file, note)
+        write_whole(file, note)
         self._keep_keys(new.origin, [key for key in keys if key.name == new.origin])
         gone = (
             f"ENTRIES ARE GONE OR CHANGED: of {last:,} entries the first {proved:,} are proved to "
@@ -225,7 +225,7 @@ class Watch:
             ("keys.txt", "".join(f"{key}\n" for key in keys)),
         ):
             if self._kept(name) != text.split():
-                _write(self._folder / name, text.encode())
+                write_whole(self._folder / name, text.encode())
 
     def _kept(self, name: str) -> list[str]:
         file = self._folder / name
@@ -234,17 +234,6 @@ class Watch:
     def _refuse(self, note: bytes, why: str, now: datetime) -> Path:
         stamp = f"{now:%Y%m%dT%H%M%SZ}"
         file = self._folder / "refused" / f"{stamp}-checkpoint.txt"
-        _write(file, note)
-        _write(file.with_name(f"{stamp}-why.txt"), f"{why}\n".encode())
+        write_whole(file, note)
+        write_whole(file.with_name(f"{stamp}-why.txt"), f"{why}\n".encode())
         return file
-
-
-def _write(file: Path, data: bytes) -> None:
-    """Write a file completely or not at all, even in a power cut."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.draft")
-    with draft.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(file)

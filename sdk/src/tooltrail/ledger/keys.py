@@ -33,13 +33,12 @@ class VerifierKey:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        if len(self.public) != KEY_LENGTH:
-            raise FormatError(f"a public key has {KEY_LENGTH} bytes, not {len(self.public)}")
+        check_public(self.public)
 
     @property
     def key_id(self) -> bytes:
         """Four bytes to find the key by. Not a strong hash: others can make keys with the same."""
-        return sha256(self.name.encode() + b"\n" + ED25519 + self.public).digest()[:4]
+        return key_id_of(self.name, ED25519, self.public)
 
     def __str__(self) -> str:
         return f"{self.name}+{self.key_id.hex()}+{to_base64(ED25519 + self.public)}"
@@ -47,31 +46,11 @@ class VerifierKey:
     @classmethod
     def parse(cls, vkey: str) -> "VerifierKey":
         """Read a vkey. Raises FormatError with what is wrong."""
-        # The base64 may contain "+", so only the first two are separators.
-        parts = vkey.split("+", 2)
-        if len(parts) != 3:
-            raise FormatError(f"a public key must have the form name+id+key, not {shown(vkey)}")
-        name, key_id, encoded = parts
-        material = from_base64(encoded, "the key material of a public key")
-        if material[:1] != ED25519:
-            raise FormatError(f"the public key of {shown(name)} is not an Ed25519 key")
-        key = cls(name, material[1:])
-        if key.key_id.hex() != key_id:
-            raise FormatError(
-                f"the public key of {shown(name)} has the id {key.key_id.hex()}, "
-                f"not {shown(key_id)}: a part of it was changed"
-            )
-        return key
+        return cls(*read_vkey(vkey, ED25519, "an Ed25519 key"))
 
     def verify(self, text: str, signature: bytes) -> None:
         """Check a signature. Raises SignatureError, or ImportError without the extra `verify`."""
-        ed25519 = _ed25519()
-        from cryptography.exceptions import InvalidSignature
-
-        try:
-            ed25519.Ed25519PublicKey.from_public_bytes(self.public).verify(signature, text.encode())
-        except (InvalidSignature, ValueError):
-            raise SignatureError(f"the signature of {shown(self.name)} is wrong") from None
+        check_signature(self.name, self.public, text, signature)
 
 
 class Signer(Protocol):
@@ -118,6 +97,49 @@ class SigningKey:
             self.private
         )
         return key
+
+
+def key_id_of(name: str, algorithm: bytes, public: bytes) -> bytes:
+    """The four bytes by which notes name a key of this name and algorithm."""
+    return sha256(name.encode() + b"\n" + algorithm + public).digest()[:4]
+
+
+def read_vkey(vkey: str, algorithm: bytes, kind: str) -> tuple[str, bytes]:
+    """The name and the public key in a vkey. Raises FormatError unless it is of `algorithm`."""
+    # The base64 may contain "+", so only the first two are separators.
+    parts = vkey.split("+", 2)
+    if len(parts) != 3:
+        raise FormatError(f"a public key must have the form name+id+key, not {shown(vkey)}")
+    name, key_id, encoded = parts
+    material = from_base64(encoded, "the key material of a public key")
+    if material[:1] != algorithm:
+        raise FormatError(f"the public key of {shown(name)} is not {kind}")
+    public = material[1:]
+    check_name(name)
+    check_public(public)
+    if (right := key_id_of(name, algorithm, public).hex()) != key_id:
+        raise FormatError(
+            f"the public key of {shown(name)} has the id {right}, "
+            f"not {shown(key_id)}: a part of it was changed"
+        )
+    return name, public
+
+
+def check_public(public: bytes) -> None:
+    """Raise FormatError unless these can be the bytes of a public key."""
+    if len(public) != KEY_LENGTH:
+        raise FormatError(f"a public key has {KEY_LENGTH} bytes, not {len(public)}")
+
+
+def check_signature(name: str, public: bytes, text: str, signature: bytes) -> None:
+    """Raise SignatureError if it is not this key's, or ImportError without the extra `verify`."""
+    ed25519 = _ed25519()
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        ed25519.Ed25519PublicKey.from_public_bytes(public).verify(signature, text.encode())
+    except (InvalidSignature, ValueError):
+        raise SignatureError(f"the signature of {shown(name)} is wrong") from None
 
 
 def check_name(name: str) -> None:
