@@ -16,6 +16,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -92,8 +93,6 @@ def main() -> int:
 
 
 def _measure(calls: int, days: int, rounds: int) -> None:
-    from django.db import connection, connections
-
     from audit.apart.finding import find_apart
     from audit.queries.call_query import parse
     from audit.queries.time_range import TimeRange
@@ -103,34 +102,7 @@ def _measure(calls: int, days: int, rounds: int) -> None:
     now = datetime.now(UTC)
     start = now - timedelta(days=days)
     tenant = Tenant.objects.create(slug="bench", name="Bench")
-    with connections["owner"].cursor() as cursor:
-        for index in UNUSED:  # filling takes half as long, and none of them is read here
-            cursor.execute(f"DROP INDEX {index}")
-    step, part = timedelta(days=days) / calls, 200_000
-    for first in range(0, calls, part):
-        with tenant_scope(tenant.id), connection.cursor() as cursor:
-            values: dict[str, Any] = {
-                "tenant": tenant.id,
-                "start": start,
-                "step": step,
-                "first": first,
-            }
-            cursor.execute(FILL, values | {"last": min(first + part, calls) - 1})
-    with tenant_scope(tenant.id), connection.cursor() as cursor:
-        for table, cell, length, has_duration in (
-            ("rollup", "hour_at", "1 hour", True),
-            ("quarter_rollup", "quarter_at", "15 minutes", False),
-        ):
-            statement = SUM.format(
-                table=table,
-                cell=cell,
-                length=length,
-                duration="duration_us," if has_duration else "",
-                zero="0," if has_duration else "",
-            )
-            cursor.execute(statement, [tenant.id])
-    with connections["owner"].cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE invocation")
+    fill(tenant.id, start, calls, days)
     print(f"{calls:,} calls of {days} days; each query {rounds} times", flush=True)
     of = TimeRange(start, now, UTC)
     for text in QUERIES:
@@ -138,9 +110,9 @@ def _measure(calls: int, days: int, rounds: int) -> None:
         for _ in range(rounds):
             began, used = time.perf_counter(), time.process_time()
             with tenant_scope(tenant.id):
-                before = _database_seconds()
+                before = database_seconds()
                 finding = find_apart(parse(text), of, now, beside_all=False)
-                of_database.append(_database_seconds() - before)
+                of_database.append(database_seconds() - before)
             took.append(time.perf_counter() - began)
             own.append(time.process_time() - used)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -153,7 +125,43 @@ def _measure(calls: int, days: int, rounds: int) -> None:
         )
 
 
-def _database_seconds() -> float:
+def fill(tenant_id: UUID, start: datetime, calls: int, days: int) -> None:
+    """Fill the tenant's index, and its sums, with random calls evenly over days."""
+    from django.db import connection, connections
+
+    from tenants.scope import tenant_scope
+
+    with connections["owner"].cursor() as cursor:
+        for index in UNUSED:  # filling takes half as long, and none of them is read here
+            cursor.execute(f"DROP INDEX {index}")
+    step, part = timedelta(days=days) / calls, 200_000
+    for first in range(0, calls, part):
+        with tenant_scope(tenant_id), connection.cursor() as cursor:
+            values: dict[str, Any] = {
+                "tenant": tenant_id,
+                "start": start,
+                "step": step,
+                "first": first,
+            }
+            cursor.execute(FILL, values | {"last": min(first + part, calls) - 1})
+    with tenant_scope(tenant_id), connection.cursor() as cursor:
+        for table, cell, length, has_duration in (
+            ("rollup", "hour_at", "1 hour", True),
+            ("quarter_rollup", "quarter_at", "15 minutes", False),
+        ):
+            statement = SUM.format(
+                table=table,
+                cell=cell,
+                length=length,
+                duration="duration_us," if has_duration else "",
+                zero="0," if has_duration else "",
+            )
+            cursor.execute(statement, [tenant_id])
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE invocation, rollup, quarter_rollup")
+
+
+def database_seconds() -> float:
     """The processor time of this connection's process of PostgreSQL, which is on this host."""
     from django.db import connection
 

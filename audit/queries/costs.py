@@ -11,6 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from audit.queries.agents import CALLS_MAX as AGENT_CALLS_MAX
 from audit.queries.agents import bounds
 from audit.queries.over_time import slot_parameters
 from audit.queries.price_lists import Held, prices_held
@@ -21,8 +22,6 @@ CALLS_MAX: Final = 100_000
 """How many calls of a range are read one by one, the newest ones."""
 LISTED: Final = 20
 """How many agents, models, conversations and traces are returned."""
-_BY_AGENT, _BY_MODEL, _BY_RUN, _BY_TRACE = 0b0111, 0b1011, 0b1101, 0b1110
-_WHOLE = 0b1111  # PostgreSQL's grouping(agent, model, run, trace)
 
 
 @dataclass(slots=True)
@@ -103,6 +102,15 @@ class CallCosts:
         return self.total.calls >= CALLS_MAX
 
 
+@dataclass(slots=True)
+class AgentCallCosts:
+    """What calls cost that were read one by one, in all and by agent; '': no agent."""
+
+    currency: str
+    total: Cost = field(default_factory=Cost)
+    agents: dict[str, Cost] = field(default_factory=dict)
+
+
 def costs_over_time(of: TimeRange) -> RangeCosts | None:
     """What the calls of a range cost; None if the tenant uses no price list.
 
@@ -132,30 +140,48 @@ def costs_over_time(of: TimeRange) -> RangeCosts | None:
     return RangeCosts(of, held.currency, series.total, series.previous, series.parts, ran)
 
 
-def costs_by_dimension(
-    of: TimeRange, agent: str | None = None, *, newest: int = CALLS_MAX, listed: int = LISTED
-) -> CallCosts | None:
-    """What the `newest` calls of a range cost, of all agents or of one.
+def costs_by_dimension(of: TimeRange) -> CallCosts | None:
+    """What the newest calls of a range cost, and the dearest agents, models and so on.
 
     None if the tenant uses no price list. One statement, two with a list.
     """
     held = prices_held(of.start, of.end)
     if held is None:
         return None
-    limits = {"agent": agent, "call_limit": newest, "row_limit": listed}
-    return _by_dimension(held, bounds(of) | limits)
+    costs = CallCosts(held.currency)
+    lists = {
+        "agent": costs.agents,
+        "model": costs.models,
+        "run": costs.conversations,
+        "trace": costs.traces,
+    }
+    limits = {"call_limit": CALLS_MAX, "row_limit": LISTED}
+    for kind, name, version, *sums in rows(
+        "costs_by_dimension", _ANY | held.parameters() | bounds(of) | limits
+    ):
+        if kind == "all":
+            costs.total = Cost(*sums)
+        else:
+            lists[kind].append(NamedCost(name or "", version or "", Cost(*sums)))
+    return costs
 
 
-def cost_of_trace(trace_id: str) -> CallCosts | None:
-    """What the calls of a trace cost. As `costs_by_dimension`."""
-    held = prices_held()
-    return None if held is None else _by_dimension(held, {"trace_id": trace_id})
+def costs_of_agents(of: TimeRange, agent: str | None = None) -> AgentCallCosts | None:
+    """What the newest calls of a range cost, of all agents or of one, as `agents_in` counts them.
+
+    None if the tenant uses no price list. One statement, two with a list.
+    """
+    return _by_agent(prices_held(of.start, of.end), bounds(of) | {"agent": agent}, AGENT_CALLS_MAX)
 
 
-def cost_of_conversation(run_id: str) -> CallCosts | None:
-    """What the calls of a conversation cost. As `costs_by_dimension`."""
-    held = prices_held()
-    return None if held is None else _by_dimension(held, {"run_id": run_id})
+def cost_of_trace(trace_id: str) -> AgentCallCosts | None:
+    """What the calls of a trace cost, likewise."""
+    return _by_agent(prices_held(), {"trace_id": trace_id}, CALLS_MAX)
+
+
+def cost_of_conversation(run_id: str) -> AgentCallCosts | None:
+    """What the calls of a conversation cost, likewise."""
+    return _by_agent(prices_held(), {"run_id": run_id}, CALLS_MAX)
 
 
 _ANY: dict[str, datetime | str | None] = dict.fromkeys(
@@ -163,24 +189,17 @@ _ANY: dict[str, datetime | str | None] = dict.fromkeys(
 )
 
 
-def _by_dimension(held: Held, chosen: dict[str, Any]) -> CallCosts:
-    costs = CallCosts(held.currency)
-    lists = {
-        _BY_AGENT: costs.agents,
-        _BY_MODEL: costs.models,
-        _BY_RUN: costs.conversations,
-        _BY_TRACE: costs.traces,
-    }
-    limits = {"call_limit": CALLS_MAX, "row_limit": LISTED}
-    for kind, agent, version, model, run_id, trace_id, *sums in rows(
-        "costs_by_dimension", _ANY | held.parameters() | limits | chosen
+def _by_agent(held: Held | None, chosen: dict[str, Any], most: int) -> AgentCallCosts | None:
+    if held is None:
+        return None
+    costs = AgentCallCosts(held.currency)
+    for is_total, agent, *sums in rows(
+        "costs_by_agent", _ANY | held.parameters() | {"call_limit": most} | chosen
     ):
-        cost = Cost(*sums)
-        if kind == _WHOLE:
-            costs.total = cost
-            continue
-        name = {_BY_AGENT: agent, _BY_MODEL: model, _BY_RUN: run_id, _BY_TRACE: trace_id}[kind]
-        lists[kind].append(NamedCost(name or "", version or "", cost))
+        if is_total:
+            costs.total = Cost(*sums)
+        else:
+            costs.agents[agent or ""] = Cost(*sums)
     return costs
 
 

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from audit.queries import model_prices
+from audit.queries.agents import CALLS_MAX as AGENT_CALLS_MAX
 from audit.queries.agents import bounds
 from audit.queries.model_prices import Rate, package_rate, package_version
 from audit.queries.price_lists import Held, ModelPrice, beginning, prices_held
@@ -27,8 +28,6 @@ LISTED: Final = 20
 _MODELS_PRICED: Final = 1_000
 """Models of a range whose price is looked up, those with the most answers."""
 _MILLIONTH: Final = Decimal("0.000001")
-_BY_AGENT, _BY_RUN, _BY_TRACE, _WHOLE = 0b011, 0b101, 0b110, 0b111
-"""PostgreSQL's grouping(agent, run, trace)."""
 
 
 @dataclass(slots=True)
@@ -115,6 +114,16 @@ class NamedTokenCosts:
         return self.total.answers >= ANSWERS_MAX
 
 
+@dataclass(slots=True)
+class AgentTokenCosts:
+    """What the newest answers of a range cost, in all and by agent; '': no agent."""
+
+    currency: str
+    """As of `TokenCosts`."""
+    total: TokenCost = field(default_factory=TokenCost)
+    agents: dict[str, TokenCost] = field(default_factory=dict)
+
+
 class _Cell(NamedTuple):
     """Answers whose tokens have the same prices."""
 
@@ -181,7 +190,7 @@ class _Prices:
         return package_rate(cell.provider, cell.model, day, tokens)
 
     def known(self) -> dict[str, Any]:
-        """The parameters of the part `rate` in `sql/token_costs.sql`: what was looked up so far."""
+        """The parameters of `newest_answers_by_name`: the prices that were looked up so far."""
         priced = [(cell, rate) for cell, rate in self._rates.items() if rate is not None]
         return {
             "rate_providers": [cell.provider for cell, _ in priced],
@@ -195,65 +204,86 @@ class _Prices:
         }
 
 
-_ANY: Final[dict[str, Any]] = dict.fromkeys(
-    ("start", "end", "first_day", "last_day", "trace_id", "run_id", "agent")
-) | {"bounds": []}
+def token_costs_over_time(of: TimeRange) -> TokenCosts | None:
+    """What the answers of a range cost, by part and model.
 
-
-def token_costs_over_time(of: TimeRange) -> tuple[TokenCosts, NamedTokenCosts] | None:
-    """What the answers of a range cost, by part and model, and by agent, conversation and trace.
-
-    None if neither it nor the range before has any. One statement, four with answers.
+    None if neither it nor the range before has any. One statement, three with answers.
     """
-    chosen = {
-        **bounds(of),
-        "start": of.previous.start,
-        "first_day": of.previous.start.astimezone(UTC).date(),
-    }
-    if not rows("any_llm_usage", _ANY | chosen):
+    found = _over_time(of)
+    return None if found is None else found[0]
+
+
+def token_costs_by_name(of: TimeRange) -> tuple[TokenCosts, NamedTokenCosts] | None:
+    """The same, and what its newest answers cost by agent, conversation and trace.
+
+    One statement, four with answers.
+    """
+    found = _over_time(of)
+    if found is None:
+        return None
+    costs, prices = found
+    named = NamedTokenCosts(prices.currency)
+    lists = {"agent": named.agents, "run": named.conversations, "trace": named.traces}
+    limits = {"agent": None, "answer_limit": ANSWERS_MAX, "row_limit": LISTED}
+    for kind, name, version, *sums in rows(
+        "newest_answers_by_name", bounds(of) | limits | prices.steps() | prices.known()
+    ):
+        answers, priced, amount, *tokens = sums
+        cost = TokenCost(answers, priced, amount, *(int(each or 0) for each in tokens))
+        if kind == "all":
+            named.total = cost
+        else:
+            lists[kind].append(NamedTokenCost(name, version, cost))
+    return costs, named
+
+
+def token_costs_of(*, trace_id: str | None = None, run_id: str | None = None) -> TokenCosts | None:
+    """What the answers of a trace or of a conversation cost; None if it has none. Two statements.
+
+    Raises ValueError without one of them.
+    """
+    if trace_id is None and run_id is None:
+        raise ValueError("name a trace or a conversation")
+    prices = _Prices(prices_held())
+    cells = _cells(prices, "answers_of", {"trace_id": trace_id, "run_id": run_id})
+    return _summed(prices, [(name, cost) for _, name, cost in cells]) if cells else None
+
+
+def token_costs_of_agents(of: TimeRange, agent: str | None = None) -> AgentTokenCosts | None:
+    """What the newest answers of a range cost, of all agents or of one: as many as calls.
+
+    None if there is none. One statement, three with answers.
+    """
+    if not rows("any_llm_usage", bounds(of)):
+        return None
+    prices = _Prices(prices_held(of.start, of.end))
+    costs = AgentTokenCosts(prices.currency)
+    chosen = bounds(of) | {"agent": agent, "answer_limit": AGENT_CALLS_MAX}
+    for name, _, cost in _cells(prices, "newest_answers_by_agent", chosen):
+        costs.agents.setdefault(name, TokenCost()).add(cost)
+        costs.total.add(cost)
+    return costs
+
+
+def _over_time(of: TimeRange) -> tuple[TokenCosts, _Prices] | None:
+    """Costs by part and model, and the prices, of which those of all models are looked up."""
+    if not rows("any_llm_usage", {"start": of.previous.start, "end": of.end}):
         return None
     prices = _Prices(prices_held(of.previous.start, of.end))
     slots = [of.previous.start, *of.bounds]
-    cells = _cells(prices, _ANY | chosen | {"bounds": slots})
+    chosen = {"slot_starts": slots[:-1], "slot_ends": slots[1:]}
+    cells = _cells(prices, "answers_over_time", chosen)
     costs = _summed(prices, [(name, cost) for slot, name, cost in cells if slot > 0])
     costs.parts = [TokenCost() for _ in of.parts]
     for slot, _, cost in cells:
         (costs.parts[slot - 1] if slot > 0 else costs.previous).add(cost)
-    return costs, _named(prices, bounds(of))
-
-
-def token_costs_of(*, trace_id: str | None = None, run_id: str | None = None) -> TokenCosts | None:
-    """What the answers of a trace or of a conversation cost; None if it has none.
-
-    One statement, three with answers.
-    """
-    chosen = _ANY | {"trace_id": trace_id, "run_id": run_id}
-    if not rows("any_llm_usage", chosen):
-        return None
-    prices = _Prices(prices_held())
-    return _summed(prices, [(name, cost) for _, name, cost in _cells(prices, chosen)])
-
-
-def token_costs_of_agents(
-    of: TimeRange, agent: str | None = None, *, newest: int = ANSWERS_MAX, listed: int = LISTED
-) -> NamedTokenCosts | None:
-    """What the `newest` answers of a range cost, of all agents or of one. None if there is none.
-
-    One statement, four with answers.
-    """
-    chosen = _ANY | bounds(of) | {"agent": agent}
-    if not rows("any_llm_usage", chosen):
-        return None
-    prices = _Prices(prices_held(of.start, of.end))
-    chosen |= {"answer_limit": newest, "row_limit": listed}
-    _cells(prices, chosen, "newest_llm_usage_by_model")
-    return _named(prices, chosen)
+    return costs, prices
 
 
 def _cells(
-    prices: _Prices, chosen: dict[str, Any], statement: str = "llm_usage_by_model"
-) -> Sequence[tuple[int, tuple[str, str], TokenCost]]:
-    """Slot, provider and model, and the cost of each cell. 0 is the slot before the range."""
+    prices: _Prices, statement: str, chosen: dict[str, Any]
+) -> Sequence[tuple[Any, tuple[str, str], TokenCost]]:
+    """Slot or agent, provider and model, and the cost of each cell. Slot 0 is before the range."""
     cells = rows(statement, chosen | prices.steps())
     answers: dict[tuple[str, str], int] = {}
     for _, provider, model, _, _, count, *_ in cells:
@@ -262,7 +292,7 @@ def _cells(
     priced = set(most)
     return [
         (
-            slot,
+            of,
             (provider, model),
             _cost(
                 prices.rate(_Cell(provider, model, period, tier))
@@ -271,7 +301,7 @@ def _cells(
                 *map(int, sums),
             ),
         )
-        for slot, provider, model, period, tier, *sums in cells
+        for of, provider, model, period, tier, *sums in cells
     ]
 
 
@@ -294,22 +324,6 @@ def _cost(
         (tokens * price * _MILLIONTH for tokens, price in kinds if price is not None), Decimal(0)
     )
     return cost
-
-
-def _named(prices: _Prices, chosen: dict[str, Any]) -> NamedTokenCosts:
-    named = NamedTokenCosts(prices.currency)
-    lists = {_BY_AGENT: named.agents, _BY_RUN: named.conversations, _BY_TRACE: named.traces}
-    limits = {"answer_limit": ANSWERS_MAX, "row_limit": LISTED}
-    parameters = _ANY | limits | chosen | prices.steps() | prices.known()
-    for kind, agent, version, run_id, trace_id, *sums in rows("llm_usage_by_name", parameters):
-        answers, priced, amount, *tokens = sums
-        cost = TokenCost(answers, priced, amount, *map(int, tokens))
-        if kind == _WHOLE:
-            named.total = cost
-            continue
-        name = {_BY_AGENT: agent, _BY_RUN: run_id, _BY_TRACE: trace_id}[kind]
-        lists[kind].append(NamedTokenCost(name or "", version or "", cost))
-    return named
 
 
 def _summed(prices: _Prices, cells: Iterable[tuple[tuple[str, str], TokenCost]]) -> TokenCosts:

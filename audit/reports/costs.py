@@ -19,8 +19,8 @@ def cost_figures(of: TimeRange) -> dict[str, Any]:
     Each is null if the tenant has no price list, or no model answered. Amounts are decimal numbers
     as texts.
     """
-    tools, both = costs_over_time(of), token_costs_over_time(of)
-    models = both[0] if both is not None and both[0].total.answers else None
+    tools, answers = costs_over_time(of), token_costs_over_time(of)
+    models = answers if answers is not None and answers.total.answers else None
     return {
         "tools": tools
         and {

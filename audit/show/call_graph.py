@@ -171,11 +171,21 @@ def _curves[N: Hashable](lines: Sequence[Line[N]], places: dict[N, Box[N]]) -> l
         path = f"M{ax:.0f} {ay:.0f}C{' '.join(f'{x:.0f} {y:.0f}' for x, y in rest)}"
         thickness = round(1 + log2(max(line.calls, 1)) / 3, 1)
         width = round(len(line.label) * _LABEL_CHARACTER + 4, 1)
-        middles = [_on_curve(points, at) for at in _LABEL_PLACES]
-        x, y = min(middles, key=lambda at: _covered(_label(at[0], at[1], width), covered))
+        x, y = _label_place(points, width, covered)
         covered.append(_label(x, y, width))
         curves.append(Curve(path, thickness, round(x, 1), round(y, 1), width))
     return curves
+
+
+def _label_place(points: Sequence[_Point], width: float, covered: Sequence[_Area]) -> _Point:
+    """The first place of a label on its curve that covers nothing, or the one that covers least."""
+    tried: list[tuple[float, _Point]] = []
+    for at in _LABEL_PLACES:
+        place = _on_curve(points, at)
+        tried.append((_covered(_label(*place, width), covered), place))
+        if not tried[-1][0]:
+            break
+    return min(tried, key=lambda one: one[0])[1]
 
 
 def _label(x: float, y: float, width: float) -> _Area:
@@ -207,9 +217,9 @@ def _covered(area: _Area, others: Sequence[_Area]) -> float:
     """How much of an area is below others, in square pixels."""
     left, top, right, bottom = area
     return sum(
-        max(0.0, min(right, each[2]) - max(left, each[0]))
-        * max(0.0, min(bottom, each[3]) - max(top, each[1]))
+        (min(right, each[2]) - max(left, each[0])) * (min(bottom, each[3]) - max(top, each[1]))
         for each in others
+        if each[1] < bottom and each[3] > top and each[0] < right and each[2] > left
     )
 
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from audit.queries.costs import CallCosts, Cost, RangeCosts
+from audit.queries.costs import AgentCallCosts, Cost, RangeCosts
 from audit.queries.price_lists import plain
 from audit.queries.time_range import TimeRange
-from audit.queries.token_costs import NamedTokenCosts, TokenCost, TokenCosts
+from audit.queries.token_costs import AgentTokenCosts, TokenCost, TokenCosts
 from audit.show import figures
 from audit.show.tiles import Change, Tile, relative
 
@@ -59,7 +59,7 @@ class CostFact:
 
 
 def cost_facts(
-    tools: CallCosts | None, models: TokenCosts | NamedTokenCosts | None
+    tools: AgentCallCosts | None, models: TokenCosts | AgentTokenCosts | None
 ) -> list[CostFact]:
     """What tools and models cost, apart; nothing of what has no price list or no answer."""
     facts = []
@@ -98,18 +98,16 @@ class AgentCosts:
         return self.by_agent.get(agent) or AgentCost()
 
 
-def agent_costs(tools: CallCosts | None, models: NamedTokenCosts | None, most: int) -> AgentCosts:
-    """What agents cost in all their versions. Of `most` versions or more, nothing is said."""
+def agent_costs(tools: AgentCallCosts | None, models: AgentTokenCosts | None) -> AgentCosts:
+    """What agents cost."""
     by_agent: dict[str, AgentCost] = {}
-    has_tools = tools is not None and len(tools.agents) < most
-    has_models = models is not None and len(models.agents) < most
-    for call in tools.agents if tools is not None and has_tools else ():
-        by_agent.setdefault(call.name, AgentCost()).tools.add(call.cost)
-    for answer in models.agents if models is not None and has_models else ():
-        by_agent.setdefault(answer.name, AgentCost()).models.add(answer.cost)
+    for name, cost in tools.agents.items() if tools is not None else ():
+        by_agent.setdefault(name, AgentCost()).tools = cost
+    for name, answers in models.agents.items() if models is not None else ():
+        by_agent.setdefault(name, AgentCost()).models = answers
     return AgentCosts(
-        tools.currency if tools is not None and has_tools else "",
-        models.currency or "–" if models is not None and has_models else "",
+        tools.currency if tools is not None else "",
+        models.currency or "–" if models is not None else "",
         by_agent,
     )
 

@@ -75,7 +75,8 @@ HAVING GROUPING(slot) = 0 OR is_current
 -- {{newest_priced_calls}} --
 -- The newest completed calls of a range, of one trace or of one conversation, each with its cost; NULL
 -- if it has no price.
-SELECT i.*, coalesce(price.per_call, price.per_unit * u.units) AS cost
+SELECT coalesce(i.agent, '') AS agent, i.agent_version, i.model, i.run_id, i.trace_id,
+       coalesce(price.per_call, price.per_unit * u.units) AS cost
 FROM (
     SELECT started_on, invocation_id, started_at, tool_name, agent, agent_version, model, run_id,
            trace_id
@@ -100,25 +101,50 @@ LEFT JOIN call_units u
    AND u.unit_path_id = price.unit_path_id
    AND u.invocation_id = i.invocation_id
 
+-- {{priced_sums}} --
+-- Calls, those with a price, and what these cost.
+count(*) AS calls, count(cost), coalesce(sum(cost), 0) AS amount
+
+-- costs_by_agent --
+-- What such calls cost in all, and by agent.
+SELECT GROUPING(agent) = 1, agent, {{priced_sums}}
+FROM ({{newest_priced_calls}}) AS priced
+GROUP BY GROUPING SETS ((), (agent))
+
 -- costs_by_dimension --
 -- What such calls cost in all, and by agent and version, model, conversation and trace: the dearest of
--- each. The first column has a bit for each column that is not grouped by.
-SELECT kind, agent, agent_version, model, run_id, trace_id, calls, priced_calls, amount
-FROM (
-    SELECT *, row_number() OVER (
-               PARTITION BY kind
-               ORDER BY amount DESC, calls DESC, agent, agent_version, model, run_id, trace_id
-           ) AS place
-    FROM (
-        SELECT grouping(agent, model, run_id, trace_id) AS kind, agent, agent_version, model,
-               run_id, trace_id, count(*) AS calls, count(cost) AS priced_calls,
-               coalesce(sum(cost), 0) AS amount
-        FROM ({{newest_priced_calls}}) AS priced
-        GROUP BY GROUPING SETS ((), (agent, agent_version), (model), (run_id), (trace_id))
-    ) AS summed
-) AS numbered
-WHERE place <= %(row_limit)s
-ORDER BY kind, place
+-- each.
+WITH priced AS MATERIALIZED ({{newest_priced_calls}})
+SELECT 'all', '', '', {{priced_sums}}
+FROM priced
+UNION ALL (
+    SELECT 'agent', agent, agent_version, {{priced_sums}}
+    FROM priced
+    GROUP BY agent, agent_version
+    ORDER BY amount DESC, calls DESC, agent, agent_version
+    LIMIT %(row_limit)s
+)
+UNION ALL (
+    SELECT 'model', model, '', {{priced_sums}}
+    FROM priced
+    GROUP BY model
+    ORDER BY amount DESC, calls DESC, model
+    LIMIT %(row_limit)s
+)
+UNION ALL (
+    SELECT 'run', run_id, '', {{priced_sums}}
+    FROM priced
+    GROUP BY run_id
+    ORDER BY amount DESC, calls DESC, run_id
+    LIMIT %(row_limit)s
+)
+UNION ALL (
+    SELECT 'trace', trace_id, '', {{priced_sums}}
+    FROM priced
+    GROUP BY trace_id
+    ORDER BY amount DESC, calls DESC, trace_id
+    LIMIT %(row_limit)s
+)
 
 -- unit_paths_behind --
 -- Whether the log has events that were not read for a path yet.

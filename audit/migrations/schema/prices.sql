@@ -102,6 +102,8 @@ CREATE TABLE llm_usage (
     ),
     CONSTRAINT llm_usage_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
+-- The newest answers, and those of a range.
+CREATE INDEX llm_usage_started_idx ON llm_usage (tenant_id, started_at);
 CREATE INDEX llm_usage_trace_idx ON llm_usage (tenant_id, trace_id);
 CREATE INDEX llm_usage_run_idx ON llm_usage (tenant_id, run_id) WHERE run_id <> '';
 ALTER TABLE llm_usage ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;

@@ -11,7 +11,7 @@ from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.agents import CALLS_MAX, AgentFigures, agents_in
 from audit.queries.call_graph import graph_of_range
 from audit.queries.call_query import quoted
-from audit.queries.costs import costs_by_dimension
+from audit.queries.costs import costs_of_agents
 from audit.queries.token_costs import token_costs_of_agents
 from audit.show.charts import range_query
 from audit.show.costs import agent_costs, cost_facts
@@ -20,8 +20,6 @@ from tenants.access import TenantRequest, tenant_page
 
 _SHOWN = 200
 _TOOLS_SHOWN = 6
-_VERSIONS_PRICED = 1_000
-"""So many versions of agents have a cost. With more, the page shows none."""
 
 
 @require_safe
@@ -36,13 +34,9 @@ def agent_list(request: TenantRequest) -> HttpResponse:
     one = next(iter(counted.agents), None) if chosen else None
     within = range_query(requested.range.start, requested.range.end)
     of_agent = f"{within} agent:{quoted(chosen)}"
-    calls = costs_by_dimension(
-        requested.range, chosen or None, newest=CALLS_MAX, listed=_VERSIONS_PRICED
-    )
-    answers = token_costs_of_agents(
-        requested.range, chosen or None, newest=CALLS_MAX, listed=_VERSIONS_PRICED
-    )
-    costs = agent_costs(calls, answers, _VERSIONS_PRICED)
+    calls = costs_of_agents(requested.range, chosen or None)
+    answers = token_costs_of_agents(requested.range, chosen or None)
+    costs = agent_costs(calls, answers)
     shown = counted.agents[:_SHOWN]
     context = {
         **range_bar(request, requested),

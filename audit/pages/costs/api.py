@@ -12,7 +12,7 @@ from audit.pages.show.router import router
 from audit.queries.costs import Cost, NamedCost, costs_by_dimension, costs_over_time
 from audit.queries.price_lists import percent_counted, plain
 from audit.queries.time_range import TimeRange
-from audit.queries.token_costs import NamedTokenCost, TokenCost, token_costs_over_time
+from audit.queries.token_costs import NamedTokenCost, TokenCost, token_costs_by_name
 from tenants.api_reads import Answer, reads
 
 
@@ -176,7 +176,7 @@ def read_costs(request: HttpRequest, params: Query[RangeParams]) -> dict[str, An
 
 
 def _tokens(of: TimeRange) -> dict[str, Any] | None:
-    both = token_costs_over_time(of)
+    both = token_costs_by_name(of)
     if both is None or not both[0].total.answers:
         return None
     costs, newest = both

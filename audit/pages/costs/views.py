@@ -8,7 +8,7 @@ from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.costs import CALLS_MAX, LISTED, costs_by_dimension, costs_over_time
 from audit.queries.over_time import has_figures_before
 from audit.queries.price_lists import all_lists, percent_counted
-from audit.queries.token_costs import token_costs_over_time
+from audit.queries.token_costs import token_costs_by_name
 from audit.show.charts import range_query
 from audit.show.costs import cost_tile, token_tile
 from config.http.htmx import render_page
@@ -40,7 +40,7 @@ def cost_page(request: TenantRequest) -> HttpResponse:
     if costs is not None:
         context["tile"] = cost_tile(costs, is_comparable=is_comparable)
         context["by"] = costs_by_dimension(of)
-    if (both := token_costs_over_time(of)) is not None:
+    if (both := token_costs_by_name(of)) is not None:
         tokens, context["tokens_by"] = both
         context["tokens"] = tokens
         context["token_tile"] = token_tile(tokens, of, is_comparable=is_comparable)

@@ -48,7 +48,7 @@ def home(request: TenantRequest) -> HttpResponse:
     if costs := costs_over_time(requested.range):
         shown_tiles.append(cost_tile(costs, is_comparable=before))
     if models := token_costs_over_time(requested.range):
-        shown_tiles.append(token_tile(models[0], requested.range, is_comparable=before))
+        shown_tiles.append(token_tile(models, requested.range, is_comparable=before))
     context: dict[str, Any] = {
         **range_bar(request, requested),
         "range_figures": range_figures,

@@ -11,7 +11,13 @@ from audit.ledger.actions import enter_all_actions
 from audit.ledger.baseline import enter_baseline
 from audit.ledger.rows import unexplained
 from audit.models import PriceList
-from audit.queries.costs import Cost, cost_of_trace, costs_by_dimension, costs_over_time
+from audit.queries.costs import (
+    Cost,
+    cost_of_trace,
+    costs_by_dimension,
+    costs_of_agents,
+    costs_over_time,
+)
 from audit.queries.time_range import TimeRange
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast
@@ -68,7 +74,8 @@ def check_a_range(history: History) -> None:
     within = between(of.start, of.end)
     with tenant_scope(history.cast.tenant.id):
         costs, by = costs_over_time(of), costs_by_dimension(of)
-    if costs is None or by is None:
+        of_agents, of_planner = costs_of_agents(of), costs_of_agents(of, "planner")
+    if costs is None or by is None or of_agents is None or of_planner is None:
         assert not history.lists
         return
     assert sums(costs.total) == sums(by.total) == history.cost(within)
@@ -87,6 +94,9 @@ def check_a_range(history: History) -> None:
     assert {one.name for one in by.agents} == agents
     for one in by.agents:
         assert sums(one.cost) == history.cost(both(within, has(agent=one.name)))
+    assert sums(of_agents.total) == history.cost(within)
+    assert of_agents.agents == {one.name: one.cost for one in by.agents}
+    assert sums(of_planner.total) == history.cost(both(within, has(agent="planner")))
 
 
 def check_traces(history: History) -> None:

@@ -16,6 +16,7 @@ from audit.queries.price_lists import ModelPrice
 from audit.queries.time_range import TimeRange
 from audit.queries.token_costs import (
     TokenCost,
+    token_costs_by_name,
     token_costs_of,
     token_costs_of_agents,
     token_costs_over_time,
@@ -186,7 +187,9 @@ def check_a_range(history: History, of: TimeRange) -> None:
         return of.start <= one.at < of.end
 
     with tenant_scope(history.cast.tenant.id):
-        found, of_agents = token_costs_over_time(of), token_costs_of_agents(of)
+        found, of_agents = token_costs_by_name(of), token_costs_of_agents(of)
+        of_planner = token_costs_of_agents(of, "planner")
+        assert token_costs_over_time(of) == (found[0] if found else None)
     before = history.cost(lambda one: of.previous.start <= one.at < of.start)
     if found is None:
         assert (history.cost(within)[0], before[0]) == (0, 0)
@@ -214,8 +217,13 @@ def check_a_range(history: History, of: TimeRange) -> None:
             assert sums(one.cost) == history.cost(
                 lambda answer: within(answer) and getattr(answer, key) == one.name  # noqa: B023
             )
-    if of_agents is not None:
-        assert of_agents.agents == named.agents
+    if of_agents is None or of_planner is None:
+        assert not costs.total.answers
+        return
+    assert of_agents.agents == {one.name: one.cost for one in named.agents}
+    assert of_agents.total == costs.total
+    planner = history.cost(lambda one: within(one) and one.agent == "planner")
+    assert sums(of_planner.total) == planner
 
 
 def test_without_the_package_nothing_has_a_price(
@@ -228,8 +236,8 @@ def test_without_the_package_nothing_has_a_price(
             TimeRange(MIDNIGHT - timedelta(days=4), datetime.now(UTC), UTC)
         )
     assert found is not None
-    assert (found[0].currency, found[0].package) == ("", None)
-    assert (found[0].total.answers, found[0].total.priced) == (len(history.answers), 0)
+    assert (found.currency, found.package) == ("", None)
+    assert (found.total.answers, found.total.priced) == (len(history.answers), 0)
 
 
 def test_prices_that_are_not_only_by_tokens_are_none() -> None:

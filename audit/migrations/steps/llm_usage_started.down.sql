@@ -1,0 +1,1 @@
+DROP INDEX llm_usage_started_idx;
