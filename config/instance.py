@@ -34,6 +34,8 @@ POSTGRES = EmbeddedPostgres(VAR / "postgres")
 SECRETS = VAR / "secrets.json"
 WEB_PROCESSES = env.integer("TOOLTRAIL_WEB_PROCESSES", min(2, os.cpu_count() or 1), minimum=1)
 """More processes accept more events. Each takes about 70 MiB."""
+UP_LOCK = VAR / "up.lock"
+"""Locked while `up` runs. Contains its pid and the address at which it serves."""
 GRPC_PORT = env.integer("TOOLTRAIL_GRPC_PORT", 0)
 """Where OTLP is received over gRPC; 0: nowhere. It takes a process of its own, of about 90 MiB."""
 LOG_FORMAT = env.choice("TOOLTRAIL_LOG_FORMAT", "text", "json")
@@ -110,6 +112,14 @@ def name_of_host(hosts: list[str]) -> str:
     """Return this installation's name: its first host that is a name, else localhost."""
     names = [host for host in hosts if re.fullmatch(r"[a-z0-9][a-z0-9.-]*", host)]
     return names[0] if names else "localhost"
+
+
+def served_port() -> str | None:
+    """Return the port at which `up` serves, or served last; None before the first."""
+    try:
+        return UP_LOCK.read_text().strip().rpartition(":")[2] or None
+    except OSError:
+        return None
 
 
 def embedded_url(role: str) -> str | None:

@@ -15,6 +15,7 @@ from audit.deliveries import process
 from audit.deliveries.channels import secrets_of
 from audit.deliveries.sender.job import Answer, Job
 from audit.models import AlertChannel, AlertDelivery, DeliveryState, TenantQuerySet
+from config import instance
 from config.boxes import BoxError
 from tenants.actions import THE_SERVER, record_action, storable_text
 from tenants.models import Tenant
@@ -117,10 +118,16 @@ def _unsent(delivery: AlertDelivery, text: str) -> Answer:
 
 
 def own_url() -> str:
-    """This server's address for links: the first of `TOOLTRAIL_ORIGINS`, else by its host."""
+    """This server's address for links.
+
+    The first of `TOOLTRAIL_ORIGINS`, else its name; without a name localhost and the port of `up`.
+    """
     named = [origin for origin in settings.CSRF_TRUSTED_ORIGINS if "*" not in origin]
+    if named:
+        return named[0].rstrip("/")
     scheme = "https" if settings.HTTPS else "http"
-    return named[0].rstrip("/") if named else f"{scheme}://{settings.LEDGER_HOST}"
+    port = instance.served_port() if settings.LEDGER_HOST == "localhost" else None
+    return f"{scheme}://{settings.LEDGER_HOST}{f':{port}' if port else ''}"
 
 
 def _record(delivery: AlertDelivery, answer: Answer, now: datetime) -> None:

@@ -155,16 +155,15 @@ def _print(line: str) -> None:
 def lock() -> int:
     """Lock `var/` for this process. Return the descriptor to hold. Raises UpError if locked."""
     # The kernel releases the lock when the supervisor ends, however it ends.
-    path = instance.VAR / "up.lock"
     try:
         instance.VAR.mkdir(mode=0o711, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(instance.UP_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise UpError(f"cannot write to {instance.VAR}: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        pid, _, address = path.read_text().strip().partition(" ")
+        pid, _, address = instance.UP_LOCK.read_text().strip().partition(" ")
         where = f" at http://{address} (pid {pid})" if address else ""
         raise UpError(f"Tooltrail is already running in {instance.VAR}{where}") from None
     os.ftruncate(descriptor, 0)

@@ -148,7 +148,12 @@ def make_message(**members: Any) -> Message:
             "title": "Searches fail: 12 % of calls",
             "text": "The share of failed calls was over 10 % for 15 minutes.",
             "link": "/alerts/1",
-            "facts": {"value": 0.12, "threshold": 0.1, "tool": "search"},
+            "facts": {
+                "condition": "Failed calls in 5 min above 0 (alert)",
+                "value": 0.12,
+                "threshold": 0.1,
+                "from": "2026-11-26T21:38:00+00:00",
+            },
             "at": timezone.now(),
             **members,
         }

@@ -77,6 +77,9 @@ def test_alert_reaches_webhook_and_mailbox_and_so_does_its_end(
     assert kinds == ["fired", "resolved"]
     subjects = [mail["Subject"] for _, mail in mailbox.mails]
     assert subjects == [alert.title, f"Resolved: {alert.title}"]
+    text = mailbox.mails[0][1].get_content()  # type: ignore[attr-defined]  # of the modern policy
+    assert "Condition: Failed calls in 5 min above 0 (alert)\r\n" in text
+    assert f"Held from: {alert.held_from:%Y-%m-%d %H:%M} UTC\r\n" in text
     with tenant_scope(acme.tenant.id):
         delivered = Action.objects.filter(tenant=acme.tenant, verb="alert.deliver")
         assert delivered.count() == 4

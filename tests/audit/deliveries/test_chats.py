@@ -115,7 +115,7 @@ def test_message_reaches_a_service(acme: Cast, monkeypatch: pytest.MonkeyPatch) 
         deliver(acme)
     (request,) = receiver.requests
     assert "Searches fail: 12 % of calls" in request.document["title"]
-    assert "threshold: 0.1" in request.document["message"]
+    assert "Condition: Failed calls" in request.document["message"]
     assert [row.state for row in deliveries(acme)] == [DeliveryState.DELIVERED]
 
 

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import jsonschema_rs
 import pytest
+from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
@@ -16,12 +18,14 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from audit.deliveries import delivering
 from audit.deliveries.channels import delete_channel
+from audit.deliveries.delivering import own_url
 from audit.deliveries.message import KINDS, to_document
 from audit.deliveries.outbox import SOON, enqueue
 from audit.deliveries.sender.webhook import event
 from audit.models import AlertDelivery, ChannelKind, DeliveryState
 from audit.tasks import deliver as deliver_task
 from audit.tasks import judge_alert_rules, keep_deliveries, watch_for_events
+from config import instance
 from tenants.models import Action
 from tenants.scope import tenant_scope
 from tests.support.deliveries import (
@@ -105,7 +109,8 @@ def test_mail_has_no_second_header_of_a_name(acme: Cast, mailbox: Mailbox) -> No
     assert mail["Message-ID"] == f"<{message.id}.{channel.id}@tooltrail>"
     text = mail.get_content()  # type: ignore[attr-defined]  # of the modern policy
     assert "Zwölf <b>calls</b>" in text
-    assert "threshold: 0.1" in text
+    assert "Condition: Failed calls in 5 min above 0 (alert)" in text
+    assert "Held from: 2026-11-26 21:38 UTC" in text
     assert "/alerts/1" in text
 
 
@@ -117,6 +122,33 @@ def test_slack_shows_names_of_others_as_text(acme: Cast, receiver: Receiver) -> 
     (request,) = receiver.requests
     assert "&lt;!channel&gt; &amp; &lt;http://x|y&gt;" in request.document["text"]
     assert request.document["blocks"][0]["text"]["text"] == request.document["text"]
+
+
+@pytest.mark.parametrize(
+    ("origins", "name", "lock", "address"),
+    [
+        (["https://*.example", "https://tools.example/"], "x.example", "", "https://tools.example"),
+        ([], "tools.example", "7 127.0.0.1:8765\n", "http://tools.example"),
+        ([], "localhost", "7 127.0.0.1:8765\n", "http://localhost:8765"),
+        ([], "localhost", "7 ::1:8765\n", "http://localhost:8765"),
+        ([], "localhost", "", "http://localhost"),
+    ],
+)
+def test_links_lead_to_this_server(
+    origins: list[str],
+    name: str,
+    lock: str,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings, "CSRF_TRUSTED_ORIGINS", origins)
+    monkeypatch.setattr(settings, "LEDGER_HOST", name)
+    monkeypatch.setattr(settings, "HTTPS", False)
+    monkeypatch.setattr(instance, "UP_LOCK", tmp_path / "up.lock")
+    if lock:
+        instance.UP_LOCK.write_text(lock)
+    assert own_url() == address
 
 
 def test_message_is_stored_only_with_what_caused_it(acme: Cast, receiver: Receiver) -> None:
