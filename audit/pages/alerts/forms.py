@@ -183,9 +183,14 @@ class EventForm(RuleForm):
 
 def initial_of(rule: Rule) -> dict[str, Any]:
     """The values of a rule for the form."""
-    return {
+    values = {
         **{name: getattr(rule, name) for name in _OF_ALL},
         **rule.condition.model_dump(mode="json"),
+    }
+    # A threshold of 3.0 reads 3.
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in values.items()
     }
 
 

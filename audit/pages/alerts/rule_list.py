@@ -263,7 +263,7 @@ def shown_trial(rule: Rule, trial: Trial) -> Tried:
             )
         )
     days = (trial.end - trial.start).total_seconds() / 86_400
-    back = f"{BACK.days} days" if trial.is_whole else f"{days:.1f} days"
+    back = f"{BACK.days} days" if trial.is_whole else f"{round(days, 1):g} days"
     times = counted(len(trial.episodes), "time")
     return Tried(
         trial,
