@@ -196,8 +196,8 @@ def test_each_api_route_answers_each_scope_as_declared(
     visit = ROUTES[route]
     assert not isinstance(visit, Open)
     named = foreign
-    if isinstance(visit, Object) and any(visit.answers.get(each, 405) < 300 for each in UNSAFE):
-        named = make_world("acme")  # its object may be gone afterwards
+    if isinstance(visit, Object) and any(each in visit.answers for each in UNSAFE):
+        named = make_world("acme")  # an act of another test may have removed or ended its object
         keys = {scope: named.key(scope) for scope in keys}
     for scope, key in keys.items():
         for method in METHODS:

@@ -195,8 +195,9 @@ def delete_alert_rule(act: Act, rule_id: Path[UUID]) -> dict[str, Any]:
 )
 def mute_alert_rule(act: Act, rule_id: Path[UUID]) -> dict[str, Any]:
     """Tell nobody about alerts of a rule for a while, or end that."""
-    wanted, now = act.read(Mute), timezone.now()
-    mute_rule(act.tenant, act.actor, _stored(rule_id), wanted.minutes, wanted.reason, now)
+    stored = _stored(rule_id)  # first: another tenant's is a 404, whatever the body is
+    wanted = act.read(Mute)
+    mute_rule(act.tenant, act.actor, stored, wanted.minutes, wanted.reason, timezone.now())
     return _rule(_stored(rule_id), channel_names())
 
 
