@@ -95,6 +95,8 @@ def test_documented_commands_are_accepted(command: list[str], tmp_path: Path) ->
         assert (ran.returncode, ran.stdout) == (0, "No events waiting.\n")
     elif command[1] == "completion":
         assert (ran.returncode, "complete" in ran.stdout) == (0, True)
+    elif command[1] == "mcp":
+        assert (ran.returncode, "mcpServers" in ran.stdout) == (0, True)
     elif command[1] == "verify":
         assert (ran.returncode, "cannot be checked" in ran.stderr) == (2, True)
     elif command[1] == "witness":

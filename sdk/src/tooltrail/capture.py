@@ -24,6 +24,15 @@ PREVIEW_CHARACTERS = 4096  # kept of a payload that is too long
 _SHAPE_MEMBERS = 50  # items kept of a list: enough to show what it contains
 
 
+class NotKept:
+    """Stands for a payload that nobody could keep; `reason` says why, as in the event's notes."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
 class Capture:
     """The capture rule of one tool: `mode` is `full`, `shape` or `none`; `redactor` is optional.
 
@@ -37,6 +46,9 @@ class Capture:
 
     def encode(self, value: Any, path: str, notes: list[Note]) -> bytes:
         """Write a payload as JSON and add a note for each removal to `notes`. Never raises."""
+        if type(value) is NotKept:
+            notes.append({"path": path, "reason": value.reason})
+            return b"null"
         if self.mode == "none":
             notes.append({"path": path, "reason": "not captured"})
             return b"null"

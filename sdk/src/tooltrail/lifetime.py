@@ -65,6 +65,18 @@ class Lifetime:
             self._complain(error)
             return False
 
+    def lose(self, reason: str) -> None:
+        """Declare that an event is lost which should have been recorded. Never raises.
+
+        The server shows it as a gap in the numbers of this process, with the reason.
+        """
+        if not self.is_enabled:
+            return
+        try:
+            (self._producer or self._make_producer()).spool.lose(reason)
+        except Exception as error:
+            self._complain(error)
+
     def _append_to(self) -> Append | None:
         """The function that keeps an event; None when the trail is off."""
         if not self.is_enabled:

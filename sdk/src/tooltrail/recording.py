@@ -194,15 +194,17 @@ class Call:
         output = self._envelope_text(envelope, took_ns, notes)
         self._end(append, took_ns, is_error, output, notes, state)
 
-    def report(self, state: Literal["waiting", "working"]) -> None:
+    def report(self, state: Literal["waiting", "working"], output: Any = None) -> None:
         """Record that the tool waits for input or works on, such as after each poll of a task.
 
-        The call stays open. Never raises.
+        `output` is what it said of its progress. The call stays open. Never raises.
         """
         if self._append is None or not self._is_open:
             return
         try:
-            self._end(self._append, self._took_ns(), False, b"null", [], state)
+            notes: list[Note] = []
+            text = self._spec.capture.encode(output, "$.output", notes)
+            self._end(self._append, self._took_ns(), False, text, notes, state)
         except Exception as error:
             self._complain(error)
 
@@ -238,6 +240,10 @@ class Call:
                 leave_scope(token)
             except ValueError:  # the call ended in another task than it started in
                 pass
+
+    def enclose_nothing(self) -> None:
+        """Let go of the scope inside this call, which refers to it: it is freed when it ends."""
+        self._scope.call = None
 
     def _start(
         self,

@@ -17,6 +17,7 @@ from tooltrail.tools.digest import definition_digest
 
 TYPE: Final = "toolDefinitions"
 _SERVERS_MAX: Final = 1_000
+_TOOLS_MAX: Final = 10 * DEFINITIONS_MAX
 _PART_BYTES: Final = 512 * 1024
 
 type Peer = str | Party | Mapping[str, Any] | BaseModel
@@ -51,7 +52,8 @@ class Sightings:
             texts.append(encode_json(shared | {"tools": part}))
         if len(self._digests) >= _SERVERS_MAX:
             self._digests.clear()
-        self._digests[key] = {**known, **new}
+        # A hostile server may name new tools for ever.
+        self._digests[key] = {**known, **new} if len(known) < _TOOLS_MAX else new
         return texts
 
     def forget(self) -> None:

@@ -286,6 +286,26 @@ class Trail(ToolReports):
         self._emit(event, self._capture)
         return str(event["invocation_id"])
 
+    def begin(
+        self, tool: str, args: Any, *, traceparent: str | None = None, version: str | None = None
+    ) -> Call:
+        """Record that a call has begun, where its end is seen elsewhere, as in a proxy.
+
+        End it by `finish` or `fail` of what this returns, in any thread. It encloses no other
+        calls. `traceparent` is the OpenTelemetry span of the call, if it is known. Raises
+        SpoolFullError with `when_full="raise"`.
+        """
+        try:
+            spec = ToolSpec(tool[:NAME_MAX_LENGTH], version, None, self._capture)
+            call = self._begin(spec, args, args, traceparent)
+        except SpoolFullError:
+            raise
+        except Exception as error:
+            call = self._begin_unrecorded(error)
+        call.leave()
+        call.enclose_nothing()
+        return call
+
     @contextmanager
     def record(
         self, tool: str, args: dict[str, Any] | None = None, *, version: str | None = None
@@ -395,8 +415,9 @@ class Trail(ToolReports):
         except Exception as error:
             self._complain(error)
 
-    def _begin(self, spec: ToolSpec, args: dict[str, Any], raw_args: dict[str, Any]) -> Call:
+    def _begin(self, spec: ToolSpec, args: Any, raw_args: Any, span: str | None = None) -> Call:
         call = Call(spec, self._append_to(), self._ids, self._clock, self._complain)
+        call.span = span or call.span
         if not call.start(args, raw_args) and self._raises_when_full:
             call.leave()
             raise SpoolFullError("the call cannot be recorded, so the tool was not run")

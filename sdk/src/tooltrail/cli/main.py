@@ -1,4 +1,4 @@
-"""The `tooltrail` command: the spool, sending, queries, evidence, witnesses, completion.
+"""The `tooltrail` command: the spool, sending, queries, evidence, witnesses, MCP, completion.
 
 The verbs are in modules of their own. The API key comes from the environment only, because every
 user of a machine can read command lines.
@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from tooltrail.cli import completion, query, spool, verify, watch, witness
+from tooltrail.cli import completion, mcp, query, spool, verify, watch, witness
 from tooltrail.version import __version__
 
 
@@ -27,8 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tooltrail",
-        description="Show and send the events waiting on this machine, query the server, and "
-        "verify that its ledger was not altered.",
+        description="Show and send the events waiting on this machine, query the server, "
+        "verify that its ledger was not altered, and record MCP servers.",
         epilog=spool.EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=f"tooltrail {__version__}")
@@ -38,5 +38,6 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_parser(verbs)
     watch.add_parser(verbs)
     witness.add_parser(verbs)
+    mcp.add_parser(verbs)
     completion.add_parser(verbs, parser)
     return parser

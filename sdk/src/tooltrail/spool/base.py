@@ -142,6 +142,21 @@ class Spool(Storage):
         self._alone(add)
         return kept
 
+    def lose(self, reason: str) -> None:
+        """Number an event that could not be made, and declare it lost. Never raises.
+
+        The first is declared at once, which makes the file for the note of the others.
+        """
+
+        def lose() -> None:
+            seq = self._next_seq
+            self._next_seq = seq + 1
+            self._lose_new(seq, reason)
+            if seq == 0:
+                self._declare()
+
+        self._alone(lose)
+
     def _put_off(self, head: bytes) -> bool:
         """Queue an event that this thread emits in the middle of writing another.
 

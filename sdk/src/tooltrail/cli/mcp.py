@@ -1,0 +1,115 @@
+"""`tooltrail mcp`: records the calls of any MCP server, between its client and it.
+
+Owns the command line. `tooltrail.mcp_recorder` passes the bytes and records them.
+"""
+
+import argparse
+import gc
+import re
+import shutil
+import sys
+from pathlib import PurePath
+from typing import Any, Final
+
+from tooltrail.mcp_recorder import client_configs, stdio
+from tooltrail.mcp_recorder.session import Recorder
+from tooltrail.settings import Settings
+from tooltrail.trail import Trail
+
+_SWITCH_SECONDS: Final = 0.0005
+_RUNNERS: Final = {
+    "npx",
+    "uvx",
+    "uv",
+    "node",
+    "python",
+    "python3",
+    "docker",
+    "bunx",
+    "pipx",
+    "deno",
+}
+_EPILOG: Final = (
+    "Exit codes: those of the server; 2 usage error, 127 if the server cannot be started. "
+    "TOOLTRAIL_URL and TOOLTRAIL_API_KEY say where the record goes; the server gets no key."
+)
+
+
+def add_parser(verbs: Any) -> None:
+    """Add `mcp` to the command line."""
+    parser = verbs.add_parser(
+        "mcp",
+        help="record the calls of an MCP server, without changing it",
+        usage="tooltrail mcp [options] -- COMMAND …",
+        description="Start an MCP server and record its calls. All bytes pass as they came. The "
+        "record is on disk before a call reaches the server, and before its result reaches the "
+        "client.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument(
+        "--fail-closed",
+        action="store_true",
+        help="do not make calls that cannot be recorded (default: make them, declare the loss)",
+    )
+    parser.add_argument("--name", help="the server's name until it says its own")
+    parser.add_argument("--spool-dir", help="spool folder (TOOLTRAIL_SPOOL_DIR)")
+    parser.add_argument(
+        "--print-config",
+        metavar="CLIENT",
+        choices=list(client_configs.CLIENTS),
+        help="print what to add to the client's file, and end: "
+        + ", ".join(client_configs.CLIENTS),
+    )
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if not options.command:
+        return _complain("give the server's command after --", 2)
+    name = options.name or _name_of(options.command)
+    if options.print_config:
+        return _print_config(options, name)
+    try:
+        trail = Trail(
+            spool_dir=options.spool_dir, when_full="raise" if options.fail_closed else None
+        )
+    except ValueError as error:
+        return _complain(str(error), 2)
+    # The thread that sends must not keep a message waiting for 5 ms.
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()
+    try:
+        return stdio.run(options.command, Recorder(trail, name))
+    except OSError as error:
+        return _complain(f"{options.command[0]}: {error.strerror}", stdio.CANNOT_RUN)
+    finally:
+        trail.close()
+
+
+def _print_config(options: argparse.Namespace, name: str) -> int:
+    own = shutil.which("tooltrail") or "tooltrail"
+    words = [own, "mcp", *(["--fail-closed"] if options.fail_closed else ()), "--"]
+    url = Settings.resolve().url or "https://tooltrail.example"
+    environment = {"TOOLTRAIL_URL": url, "TOOLTRAIL_API_KEY": client_configs.NO_KEY}
+    text = client_configs.snippet(
+        options.print_config, name, [*words, *options.command], environment
+    )
+    sys.stdout.write(text + "\n")
+    return _complain(f"add this to {client_configs.where(options.print_config)}", 0)
+
+
+def _name_of(command: list[str]) -> str:
+    """A name for a server: of its package, if a runner starts it, else of its program."""
+    program = PurePath(command[0]).name
+    if program not in _RUNNERS:
+        return program
+    named = (word for word in command[1:] if word != "run" and not word.startswith("-"))
+    package = next(named, program)
+    return re.sub(r"(?<=.)@.*", "", PurePath(package).name)
+
+
+def _complain(text: str, code: int) -> int:
+    sys.stderr.write(f"tooltrail: {text}\n")
+    return code
