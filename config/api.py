@@ -25,6 +25,7 @@ from audit.pages.inbox import act_api as inbox_acts
 from audit.pages.inbox import api as losses
 from audit.pages.ledger import api as ledger
 from audit.pages.ledger import check_api
+from audit.pages.notes import api as notes
 from audit.pages.prices import api as prices
 from audit.pages.repeats import api as repeats
 from audit.pages.reports import schedule_api
@@ -73,6 +74,7 @@ OPERATIONS = (
     ledger,
     check_api,
     losses,
+    notes,
     prices,
     inbox_acts,
     repeats,

@@ -30,6 +30,7 @@ _TABLES = {
     "legal_hold": "legal hold",
     "maintenance_window": "maintenance window",
     "membership": "membership",
+    "note": "note",
     "polling_tool": "polling tool",
     "price_list": "price list",
     "report": "report",

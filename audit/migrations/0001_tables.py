@@ -99,6 +99,7 @@ class Migration(migrations.Migration):
                     "alerts",
                     "deliveries",
                     "prices",
+                    "notes",
                 )
             ],
             state_operations=[

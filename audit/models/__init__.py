@@ -20,6 +20,7 @@ from audit.models.index import (
     Violation,
 )
 from audit.models.ledger import LedgerCheck, LedgerCheckpoint, LedgerKey
+from audit.models.notes import About, Note, NoteState
 from audit.models.preferences import PollingTool, SavedView
 from audit.models.prices import PriceList, UnitPath
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
@@ -34,6 +35,7 @@ from audit.models.work import (
 )
 
 __all__ = [
+    "About",
     "Alert",
     "AlertChannel",
     "AlertDelivery",
@@ -56,6 +58,8 @@ __all__ = [
     "LedgerKey",
     "LegalHold",
     "MaintenanceWindow",
+    "Note",
+    "NoteState",
     "PayloadHit",
     "PayloadSearch",
     "PollingTool",

@@ -78,6 +78,13 @@ from audit.pages.ledger.views import (
     ledger_page,
     ledger_proof,
 )
+from audit.pages.notes.views import (
+    note_change,
+    note_delete,
+    note_detail,
+    note_list,
+    note_new,
+)
 from audit.pages.overview.views import home
 from audit.pages.prices.views import (
     price_list_delete,
@@ -187,6 +194,12 @@ urlpatterns = [
     path("alerts/rules/<uuid:pk>", rule_edit, name="alert_rule_edit"),
     path("alerts/rules/<uuid:pk>/delete", rule_delete, name="alert_rule_delete"),
     path("alerts/rules/<uuid:pk>/mute", rule_mute, name="alert_rule_mute"),
+    # /notes
+    path("notes/", note_list, name="note_list"),
+    path("notes/new", note_new, name="note_new"),
+    path("notes/<uuid:pk>", note_detail, name="note_detail"),
+    path("notes/<uuid:pk>/change", note_change, name="note_change"),
+    path("notes/<uuid:pk>/delete", note_delete, name="note_delete"),
     # /agents
     path("agents/", agent_list, name="agent_list"),
     # /conversations

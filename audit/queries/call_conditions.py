@@ -98,7 +98,7 @@ class Conditions:
         """Join conditions with AND.
 
         A code and a path side by side must be of one violation, a decision and a decider of one
-        decision.
+        decision, a label and an assignee of one note.
         """
         clauses = []
         broken = _together(conditions, {"violation", "path"})
@@ -107,10 +107,13 @@ class Conditions:
         decided = _together(conditions, {"decision", "by"})
         if decided:
             clauses.append(self._decision(decided.get("decision"), decided.get("by")))
+        noted = _together(conditions, {"label", "assignee"})
+        if noted:
+            clauses.append(self._note(noted.get("label"), noted.get("assignee")))
         clauses += [
             self._sql(each)
             for each in conditions
-            if not (isinstance(each, Has) and each.member in broken | decided)
+            if not (isinstance(each, Has) and each.member in broken | decided | noted)
         ]
         return f"({' AND '.join(clauses) or 'TRUE'})"
 
@@ -138,6 +141,10 @@ class Conditions:
                 return self._decision(value, None)
             case "by":
                 return self._decision(None, value)
+            case "label":
+                return self._note(value, None)
+            case "assignee":
+                return self._note(None, value)
             case _ if member in _NUMBERS:
                 return self._within(_NUMBERS[member], value)
             case _:
@@ -191,6 +198,15 @@ class Conditions:
         text = text.replace("%(by)s", self._parameter(whole))
         return text.replace("%(by_prefix)s", self._parameter(prefix))
 
+    def _note(self, label: Text | None, assignee: Text | None) -> str:
+        named = [
+            self._text_is(f"n.{column}", value)
+            for column, value in (("label", label), ("assignee", assignee))
+            if value is not None
+        ]
+        text = sql.PARTS["call_has_note"].replace(sql.NAMED, " AND ".join(named))
+        return f"coalesce({text}, FALSE)"
+
     def _parameter(self, value: Any) -> str:
         name = f"c{len(self.parameters)}"
         self.parameters[name] = value
@@ -205,7 +221,7 @@ def without_walk(wanted: CallFilter) -> Conditions:
 
 
 def _together(conditions: tuple[Condition, ...], members: set[str]) -> dict[str, Any]:
-    """The values of those conditions that are about one violation or one decision, by member."""
+    """The values of those conditions that are about one violation, decision or note, by member."""
     return {
         each.member: each.value
         for each in conditions

@@ -158,6 +158,8 @@ class CallFilter:
     service: Text | None = None
     decision: str | None = None
     by: Text | None = None
+    label: Text | None = None
+    assignee: Text | None = None
     others: tuple[Condition, ...] = ()
     """Conditions that are not single terms: NOT, OR and free text."""
     payload: tuple[Condition, ...] = ()

@@ -17,6 +17,8 @@ _STATEMENTS = {
     "code": ("known_error_codes", 0),
     "violation": ("known_violations", 0),
     "path": ("known_violations", 1),
+    "label": ("known_notes", 0),
+    "assignee": ("known_notes", 1),
 }
 """By filter name: the statement that returns its values, and their column."""
 

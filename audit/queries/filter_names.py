@@ -302,6 +302,22 @@ FILTER_NAMES: dict[str, FilterName] = {
             "by:policy",
             takes_any=True,
         ),
+        FilterName(
+            "label",
+            Kind.TEXT,
+            "Label",
+            "label of a note about the call, its trace, its violations or its version",
+            "label:flaky",
+            takes_any=True,
+        ),
+        FilterName(
+            "assignee",
+            Kind.TEXT,
+            "Assignee",
+            "member to whom such a note is assigned",
+            "assignee:ada",
+            takes_any=True,
+        ),
     )
 }
 """Every filter name, in the order in which pages offer them."""

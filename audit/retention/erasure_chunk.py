@@ -16,7 +16,7 @@ from tooltrail.ledger import Kind
 from audit.events.batch_ids import WINDOW_BACK
 from audit.events.instants import DAY_US, microseconds
 from audit.ledger.recompute import StoredBatch
-from audit.models import Erasure, ErasureState, LegalHold
+from audit.models import Erasure, ErasureState, LegalHold, Note
 from audit.queries.inbox import first_id_of
 from audit.retention.erasure_targets import Targets
 from audit.retention.event_removal import Removed, declare, remove_events
@@ -151,10 +151,29 @@ class Chunk:
                     days=arrays.days([each.day for each in erased]),
                     invocation_ids=arrays.uuids([each.invocation_id for each in erased]),
                 )
+        self._clear_notes([*blank, *erased])
         started = {call.invocation_id for call in stored}
         erasure.erased_calls += len(blank)
         erasure.erased_calls += len({each.invocation_id for each in erased} - started)
         self._record(removed)
+
+    def _clear_notes(self, calls: Sequence["_LockedCall | _Decision"]) -> None:
+        """Clear the texts of notes about these calls and their traces, which may quote them."""
+        cleared = run(
+            "erasure_clear_notes",
+            using=KEEPER,
+            days=arrays.days([call.day for call in calls]),
+            invocation_ids=arrays.uuids([call.invocation_id for call in calls]),
+        )
+        if cleared:
+            record_action(
+                Tenant(id=self._tenant_id),
+                THE_SERVER,
+                "note.erase",
+                str(self._erasure.id),
+                using=KEEPER,
+                rows=[Note(tenant_id=self._tenant_id, id=pk) for (pk,) in cleared],
+            )
 
     def _remove_events_of(
         self, calls: Sequence["_LockedCall | _Decision"]

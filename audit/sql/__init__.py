@@ -14,6 +14,8 @@ _HEADER = re.compile(r"^-- (\w+|\{\{\w+\}\}) --$", re.MULTILINE)
 _PART = re.compile(r"\{\{\w+\}\}")
 CONDITIONS = "(TRUE /* conditions */)"
 """Placeholder in the call list's statements, replaced by the conditions of a query."""
+NAMED = "TRUE /* named */"
+"""Placeholder in the conditions on notes, replaced by what the query says of the note."""
 CALLS = "invocation /* calls */"
 """The rows that the call list's statements read, replaced where calls that did not run matter."""
 _COMMENT = re.compile(r"\A(?:\s*--.*\n)*")

@@ -250,8 +250,8 @@ WHERE tenant_id = %(tenant_id)s AND state <> 'resolved'
 GROUP BY rule_id
 
 -- navigation_counts --
--- How many rejected lines are waiting, and how many alerts are not resolved, each up to a limit. One
--- statement, as it is on every page.
+-- How many rejected lines are waiting, alerts are not resolved, and open notes are assigned to a user,
+-- each up to a limit. One statement, as it is on every page.
 SELECT (
     SELECT count(*)
     FROM (
@@ -268,6 +268,15 @@ SELECT (
         WHERE tenant_id = %(tenant_id)s AND state <> 'resolved'
         LIMIT %(count_limit)s
     ) AS unresolved
+), (
+    SELECT count(*)
+    FROM (
+        SELECT 1
+        FROM note
+        WHERE tenant_id = %(tenant_id)s AND state = 'open'
+          AND assignee = %(user_name)s AND assignee <> ''
+        LIMIT %(count_limit)s
+    ) AS assigned
 )
 
 -- undelivered --

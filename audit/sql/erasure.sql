@@ -88,6 +88,28 @@ WHERE v.tenant_id = %(tenant_id)s
   AND v.started_on = u.started_on
   AND v.invocation_id = u.invocation_id
 
+-- erasure_clear_notes --
+-- Clear the texts of notes about these calls, and about their traces. Label, assignee and state stay.
+-- Runs as the keeper.
+UPDATE note n
+SET text = '', is_erased = TRUE, salt = gen_random_uuid()
+WHERE n.tenant_id = %(tenant_id)s
+  AND n.text <> ''
+  AND (n.invocation_id = ANY(%(invocation_ids)b::uuid[])
+       OR n.about = 'trace' AND n.trace_id IN (
+           SELECT i.trace_id
+           FROM invocation i
+           WHERE i.tenant_id = %(tenant_id)s
+             AND i.started_on = ANY(%(days)b::date[])
+             AND i.invocation_id = ANY(%(invocation_ids)b::uuid[])
+           UNION
+           SELECT d.trace_id
+           FROM decision d
+           WHERE d.tenant_id = %(tenant_id)s
+             AND d.invocation_id = ANY(%(invocation_ids)b::uuid[])
+       ))
+RETURNING n.id
+
 -- erasure_blank_spans --
 -- Blank what the spans of these calls, and those above them, say of the calls below: it names users.
 -- Spans of other calls keep theirs. What arrives later below these spans inherits nothing from them.

@@ -222,6 +222,33 @@ ROUTES: dict[str, Visit] = {
         role=Role.EDITOR,
         answers=ACTION,
     ),
+    "notes/": Listing("/notes/"),
+    "notes/new": Listing(
+        "/notes/new?about=version&tool_name=search&tool_version=4",
+        shows_canary=False,
+        data=lambda world: {
+            "about": "call",
+            "invocation_id": str(world.call_id),
+            "label": "seen",
+            "state": "open",
+        },
+        role=Role.EDITOR,
+        answers={"GET": 200, "POST": 302},
+        of_others={"POST": 404},
+    ),
+    "notes/<uuid:pk>": Object(lambda world: f"/notes/{world.note_id}"),
+    "notes/<uuid:pk>/change": Object(
+        lambda world: f"/notes/{world.note_id}/change",
+        is_read=False,
+        role=Role.EDITOR,
+        answers={"POST": 422},  # without a state
+    ),
+    "notes/<uuid:pk>/delete": Object(
+        lambda world: f"/notes/{world.note_id}/delete",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
     "alerts/rules/": Listing("/alerts/rules/"),
     "alerts/rules/new": Listing(
         "/alerts/rules/new",
@@ -1230,6 +1257,20 @@ ROUTES: dict[str, Visit] = {
         Scope.OPERATE,
         is_read=False,
         answers={"DELETE": 200},
+    ),
+    "api/v1/notes": Listing(
+        "/api/v1/notes",
+        Scope.READ,
+        data=lambda world: {"about": "call", "invocation_id": str(world.call_id), "label": "seen"},
+        answers={"GET": 200, "POST": 201},
+        scopes={"POST": Scope.OPERATE},
+        of_others={"POST": 404},
+    ),
+    "api/v1/notes/<uuidstr:note_id>": Object(
+        lambda world: f"/api/v1/notes/{world.note_id}",
+        Scope.OPERATE,
+        is_read=False,
+        answers={"PATCH": 200, "DELETE": 200},
     ),
     "api/v1/alert-trials": Listing(
         "/api/v1/alert-trials",

@@ -54,6 +54,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "alert_rule": {"repeat_minutes": 0},
     "alert_trial": {"state": "done", "sums": "{}"},
     "maintenance_window": {"minutes": 60, "repeats": "daily", "time_zone": "UTC"},
+    "note": {"about": "call", "state": "open", "assignee": "", "fixed_in": ""},
     "batch": {"first_index": 0, "is_own": False},
     "key_quota": {"events_left": 5.0},
     "identity_provider": {"kind": "oidc", "default_role": "viewer", "role_by_group": "{}"}
@@ -138,6 +139,7 @@ class World:
     channel_id: UUID
     provider_id: UUID
     window_id: UUID
+    note_id: UUID
     invitation_id: UUID
     price_day: date
     """The day of its price list: no other world has one then."""
@@ -192,6 +194,7 @@ def make_world(name: str) -> World:
         channel_id=uuid_utils.compat.uuid7(),
         provider_id=uuid_utils.compat.uuid7(),
         window_id=uuid_utils.compat.uuid7(),
+        note_id=uuid_utils.compat.uuid7(),
         invitation_id=uuid_utils.compat.uuid7(),
         price_day=date(2000, 1, 1) + timedelta(days=secrets.randbelow(9_000)),
         api_key=create_key(tenant, canary, list(Scope))[0],
@@ -331,6 +334,7 @@ def _values(world: World) -> dict[str, Any]:
             }
         ),
         "maintenance_window.id": world.window_id,
+        "note.id": world.note_id,
         "alert_rule.condition": json.dumps(
             {"on": "window", "measure": "failed", "query": f"tool:{world.canary}", "alert": 1}
         ),

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page
 
 from audit.models import ChannelKind, RejectedEvent
 from audit.queries.call_query import parse
+from audit.queries.notes import NoteFilter, note_page
 from audit.queries.saved_views import save_view
 from audit.work.payload_search import run_slice, start_search
 from audit.work.replay.job import run_slice as run_replay
@@ -24,7 +25,7 @@ from tenants.models import Role, Scope
 from tenants.scope import tenant_scope
 from tests.support import sampling
 from tests.support.accessibility import Scheme, accessibility_findings, open_folds
-from tests.support.acts import act_on_prices
+from tests.support.acts import act_on_notes, act_on_prices
 from tests.support.alerts import fired_alert
 from tests.support.argument_comparisons import compared_arguments
 from tests.support.contracts import make_contract
@@ -102,6 +103,9 @@ def site() -> Site:
     channel, _ = make_channel(cast, ChannelKind.WEBHOOK, url="https://alerts.example/")
     signed_in(cast.admin).post(f"/settings/channels/{channel.id}/test")
     act_on_prices(cast)
+    act_on_notes(cast)
+    with tenant_scope(cast.tenant.id):
+        note = note_page(NoteFilter(), size=1).notes[0].id
     signed = sign(cast.tenant).signed_size
     # The family starts when its module is imported, maybe before midnight.
     fetched, notified = (milliseconds_after_start(ms).date() for ms in (500, 3_900))
@@ -122,7 +126,7 @@ def site() -> Site:
         f"/tools/{tool.pk}/effect",
         *("/reports/", f"/reports/{make(signed_in(cast.admin), kind='range', range='24h')}"),
         *("/alerts/?state=all", f"/alerts/{alert}", "/alerts/rules/", "/alerts/rules/new"),
-        "/alerts/maintenance/",
+        *("/alerts/maintenance/", "/notes/", f"/notes/{note}"),
         *("/agents/", "/conversations/", "/traces/trace-123/graph"),
         *("/skipped/", "/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),

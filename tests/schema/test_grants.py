@@ -162,6 +162,7 @@ KEEPERS = {
     "erasure": {"SELECT", "UPDATE"},
     "erasure_call": {"SELECT"},
     "payload_search_hit": {"SELECT", "DELETE"},
+    "note": {"SELECT", "UPDATE (text)", "UPDATE (is_erased)", "UPDATE (salt)"},
     "otlp_span": {"SELECT", "UPDATE (context)"},
     "invocation": {
         "SELECT",

@@ -286,6 +286,7 @@ def other_times() -> dict[str, str]:
         "saved_view": "kept until",
         "alert_rule": "kept until",
         "maintenance_window": "kept until",
+        "note": "kept until",
         "polling_tool": "kept until",
         "alert_channel": "kept until",
         "price_list": "kept until",

@@ -17,6 +17,7 @@ from audit.alerts.stored import all_rules
 from audit.deliveries.channels import all_channels
 from audit.models import Alert, AlertState, StoredReport, StoredServedDefinition
 from audit.prices import units
+from audit.queries.notes import NoteFilter, note_page
 from audit.tasks import keep_reports
 from tenants.identity.admission import Identity, RefusedError, admit
 from tenants.identity.providers import all_providers, find_provider, provider_key
@@ -190,6 +191,18 @@ def act_on_alerts(cast: Cast) -> None:
     assert second.state == AlertState.RESOLVED
 
 
+def act_on_notes(cast: Cast) -> None:
+    """Write notes, change one and delete one."""
+    editor = signed_in(cast.editor)
+    about = {"about": "version", "tool_name": "search", "tool_version": "4", "state": "open"}
+    post(editor, "note_new", text="seen", label="flaky", **about)
+    post(editor, "note_new", text="twice", **about)
+    with tenant_scope(cast.tenant.id):
+        gone, kept = note_page(NoteFilter(), size=2).notes
+    post(editor, "note_change", kept.id, text="seen again", state="fixed", fixed_in="5")
+    post(editor, "note_delete", gone.id)
+
+
 def act_on_channels(cast: Cast) -> None:
     """Create, change and test channels of alerts, and delete one."""
     admin = signed_in(cast.admin)
@@ -255,6 +268,7 @@ def row_of_each_table(cast: Cast) -> None:
     act_on_members(cast)
     act_on_settings(cast)
     act_on_channels(cast)
+    act_on_notes(cast)
     act_on_providers(cast)
     act_on_prices(cast)
     act_on_holds_and_erasures(cast)

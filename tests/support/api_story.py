@@ -127,6 +127,13 @@ STORY: Sequence[Step] = (
     _step("save_channel", {"kind": "slack", "url": "https://hooks.example/T1/t"}, name="more"),
     _step("send_channel_test", name="more"),
     _step("remove_channel", name="more"),
+    # Notes
+    _step(
+        "create_note",
+        {"about": "version", "tool_name": "search", "tool_version": "4", "label": "flaky"},
+    ),
+    _step("edit_note", {"state": "known"}, note_id=Got("create_note.id")),
+    _step("remove_note", note_id=Got("create_note.id")),
     # Definitions and tools
     _step("approve_definition", _REASON, definition_id=Given("definition")),
     _step("withdraw_definition_approval", _REASON, definition_id=Given("definition")),

@@ -1,6 +1,6 @@
 """Violations: which values break their schema, where, since when, and the outcomes of guards."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from audit.events.findings import OUTCOME
 from audit.exports.violations import FORMS, document
+from audit.models import Note
 from audit.pages.show.active_filters import active_filters
 from audit.pages.show.choice import choice
 from audit.pages.show.figures_file import figures_file
@@ -22,6 +23,7 @@ from audit.pages.show.range_bar import OF_THE_RANGE, invalid_range, range_bar, r
 from audit.pages.show.texts import record_texts
 from audit.queries.call_query import quoted
 from audit.queries.decisions import WORDS
+from audit.queries.notes import notes_about_violations
 from audit.queries.violations import (
     RejectedCalls,
     Side,
@@ -115,6 +117,8 @@ class KindRow(NamedTuple):
     """The address of its calls."""
     apart: str
     """The address of what sets them apart; '' for those that did not run."""
+    notes: Sequence[Note]
+    """The newest notes about this kind of violation, whatever the version."""
 
 
 @require_safe
@@ -224,12 +228,14 @@ def kind_rows(
     of_range = {name: params[name] for name in OF_THE_RANGE if name in params}
     calls = f"{reverse('call_list')}?q={quote_plus(f'{within} ')}"
     apart = f"{reverse('apart_page')}?{urlencode(of_range | {'q': ''})}"
+    listed = list(kinds)
+    notes = notes_about_violations(kind.tool_name for kind in listed) if listed else {}
     rows = []
-    for kind in kinds:
+    for kind in listed:
         query = quote_plus(kind_query(kind))
-        rows.append(
-            KindRow(kind, f"{calls}{query}", f"{apart}{query}" if kind.side == "results" else "")
-        )
+        apart_address = f"{apart}{query}" if kind.side == "results" else ""
+        about = notes.get((kind.tool_name, kind.code, kind.path_pattern), ())
+        rows.append(KindRow(kind, f"{calls}{query}", apart_address, about))
     return rows
 
 

@@ -46,6 +46,7 @@ NOT_DECLARED: Mapping[str, tuple[str, ...]] = {
     ),
     "a person decides it in view of what happened": (
         *("acknowledge_alert", "resolve_alert", "mute_alert_rule"),
+        *("create_note", "edit_note", "remove_note"),
         *("approve_definition", "approve_definitions", "withdraw_definition_approval"),
     ),
     "shows or looks something up": (

@@ -25,6 +25,7 @@ from tests.support.acts import (
     act_on_holds_and_erasures,
     act_on_keys,
     act_on_members,
+    act_on_notes,
     act_on_prices,
     act_on_providers,
     act_on_reports,
@@ -61,7 +62,7 @@ def differences(cast: Cast) -> list[str]:
 ACTS = [
     *(act_on_keys, act_on_members, act_on_settings, act_on_holds_and_erasures),
     *(act_on_reports, act_on_tools, act_on_definitions, act_on_alerts),
-    *(act_on_channels, act_on_prices, act_on_providers),
+    *(act_on_channels, act_on_notes, act_on_prices, act_on_providers),
 ]
 
 
@@ -104,6 +105,7 @@ CHANGES = {
     "invitation": "role = 'admin'",
     "legal_hold": "trace_id = 'another'",
     "maintenance_window": "minutes = 10000",
+    "note": "text = 'forged'",
     "membership": "role = 'admin'",
     "polling_tool": "created_at = '2020-01-01'",
     "price_list": "prices = '{}'",

@@ -43,6 +43,7 @@ _UNIQUE: Mapping[str, Mapping[str, str]] = {
     "invitation": {},
     "legal_hold": {},
     "maintenance_window": {"name": "%(word)s"},
+    "note": {},
     "membership": {
         "user_id": "(SELECT max(id) FROM app_user u"
         " WHERE u.id NOT IN (SELECT m.user_id FROM membership m))"
