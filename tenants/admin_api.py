@@ -32,7 +32,7 @@ from tenants.models import ApiKey, Invitation, Membership, Role, Scope, User
 router = Router()
 
 ScopeName = Literal[
-    "ingest", "read", "payloads", "reveal", "registry", "operate", "holds", "erase", "admin"
+    "ingest", "read", "payloads", "reveal", "registry", "operate", "holds", "erase", "admin", "scim"
 ]
 RoleName = Literal["viewer", "editor", "auditor", "admin"]
 _OVERLAP_MAX = int(timedelta(days=30).total_seconds())

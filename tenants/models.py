@@ -228,6 +228,58 @@ class IdentityProvider(models.Model):
         return self.name
 
 
+class DirectoryUser(models.Model):
+    """A person whom a provider's directory lists (`tenants.identity.directory`)."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
+    identity_provider_id = models.UUIDField()
+    external_id = models.CharField(max_length=191, null=True)  # noqa: DJ001  # none
+    """The subject with which this person signs in; None: the directory has not said it."""
+    user_name = models.CharField(max_length=200)
+    display_name = models.CharField(max_length=200)
+    is_active = models.BooleanField(null=True)
+    """False: this person is out. None: the directory does not say it, and they may get in."""
+    created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    in_ledger: ClassVar = (
+        *("identity_provider_id", "external_id", "user_name", "display_name"),
+        *("is_active", "created_at"),
+    )
+
+    class Meta:
+        db_table = "directory_user"
+
+    def __str__(self) -> str:
+        return self.user_name
+
+
+class DirectoryGroup(models.Model):
+    """A group of a provider's directory; its name may give a role."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
+    identity_provider_id = models.UUIDField()
+    external_id = models.CharField(max_length=191, null=True)  # noqa: DJ001  # none
+    display_name = models.CharField(max_length=200)
+    members = ArrayField(models.UUIDField(), default=list)
+    """Ids of the directory's people."""
+    created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    in_ledger: ClassVar = (
+        *("identity_provider_id", "external_id", "display_name", "members"),
+        "created_at",
+    )
+
+    class Meta:
+        db_table = "directory_group"
+
+    def __str__(self) -> str:
+        return self.display_name
+
+
 class Membership(models.Model):
     """A user's role in a tenant."""
 
@@ -320,6 +372,7 @@ class Scope(models.TextChoices):
     HOLDS = "holds", "Set and release legal holds"
     ERASE = "erase", "Count and erase calls that a query selects"
     ADMIN = "admin", "Manage members, keys and settings, as an admin"
+    SCIM = "scim", "Send people and groups of an identity provider's directory (SCIM)"
 
 
 class ApiKey(models.Model):

@@ -5,6 +5,7 @@ from django.urls import path
 from tenants import joining, service_views, views
 from tenants.accounts.urls import urlpatterns as accounts
 from tenants.identity.urls import urlpatterns as identity
+from tenants.scim.urls import urlpatterns as scim
 
 urlpatterns = [
     path("login", views.sign_in, name="account_login"),
@@ -43,4 +44,5 @@ urlpatterns = [
     path("settings/password", views.password_change, name="password_change"),
     *accounts,
     *identity,
+    *scim,
 ]

@@ -34,8 +34,9 @@ from audit.intake.ingest import (
     read_request,
     record_batches,
 )
-from audit.intake.quota import QuotaExceededError, quota
+from audit.intake.quota import quota
 from config.http.problems import problem, problem_responses
+from config.http.quota import QuotaExceededError
 from config.http.request_bodies import request_body
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope

@@ -14,15 +14,25 @@ from typing import Any
 from allauth.socialaccount.models import SocialAccount
 from django.db import IntegrityError, transaction
 
-from tenants.actions import record_action, record_view
+from tenants.actions import Actor, record_action, record_view
 from tenants.admin_acts import end_membership, give_role
-from tenants.identity.providers import end_sessions
+from tenants.identity.providers import (
+    end_sessions,
+    has_directory,
+    provider_key,
+    role_of_groups,
+)
 from tenants.members import LastAdminError, add_member
-from tenants.models import IdentityProvider, Membership, Role, User
+from tenants.models import (
+    DirectoryGroup,
+    DirectoryUser,
+    IdentityProvider,
+    Membership,
+    Role,
+    User,
+)
 from tenants.scope import tenant_scope
 
-# If somebody is in several groups, the first of these counts.
-_STRONGEST = (Role.ADMIN, Role.EDITOR, Role.AUDITOR, Role.VIEWER)
 _UNFIT = re.compile(r"[^\w.+-]+")
 _NAME_MAX = 60
 _GROUPS_SEEN = 1_000
@@ -56,11 +66,9 @@ def role_for(provider: IdentityProvider, claims: Mapping[str, Any]) -> Role | No
     groups = claims.get(provider.settings["groups_claim"])
     if isinstance(groups, str):
         groups = [groups]
-    known = provider.role_by_group
     named = groups[:_GROUPS_SEEN] if isinstance(groups, list) else []
-    roles = {known[group] for group in named if isinstance(group, str) and group in known}
-    default = None if provider.default_role is None else Role(provider.default_role)
-    return next((role for role in _STRONGEST if role in roles), default)
+    names = [group for group in named if isinstance(group, str)]
+    return role_of_groups(provider, names, provider.default_role)
 
 
 def admit(provider: IdentityProvider, identity: Identity, user: User | None) -> User:
@@ -90,12 +98,16 @@ def _admit(provider: IdentityProvider, identity: Identity, user: User | None) ->
     tenant = provider.tenant
     if tenant.suspended_at is not None:
         raise RefusedError(f"{tenant.name} is suspended.")
-    role = role_for(provider, identity.claims)
+    role = _role(provider, identity)
     member = _membership(provider, user)
     if member is not None and member.identity_provider_id != provider.pk:
         return member.user
     if role is None:
-        raise RefusedError(f"None of your groups gives you a role in {tenant.name}.")
+        raise RefusedError(
+            f"The directory of {provider.name} gives you no role in {tenant.name}."
+            if has_directory(provider)
+            else f"None of your groups gives you a role in {tenant.name}."
+        )
     if member is not None:
         if member.role != role:
             try:
@@ -109,11 +121,89 @@ def _admit(provider: IdentityProvider, identity: Identity, user: User | None) ->
     if user is not None and user.has_usable_password():
         # The account is this person's own. A tenant that once had it must not take it back.
         raise RefusedError(f"Your account is not a member of {tenant.name}. Ask for an invitation.")
+    return _make_member(provider, provider.name, identity, user, role)
+
+
+def _end_lost_membership(provider: IdentityProvider, identity: Identity, user: User | None) -> None:
+    """End the membership and the sessions of somebody whose groups give no role any more."""
+    member = _membership(provider, user)
+    if (
+        member is None
+        or member.identity_provider_id != provider.pk
+        or provider.tenant.suspended_at is not None
+        or _role(provider, identity) is not None
+    ):
+        return
+    _end(provider, provider.name, member)
+
+
+def settle(
+    provider: IdentityProvider, actor: Actor, listed: DirectoryUser, *, is_gone: bool = False
+) -> None:
+    """Bring a membership to what the directory says of a person. Needs the scope.
+
+    Whom it does not list as active is out, with the sessions of the provider. Who was invited keeps
+    the role that an admin gave; an account that somebody had before becomes no member.
+    """
+    if listed.external_id is None:
+        return
+    key = provider_key(provider.tenant_id, provider.pk)
+    known = SocialAccount.objects.filter(provider=key, uid=listed.external_id)
+    user = next((one.user for one in known.select_related("user")), None)
+    member = _membership(provider, user)
+    is_active = listed.is_active is not False and not is_gone
+    role = _listed_role(provider, listed) if is_active else None
+    if member is not None and member.identity_provider_id != provider.pk:
+        if not is_active:
+            _end(provider, actor, member)
+    elif role is None:
+        if member is not None:
+            _end(provider, actor, member)
+    elif member is not None:
+        if member.role != role:
+            # The last admin stays one: the directory cannot take the tenant from everybody.
+            with suppress(LastAdminError):
+                give_role(provider.tenant, actor, member, role)
+    elif user is None or not user.has_usable_password():
+        claims = {"preferred_username": listed.user_name}
+        _make_member(provider, actor, Identity(key, listed.external_id, claims), user, role)
+
+
+def _role(provider: IdentityProvider, identity: Identity) -> Role | None:
+    """The role that the directory gives somebody; without a directory, the groups of the claims."""
+    if not has_directory(provider):
+        return role_for(provider, identity.claims)
+    # A request of the directory may be ending this person at this moment.
+    providers = IdentityProvider.objects.select_for_update(of=("self",))
+    providers.get(tenant_id=provider.tenant_id, pk=provider.pk)
+    listed = DirectoryUser.objects.filter(
+        tenant_id=provider.tenant_id,
+        identity_provider_id=provider.pk,
+        external_id=identity.subject,
+    ).first()
+    if listed is None or listed.is_active is False:
+        return None
+    return _listed_role(provider, listed)
+
+
+def _listed_role(provider: IdentityProvider, listed: DirectoryUser) -> Role | None:
+    groups = DirectoryGroup.objects.filter(
+        tenant_id=provider.tenant_id,
+        identity_provider_id=provider.pk,
+        members__contains=[listed.pk],
+    )
+    names = groups.values_list("display_name", flat=True)
+    return role_of_groups(provider, names, provider.default_role)
+
+
+def _make_member(
+    provider: IdentityProvider, actor: Actor, identity: Identity, user: User | None, role: Role
+) -> User:
     account = user or _make_account(provider, identity)
-    membership = add_member(tenant, account, role, provider)
+    membership = add_member(provider.tenant, account, role, provider)
     record_action(
-        tenant,
-        provider.name,
+        provider.tenant,
+        actor,
         "member.accept",
         account.get_username(),
         role=membership.role,
@@ -124,19 +214,11 @@ def _admit(provider: IdentityProvider, identity: Identity, user: User | None) ->
     return account
 
 
-def _end_lost_membership(provider: IdentityProvider, identity: Identity, user: User | None) -> None:
-    """End the membership and the sessions of somebody whose groups give no role any more."""
-    member = _membership(provider, user)
-    if (
-        member is None
-        or member.identity_provider_id != provider.pk
-        or provider.tenant.suspended_at is not None
-        or role_for(provider, identity.claims) is not None
-    ):
-        return
+def _end(provider: IdentityProvider, actor: Actor, member: Membership) -> None:
+    """End a membership and the provider's sessions of this person."""
     # Without an admin nobody could undo it. This person does not get in all the same.
     with suppress(LastAdminError):
-        end_membership(provider.tenant, provider.name, member)
+        end_membership(provider.tenant, actor, member)
     end_sessions(provider, member.user_id)
 
 

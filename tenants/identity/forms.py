@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from tenants.identity.providers import NAME_MAX, TEXT_MAX, Wanted
+from tenants.identity.providers import NAME_MAX, SUBJECT, TEXT_MAX, Wanted
 from tenants.models import IdentityProvider, Role
 
 
@@ -33,6 +33,14 @@ class ProviderForm(forms.Form):
         initial="groups",
         help_text="The member of the id_token, or of userinfo, that lists a person's groups.",
     )
+    subject_claim = forms.CharField(
+        label="Claim with the person",
+        max_length=TEXT_MAX,
+        initial=SUBJECT,
+        required=False,
+        help_text="The member of the id_token that names a person, and the externalId of SCIM."
+        " <code>oid</code> with Entra ID. It cannot change later.",
+    )
     roles = forms.CharField(
         label="Roles by group",
         required=False,
@@ -51,6 +59,11 @@ class ProviderForm(forms.Form):
         required=False,
         help_text="A sign-in with it then counts as one with a second factor.",
     )
+    scim = forms.BooleanField(
+        label="The provider's directory decides who is a member (SCIM)",
+        required=False,
+        help_text="It sends people and groups here. Whoever is not in it does not get in.",
+    )
 
     def __init__(self, *args: Any, provider: IdentityProvider | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -62,7 +75,8 @@ class ProviderForm(forms.Form):
                 )
                 field.widget.attrs["autocomplete"] = "off"
         if provider is not None:
-            self.fields["issuer"].widget.attrs["readonly"] = True
+            for name in ("issuer", "subject_claim"):
+                self.fields[name].widget.attrs["readonly"] = True
             if provider.secret_box is not None:
                 self.fields["secret"].help_text = "One is stored. Leave empty to keep it."
 
@@ -89,6 +103,8 @@ class ProviderForm(forms.Form):
             role_by_group=given["roles"],
             default_role=Role(given["default_role"]) if given["default_role"] else None,
             asks_second_factor=given["asks_second_factor"],
+            subject_claim=given["subject_claim"] or SUBJECT,
+            scim=given["scim"],
         )
 
 

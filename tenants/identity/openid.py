@@ -21,12 +21,18 @@ from django.urls import reverse
 from django.utils.crypto import constant_time_compare
 
 from config.http.outbound import guarded_session
-from tenants.identity.providers import ProviderError, check_server_url, provider_key, secret_of
+from tenants.identity.providers import (
+    SUBJECT_MAX,
+    ProviderError,
+    check_server_url,
+    provider_key,
+    secret_of,
+    subject_claim,
+)
 from tenants.models import IdentityProvider
 
 LEEWAY_S = 60
 """How far the provider's clock may be off."""
-SUBJECT_MAX = 191
 # Signatures with a public key. With HS256, who knows the client's secret could sign.
 _ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -119,7 +125,11 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-a
             != (settings["client_id"])
         ):
             raise OAuth2Error("The id_token is for another client.")
-        if not 0 < len(claims["sub"]) <= SUBJECT_MAX or "\0" in claims["sub"]:
+        name = subject_claim(self.provider.row)
+        subject = claims.get(name)
+        if not isinstance(subject, str):
+            raise OAuth2Error(f"The id_token has no text as {name}, which names the person.")
+        if not 0 < len(subject) <= SUBJECT_MAX or "\0" in subject:
             raise OAuth2Error("The id_token's subject cannot be stored.")
         return claims
 
@@ -194,7 +204,7 @@ class OIDCProvider(OpenIDConnectProvider):  # type: ignore[misc]  # django-allau
 
     def extract_uid(self, data: dict[str, Any]) -> str:
         """The subject."""
-        return str(data["sub"])
+        return str(data[subject_claim(self.row)])
 
     def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
         """Nothing of the person is kept."""

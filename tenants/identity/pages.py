@@ -18,11 +18,13 @@ from tenants.accounts.settings import RoleName
 from tenants.api_acts import Act, Body, Stripped, acts, invalid
 from tenants.api_auth import tenant_of
 from tenants.api_reads import Answer, ListParams, Page, paged, reads, utc
+from tenants.identity.directory import counts, scim_url
 from tenants.identity.forms import ProviderForm, initial_of
 from tenants.identity.openid import callback_url
 from tenants.identity.providers import (
     GROUPS_MAX,
     NAME_MAX,
+    SUBJECT,
     TEXT_MAX,
     ProviderError,
     Wanted,
@@ -30,6 +32,8 @@ from tenants.identity.providers import (
     all_providers,
     change_provider,
     find_provider,
+    has_directory,
+    subject_claim,
     switch_provider,
 )
 from tenants.models import IdentityProvider, Role, Scope, Tenant
@@ -54,6 +58,12 @@ class OneProvider(Answer):
     """Of people in none of these groups; null: they do not get in."""
     asks_second_factor: bool
     """Whether a sign-in with it counts as one with a second factor."""
+    subject_claim: str
+    """The member of the id_token by which a person is known, and the externalId of SCIM."""
+    scim: bool
+    """Whether its directory decides who is a member."""
+    scim_url: str
+    """Where the directory sends people and groups."""
     redirect_uri: str
     """What the provider must know as this client's."""
     created_at: datetime
@@ -84,6 +94,11 @@ class ProviderBody(Body):
     default_role: RoleName | None = None
     """Of people in none of these groups; null: they do not get in."""
     asks_second_factor: bool = False
+    subject_claim: _Text = SUBJECT
+    """The member of the id_token by which a person is known, and the externalId of SCIM. It cannot
+    change later."""
+    scim: bool = False
+    """Whether the provider's directory decides who is a member."""
 
     @property
     def wanted(self) -> Wanted:
@@ -128,6 +143,8 @@ def provider_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         "form": form,
         "provider": provider,
         "redirect_uri": callback_url(request, provider),
+        "scim_url": scim_url(request, provider) if has_directory(provider) else None,
+        "listed": counts(provider),
     }
     return render(request, "identity/provider.html", context)
 
@@ -261,6 +278,9 @@ def _answer(request: HttpRequest, provider: IdentityProvider) -> dict[str, Any]:
         "id": provider.pk,
         "name": provider.name,
         "kind": str(provider.kind),
+        "subject_claim": subject_claim(provider),
+        "scim": has_directory(provider),
+        "scim_url": scim_url(request, provider),
         **provider.settings,
         "has_secret": provider.secret_box is not None,
         "role_by_group": provider.role_by_group,

@@ -1,7 +1,7 @@
 """The identity providers of a tenant: add, change, disable them. Needs the tenant's scope."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,12 @@ PROVIDERS_MAX = 20
 NAME_MAX = 40
 TEXT_MAX = 500
 GROUPS_MAX = 200
+SUBJECT = "sub"
+"""The claim that names a person, unless a provider has another."""
+SUBJECT_MAX = 191
+"""Characters of a person's name at a provider: as django-allauth stores it."""
+# If somebody is in several groups, the first of these counts.
+_STRONGEST = (Role.ADMIN, Role.EDITOR, Role.AUDITOR, Role.VIEWER)
 _CHANGED = ("name", "settings", "role_by_group", "default_role")
 
 
@@ -52,6 +58,10 @@ class Wanted:
     """Of who is in none of these groups; None: no membership."""
     asks_second_factor: bool = False
     """Whether a sign-in with it counts as one with a second factor."""
+    subject_claim: str = SUBJECT
+    """The claim that names a person. It cannot change later."""
+    scim: bool = False
+    """Whether its directory decides who is a member (`tenants.identity.directory`)."""
 
 
 def all_providers(tenant: Tenant) -> list[IdentityProvider]:
@@ -109,6 +119,8 @@ def change_provider(
     _check(wanted, others)
     if wanted.issuer != provider.settings["issuer"]:
         raise ProviderError("issuer", "The issuer cannot change. Add another provider.")
+    if wanted.subject_claim != subject_claim(provider):
+        raise ProviderError("subject_claim", "This claim cannot change. Add another provider.")
     before, columns = _shown(provider), _columns(wanted)
     is_new_secret = wanted.secret not in ("", secret_of(provider))
     if is_new_secret:
@@ -169,6 +181,26 @@ def end_sessions(provider: IdentityProvider, user_id: int | None = None) -> int:
     return len(keys)
 
 
+def subject_claim(provider: IdentityProvider) -> str:
+    """The claim that names a person."""
+    return str(provider.settings.get("subject_claim", SUBJECT))
+
+
+def has_directory(provider: IdentityProvider) -> bool:
+    """Whether the provider's directory decides who is a member."""
+    return bool(provider.settings.get("scim"))
+
+
+def role_of_groups(
+    provider: IdentityProvider, groups: Iterable[str], default: str | None
+) -> Role | None:
+    """The strongest role that these groups give; the default one if they give none."""
+    known = provider.role_by_group
+    roles = {known[group] for group in groups if group in known}
+    otherwise = None if default is None else Role(default)
+    return next((role for role in _STRONGEST if role in roles), otherwise)
+
+
 def secret_of(provider: IdentityProvider) -> str:
     """The client's secret; '' without one. Raises BoxError."""
     if provider.secret_box is None:
@@ -178,6 +210,12 @@ def secret_of(provider: IdentityProvider) -> str:
 
 
 def _columns(wanted: Wanted) -> dict[str, Any]:
+    # Providers from before these settings do not have them.
+    later: dict[str, Any] = {}
+    if wanted.subject_claim != SUBJECT:
+        later["subject_claim"] = wanted.subject_claim
+    if wanted.scim:
+        later["scim"] = True
     return {
         "name": wanted.name,
         "settings": {
@@ -185,6 +223,7 @@ def _columns(wanted: Wanted) -> dict[str, Any]:
             "client_id": wanted.client_id,
             "groups_claim": wanted.groups_claim,
             "asks_second_factor": wanted.asks_second_factor,
+            **later,
         },
         "role_by_group": {group: str(role) for group, role in wanted.role_by_group.items()},
         "default_role": None if wanted.default_role is None else str(wanted.default_role),
@@ -199,7 +238,7 @@ def _shown(provider: IdentityProvider) -> dict[str, Any]:
 
 
 def _check(wanted: Wanted, taken: set[str]) -> None:
-    for name in ("name", "issuer", "client_id", "groups_claim"):
+    for name in ("name", "issuer", "client_id", "groups_claim", "subject_claim"):
         value = getattr(wanted, name)
         longest = NAME_MAX if name == "name" else TEXT_MAX
         if not value or len(value) > longest or not value.isprintable():

@@ -14,7 +14,7 @@ from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_o
 
 import pytest
 
-from audit.intake.quota import HOLDS_S
+from config.http.quota import HOLDS_S
 from tenants.models import Scope
 from tests.support.factories import make_call
 from tests.support.installation import until

@@ -120,6 +120,18 @@ def _act_on_provider_by_api(act: str) -> Object:
     )
 
 
+def _scim(path: str, **answers: int) -> Object:
+    """A route of SCIM; the documents about the service itself show nothing of a tenant."""
+    return Object(
+        lambda world: f"/scim/v2/{world.provider_id}{path}" % vars(world),
+        Scope.SCIM,
+        is_read=answers.get("GET") == 200 and ("Users" in path or "Groups" in path),
+        answers=answers,
+    )
+
+
+_SCIM = "scim/v2/<uuid:provider_id>"
+
 ROUTES: dict[str, Visit] = {
     # pages of audit
     "": Listing("/"),
@@ -561,6 +573,27 @@ ROUTES: dict[str, Visit] = {
         f"/sign-in/with/{uuid.UUID(int=0)}/{uuid.UUID(int=0)}/callback",
         "coming back from a provider (tests/tenants/identity)",
         answers={"GET": 404},
+    ),
+    # SCIM
+    f"{_SCIM}/": _scim("/", GET=404),
+    f"{_SCIM}/<path:rest>": _scim("/Nothing", GET=404),
+    f"{_SCIM}/ServiceProviderConfig": _scim("/ServiceProviderConfig", GET=200),
+    f"{_SCIM}/ResourceTypes": _scim("/ResourceTypes", GET=200),
+    f"{_SCIM}/ResourceTypes/<str:name>": _scim("/ResourceTypes/User", GET=200),
+    f"{_SCIM}/Schemas": _scim("/Schemas", GET=200),
+    f"{_SCIM}/Schemas/<str:name>": _scim(
+        "/Schemas/urn:ietf:params:scim:schemas:core:2.0:User", GET=200
+    ),
+    f"{_SCIM}/Users": _scim("/Users", GET=200, POST=400),
+    f"{_SCIM}/Users/<uuid:pk>": _scim(
+        "/Users/%(directory_user_id)s", GET=200, PUT=400, PATCH=400, DELETE=204
+    ),
+    f"{_SCIM}/.search": _scim("/.search", POST=400),
+    f"{_SCIM}/Users/.search": _scim("/Users/.search", POST=400),
+    f"{_SCIM}/Groups/.search": _scim("/Groups/.search", POST=400),
+    f"{_SCIM}/Groups": _scim("/Groups", GET=200, POST=400),
+    f"{_SCIM}/Groups/<uuid:pk>": _scim(
+        "/Groups/%(directory_group_id)s", GET=200, PUT=400, PATCH=400, DELETE=204
     ),
     "logout": Open("/logout", "signing out", answers=ACTION),
     "invitations/<str:token>": Open(

@@ -138,6 +138,8 @@ class World:
     erasure_id: UUID
     channel_id: UUID
     provider_id: UUID
+    directory_user_id: UUID
+    directory_group_id: UUID
     window_id: UUID
     note_id: UUID
     invitation_id: UUID
@@ -193,6 +195,8 @@ def make_world(name: str) -> World:
         erasure_id=uuid_utils.compat.uuid7(),
         channel_id=uuid_utils.compat.uuid7(),
         provider_id=uuid_utils.compat.uuid7(),
+        directory_user_id=uuid_utils.compat.uuid7(),
+        directory_group_id=uuid_utils.compat.uuid7(),
         window_id=uuid_utils.compat.uuid7(),
         note_id=uuid_utils.compat.uuid7(),
         invitation_id=uuid_utils.compat.uuid7(),
@@ -259,7 +263,7 @@ def _insert(
     """Insert one row in each table, in one round trip: tests make a hundred worlds."""
     inserts: list[str] = []
     parameters: list[Any] = []
-    for table in sorted(tables):
+    for table in sorted(tables, key=lambda one: (one != "identity_provider", one)):
         row = {column: _value(values, table, column, kind) for column, kind in columns[table]}
         names = ", ".join(f'"{column}"' for column in row)
         inserts.append(f'INSERT INTO "{table}" ({names}) VALUES ({", ".join(["%s"] * len(row))})')
@@ -297,8 +301,13 @@ def _values(world: World) -> dict[str, Any]:
                 "client_id": world.canary,
                 "groups_claim": world.canary,
                 "asks_second_factor": False,
+                "scim": True,
             }
         ),
+        "directory_user.id": world.directory_user_id,
+        "directory_group.id": world.directory_group_id,
+        "directory_user.identity_provider_id": world.provider_id,
+        "directory_group.identity_provider_id": world.provider_id,
         "alert_channel.settings": json.dumps({"url": f"https://{world.canary}.example/"}),
         "price_list.holds_from": world.price_day,
         "price_list.currency": "EUR",

@@ -282,6 +282,8 @@ def other_times() -> dict[str, str]:
         "socialaccount_socialtoken": "kept until",
         # People delete these.
         "membership": "kept until",
+        "directory_user": "kept until",
+        "directory_group": "kept until",
         "tool_draft": "kept until",
         "saved_view": "kept until",
         "alert_rule": "kept until",

@@ -33,6 +33,7 @@ from tests.support.factories import (
     make_user,
     send_events,
 )
+from tests.support.identity.directory import Directory
 from tests.support.ledger_log import as_owner
 from tests.support.legal_holds import set_hold
 from tests.support.pages import signed_in
@@ -239,6 +240,25 @@ def act_on_providers(cast: Cast) -> None:
         admit(provider, Identity(key, "eve", {"groups": []}), user)
 
 
+def act_on_directory(cast: Cast) -> None:
+    """Add a provider with a directory, which sends people and groups, changes and removes them."""
+    given = {"name": "Directory", "issuer": "https://id.acme.example", "client_id": "tooltrail"}
+    given |= {"groups_claim": "groups", "roles": "staff = viewer\nowners = editor", "scim": "on"}
+    post(signed_in(cast.admin), "provider_new", **given)
+    with tenant_scope(cast.tenant.id):
+        row = next(one for one in all_providers(cast.tenant) if one.name == "Directory")
+    directory = Directory(row, operators_key(cast, "scim"))
+    ada, eve = directory.add_user("ada"), directory.add_user("eve")
+    staff, owners = directory.add_group("staff", ada, eve), directory.add_group("owners", eve)
+    sent = [
+        directory.patch(f"Users/{ada}", {"op": "replace", "path": "displayName", "value": "Ada"}),
+        directory.patch(f"Groups/{staff}", {"op": "add", "path": "externalId", "value": "s"}),
+        directory.send("DELETE", f"Groups/{owners}"),
+        directory.send("DELETE", f"Users/{eve}"),
+    ]
+    assert [answer.status_code for answer in sent] == [200, 200, 204, 204]
+
+
 def act_on_prices(cast: Cast) -> None:
     """Create two price lists, change one, delete one, count a call's units, send an answer."""
     admin = signed_in(cast.admin)
@@ -270,6 +290,7 @@ def row_of_each_table(cast: Cast) -> None:
     act_on_channels(cast)
     act_on_notes(cast)
     act_on_providers(cast)
+    act_on_directory(cast)
     act_on_prices(cast)
     act_on_holds_and_erasures(cast)
     act_on_definitions(cast)

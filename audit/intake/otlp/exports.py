@@ -14,7 +14,8 @@ from audit.intake.otlp.answers import success
 from audit.intake.otlp.recording import Recorded, record_spans
 from audit.intake.otlp.signals import MediaType, Signal
 from audit.intake.principals import hide_in_spans
-from audit.intake.quota import QuotaExceededError, quota
+from audit.intake.quota import quota
+from config.http.quota import QuotaExceededError
 from config.postgresql.schema import why_unavailable
 from tenants.keys import ApiKeyIdentity, KeyRefused, authenticate
 from tenants.models import Scope

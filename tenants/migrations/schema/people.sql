@@ -109,6 +109,69 @@ REVOKE UPDATE, DELETE ON identity_provider FROM tooltrail_app;
 GRANT UPDATE (name, settings, secret_box, role_by_group, default_role, disabled_at)
     ON identity_provider TO tooltrail_app;
 
+-- directory_user: a person whom a provider's directory lists (SCIM). Whose account it is, is known by
+-- provider and external_id in socialaccount_socialaccount.
+--
+-- Retention: kept until the directory removes the person.
+-- Erasure: no effect; it holds no payload.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE directory_user (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    identity_provider_id uuid NOT NULL,
+    external_id varchar(191),              -- the subject of the sign-in; NULL: not known
+    user_name varchar(200) NOT NULL,
+    display_name varchar(200) NOT NULL,
+    is_active boolean,                   -- false: not a member; NULL: the directory does not say it
+    created_at timestamptz NOT NULL,
+    changed_at timestamptz NOT NULL,
+    CONSTRAINT directory_user_pkey PRIMARY KEY (tenant_id, id),
+    CONSTRAINT directory_user_external_id_uniq
+        UNIQUE (tenant_id, identity_provider_id, external_id),
+    CONSTRAINT directory_user_tenant_fk
+        FOREIGN KEY (tenant_id) REFERENCES tenant (id) ON DELETE CASCADE,
+    CONSTRAINT directory_user_provider_fk FOREIGN KEY (tenant_id, identity_provider_id)
+        REFERENCES identity_provider (tenant_id, id)
+);
+CREATE UNIQUE INDEX directory_user_name_uniq
+    ON directory_user (tenant_id, identity_provider_id, lower(user_name));
+ALTER TABLE directory_user ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON directory_user
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+REVOKE UPDATE ON directory_user FROM tooltrail_app;
+GRANT UPDATE (external_id, user_name, display_name, is_active, changed_at)
+    ON directory_user TO tooltrail_app;
+
+-- directory_group: a group of a provider's directory. Its name may give its people a role.
+--
+-- Retention: kept until the directory removes it.
+-- Erasure: no effect; it holds no payload.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE directory_group (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    identity_provider_id uuid NOT NULL,
+    external_id varchar(191),
+    display_name varchar(200) NOT NULL,  -- role_by_group has it, or not
+    members uuid[] NOT NULL,              -- ids of directory_user
+    created_at timestamptz NOT NULL,
+    changed_at timestamptz NOT NULL,
+    CONSTRAINT directory_group_pkey PRIMARY KEY (tenant_id, id),
+    CONSTRAINT directory_group_tenant_fk
+        FOREIGN KEY (tenant_id) REFERENCES tenant (id) ON DELETE CASCADE,
+    CONSTRAINT directory_group_provider_fk FOREIGN KEY (tenant_id, identity_provider_id)
+        REFERENCES identity_provider (tenant_id, id)
+);
+ALTER TABLE directory_group ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON directory_group
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+REVOKE UPDATE ON directory_group FROM tooltrail_app;
+GRANT UPDATE (external_id, display_name, members, changed_at) ON directory_group TO tooltrail_app;
+
 -- membership: a user's role in a tenant.
 --
 -- Retention: kept until an admin removes the member.

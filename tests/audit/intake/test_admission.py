@@ -20,8 +20,9 @@ from audit.intake.admission import (
     Admission,
     OverloadedError,
 )
-from audit.intake.quota import HOLDS_S, Quota, QuotaExceededError, quota, settle_quota
+from audit.intake.quota import quota, settle_quota
 from audit.models import Batch
+from config.http.quota import HOLDS_S, Quota, QuotaExceededError
 from tenants.scope import tenant_scope
 from tests.support.event_requests import lines, post
 from tests.support.factories import Cast, make_call, make_ingest_key

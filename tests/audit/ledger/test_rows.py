@@ -22,6 +22,7 @@ from tests.support.acts import (
     act_on_alerts,
     act_on_channels,
     act_on_definitions,
+    act_on_directory,
     act_on_holds_and_erasures,
     act_on_keys,
     act_on_members,
@@ -62,7 +63,7 @@ def differences(cast: Cast) -> list[str]:
 ACTS = [
     *(act_on_keys, act_on_members, act_on_settings, act_on_holds_and_erasures),
     *(act_on_reports, act_on_tools, act_on_definitions, act_on_alerts),
-    *(act_on_channels, act_on_notes, act_on_prices, act_on_providers),
+    *(act_on_channels, act_on_notes, act_on_prices, act_on_providers, act_on_directory),
 ]
 
 
@@ -100,6 +101,8 @@ CHANGES = {
     "api_key": "scopes = '{ingest,read,payloads}'",
     "definition": "content = '{}'",
     "definition_change": "client = 'another'",
+    "directory_group": "display_name = 'owners'",
+    "directory_user": "is_active = NULL",
     "erasure": "confirmed_by = 'ada'",
     "identity_provider": """role_by_group = '{"staff": "admin"}'""",
     "invitation": "role = 'admin'",

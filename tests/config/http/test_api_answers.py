@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.test.utils import override_settings
 
-from audit.intake.quota import Quota
+from config.http.quota import Quota
 from config.openapi import description
 from tenants.keys import create_key
 from tenants.models import Scope

@@ -11,7 +11,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import jwt
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+
+from config import env
 
 CLIENT = "tooltrail"
 
@@ -138,3 +141,14 @@ def hostile_provider() -> Iterator[HostileProvider]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def opened_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[HostileProvider]:
+    """One at an address that the operator opened."""
+    from django.conf import settings  # this module is imported before Django is set up
+
+    with hostile_provider() as one:
+        monkeypatch.setenv("TOOLTRAIL_IDENTITY_ALLOW", f"127.0.0.1:{one.port}")
+        monkeypatch.setattr(settings, "IDENTITY_ALLOW", env.openings("TOOLTRAIL_IDENTITY_ALLOW"))
+        yield one

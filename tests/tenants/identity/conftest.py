@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from config import env
-from tests.support.identity.hostile_provider import CLIENT, HostileProvider, hostile_provider
+from tests.support.identity.hostile_provider import CLIENT, HostileProvider, opened_provider
 
 if TYPE_CHECKING:
     from tenants.models import IdentityProvider
@@ -19,11 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[HostileProvider]:
     """A provider that does what the test says, at an address that the operator opened."""
-    from django.conf import settings
-
-    with hostile_provider() as one:
-        monkeypatch.setenv("TOOLTRAIL_IDENTITY_ALLOW", f"127.0.0.1:{one.port}")
-        monkeypatch.setattr(settings, "IDENTITY_ALLOW", env.openings("TOOLTRAIL_IDENTITY_ALLOW"))
+    with opened_provider(monkeypatch) as one:
         yield one
 
 

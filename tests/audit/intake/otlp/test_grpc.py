@@ -30,7 +30,7 @@ from audit.events.limits import MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES
 from audit.intake.admission import ADMISSION, PLACES
 from audit.intake.otlp import exports, rpc
 from audit.intake.otlp.rpc import encoding_of
-from audit.intake.quota import Quota
+from config.http.quota import Quota
 from tenants.keys import create_key
 from tenants.models import Scope
 from tests.support.factories import Cast, make_ingest_key

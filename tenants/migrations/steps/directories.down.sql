@@ -1,0 +1,2 @@
+DROP TABLE directory_group;
+DROP TABLE directory_user;
