@@ -32,7 +32,7 @@ from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment, record_creation
 from audit.retention import erasure, retention
 from audit.retention.proved_holds import HoldsAlteredError
-from audit.work import argument_comparison, payload_search
+from audit.work import argument_comparison, mcp_uses, payload_search
 from audit.work.drift import job as drift_job
 from audit.work.replay import job as replay_job
 from audit.work.sightings import expire_ephemeral, note_tools
@@ -268,6 +268,14 @@ def count_units(tenant_id: str) -> None:
 def _count_units_soon(tenant_id: str) -> None:
     with suppress(AlreadyEnqueued):  # it is queued already
         count_units.configure(queueing_lock=f"units {tenant_id}").defer(tenant_id=tenant_id)
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="record_mcp_uses")
+def record_mcp_uses(timestamp: int) -> None:
+    """Record what each tenant's keys used of `/mcp` in the minutes that are over."""
+    for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
+        mcp_uses.record_uses(tenant_id, timezone.now())
 
 
 # Hourly, although limits are whole days: work that was not finished continues.

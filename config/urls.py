@@ -8,6 +8,7 @@ from django.views.generic import RedirectView
 import tools_registry.admin  # noqa: F401  # it adds its pages to the site
 from audit.intake.otlp.signals import SIGNALS
 from audit.intake.otlp.views import receive
+from audit.mcp.transport import serve as serve_mcp
 from audit.pages.settings.preferences import preferences
 from config.api import api
 from config.api_docs import api_docs
@@ -20,6 +21,7 @@ urlpatterns = [
     path("api/v1/docs", api_docs, name="api_docs"),
     path("api/v1/", api.urls),
     *(path(each.removeprefix("/"), receive) for each in SIGNALS),  # what OTLP exporters expect
+    path("mcp", serve_mcp, name="mcp"),
     path("admin/", site.urls),
     path("theme", choose_theme, name="theme"),
     path("settings/preferences", preferences, name="preferences"),

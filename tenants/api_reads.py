@@ -8,6 +8,7 @@ answer has an `ETag`: who polls with `If-None-Match` gets 304 while nothing has 
 
 import base64
 import hashlib
+import inspect
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -194,6 +195,17 @@ def reads(
         return operation
 
     return register
+
+
+def members_of(
+    operation: Callable[..., HttpResponse], request: HttpRequest, **parameters: Any
+) -> dict[str, Any]:
+    """The members of an operation's answer, without HTTP and without a record of the read.
+
+    Needs the tenant's scope, and `request.auth`. Raises what the operation raises.
+    """
+    members: dict[str, Any] = inspect.unwrap(operation)(request, **parameters)
+    return members
 
 
 def record_read(request: HttpRequest, operation: str) -> None:

@@ -116,8 +116,13 @@ def read_networks(texts: Iterable[str]) -> list[str]:
 
 def actor_of(identity: ApiKeyIdentity) -> str:
     """The name of a key's program in the audit log. Needs the tenant's scope."""
-    key = ApiKey.objects.filter(tenant_id=identity.tenant_id, key_id=identity.key_id).first()
-    return f"API key {key.name} ({key.key_id})" if key else f"API key {identity.key_id}"
+    return name_of_key(identity.tenant_id, identity.key_id)
+
+
+def name_of_key(tenant_id: UUID, key_id: str) -> str:
+    """The same, by the id of a key."""
+    key = ApiKey.objects.filter(tenant_id=tenant_id, key_id=key_id).first()
+    return f"API key {key.name} ({key.key_id})" if key else f"API key {key_id}"
 
 
 class _VerifiedKeys:

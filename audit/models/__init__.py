@@ -27,6 +27,7 @@ from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerEra
 from audit.models.work import (
     ArgumentComparison,
     DriftAnalysis,
+    McpUse,
     PayloadHit,
     PayloadSearch,
     Replay,
@@ -58,6 +59,7 @@ __all__ = [
     "LedgerKey",
     "LegalHold",
     "MaintenanceWindow",
+    "McpUse",
     "Note",
     "NoteState",
     "PayloadHit",

@@ -214,3 +214,25 @@ class StoredReportSchedule(models.Model):
 
     def __str__(self) -> str:
         return ", ".join(self.kinds)
+
+
+class McpUse(models.Model):
+    """How often a key used a tool of `/mcp` in a minute, until the worker records it."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "key_id", "tool", "minute")
+    tenant_id = models.UUIDField()
+    key_id = models.TextField()
+    tool = models.TextField()
+    minute = models.DateTimeField()
+    use_count = models.BigIntegerField()
+    digest = models.TextField()
+    clients = ArrayField(models.TextField())
+
+    objects = TenantQuerySet["McpUse"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "mcp_use"
+
+    def __str__(self) -> str:
+        return f"{self.tool} by {self.key_id}"

@@ -183,6 +183,18 @@ ROUTES: dict[str, Visit] = {
     "calls/<day:started_on>/<uuid:invocation_id>/reveal": Object(
         lambda world: _call(world) + "/reveal", is_read=False, role=Role.AUDITOR, answers=ACTION
     ),
+    "mcp": Listing(
+        "/mcp",
+        Scope.READ,
+        shows_canary=False,
+        data=lambda world: {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "get_trace", "arguments": {"trace_id": world.canary}},
+        },
+        answers=SENT,
+    ),
     "definitions/": Listing("/definitions/"),
     "definitions/approve": Listing(
         "/definitions/approve",

@@ -262,6 +262,7 @@ def other_times() -> dict[str, str]:
     return {
         "alert_trial": f"rows are deleted {trying.KEPT_FOR.days} day after",
         "argument_comparison": f"rows are deleted {argument_comparison.KEPT_FOR.days} day after",
+        "mcp_use": "rows are deleted when the worker has recorded them",
         "payload_search": f"rows are deleted {payload_search.KEPT_FOR.days} day after",
         "payload_search_hit": "rows are deleted with their payload_search",
         "report": f"rows are deleted keep_days after they were made, {KEEP_DAYS} without",

@@ -278,3 +278,25 @@ CREATE POLICY tenant_isolation ON erasure_call
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
 REVOKE UPDATE, DELETE ON erasure_call FROM tooltrail_app;
 GRANT SELECT ON erasure_call TO tooltrail_keeper;
+
+-- mcp_use: how often a key used a tool of /mcp in a minute, until the worker records it as an action.
+--
+-- Retention: rows are deleted when the worker has recorded them, a minute later.
+-- Erasure: no effect; it holds a count and a digest, no payload.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE mcp_use (
+    tenant_id uuid NOT NULL,
+    key_id text NOT NULL,
+    tool text NOT NULL,
+    minute timestamptz NOT NULL,         -- its start
+    use_count bigint NOT NULL,
+    digest text NOT NULL,                -- of the arguments of all uses: audit.work.mcp_uses
+    clients text[] NOT NULL,             -- names that the clients gave, the first five
+    CONSTRAINT mcp_use_pkey PRIMARY KEY (tenant_id, key_id, tool, minute),
+    CONSTRAINT mcp_use_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+ALTER TABLE mcp_use ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON mcp_use
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);

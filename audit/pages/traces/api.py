@@ -83,7 +83,7 @@ def list_traces(request: HttpRequest, params: Query[TraceListParams]) -> dict[st
     return {
         "items": [
             {
-                **_document(trace),
+                **trace_members(trace),
                 "reason": _reason(page.reasons.get(trace.trace_id), with_payloads=with_payloads),
             }
             for trace in page.traces
@@ -114,7 +114,7 @@ def read_trace(
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
     calls = detail.calls if with_payloads else without_messages(detail.calls)
     return {
-        **_document(detail.summary),
+        **trace_members(detail.summary),
         "calls": [
             document(call, detail.violations.get(call.invocation_id), _CALL_COLUMNS)
             for call in calls
@@ -134,7 +134,8 @@ def _matched(request: HttpRequest, params: TraceListParams, wanted: TraceFilter)
     return matched_traces(calls, now=now, state=wanted.state, before=before, size=params.limit)
 
 
-def _document(trace: TraceDay) -> dict[str, Any]:
+def trace_members(trace: TraceDay) -> dict[str, Any]:
+    """The members of `schemas.Trace`."""
     return {
         "trace_id": trace.trace_id,
         "first_started_at": trace.first_started_at.astimezone(UTC),

@@ -7,6 +7,7 @@ sentence before it says that it is data, so that a person or a model knows where
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from audit.pages.traces.timeline import Node
 from audit.pages.traces.waterfall import nodes_of
@@ -60,6 +61,16 @@ def write(detail: TraceDetail, address: str, now: datetime, mark: str) -> str:
     if left_out:
         lines.append(f"{left_out} more calls are not included.")
     return "\n".join(lines).replace(NBSP, " ") + "\n"
+
+
+def rows_of(detail: TraceDetail, now: datetime) -> list[tuple[UUID, str]]:
+    """Each call of the trace, in the order of the tree: its id, and its line of the text."""
+    start = detail.summary.first_started_at
+    return [
+        (call.invocation_id, _row(node, call, detail, start, now).replace(NBSP, " "))
+        for node in nodes_of(detail.calls)
+        for call in [detail.calls[node.span.id]]
+    ]
 
 
 def _problems(failed: int, violations: int) -> list[tuple[int, str]]:

@@ -133,6 +133,7 @@ NOT_PROVED = {
     "key_quota": "how much a key may still send; the events are in the log",
     "ledger_check": "a check's result proves nothing: run the check again",
     "llm_usage": "the tokens of models' answers, which are no calls and in no log",
+    "mcp_use": "counts of the last minute; the action that the worker makes of them is proved",
     "observed_tool": "derived from the index; the worker makes it again",
     "otlp_span": "how spans were joined to calls; the calls are compared",
     "payload_search": "a person's search, deleted after a day",

@@ -25,7 +25,9 @@ from audit.models import Erasure
 from audit.queries.time_range import TimeRange
 from audit.retention import retention
 from audit.work import payload_search
+from audit.work.mcp_uses import count_use
 from audit.work.sightings import note_tools
+from tenants.keys import ApiKeyIdentity
 from tenants.scope import tenant_scope
 from tests.support import otlp_requests as otlp
 from tests.support.acts import operators_key, row_of_each_table
@@ -110,6 +112,8 @@ def _begin_jobs(record: Record, key: str) -> None:
     assert otlp.post(key, otlp.request(otlp.span()), otlp.JSON).status_code == 200
     assert post_events(key, b'{"type": "unknown"}').status_code == 200
     settle_quota((record.tenant_id, "executor"), 1)
+    reader = ApiKeyIdentity(record.tenant_id, "reader", uuid_utils.compat.uuid7())
+    count_use(reader, "alerts", {}, "agent", timezone.now())
 
 
 @contextmanager

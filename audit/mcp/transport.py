@@ -1,0 +1,102 @@
+"""`POST /mcp`: MCP's Streamable HTTP, without streams and without state.
+
+Every answer is JSON, as no tool sends anything before its result. The key is sent as for the API.
+Pages of other origins are refused, as MCP requires (a name that is rebound to this host).
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from audit.mcp import protocol
+from audit.mcp.methods import answer
+from audit.mcp.protocol import RPCError
+from config.http.errors import RETRY_AFTER_SECONDS
+from config.http.problems import problem
+from config.postgresql.schema import why_unavailable
+from tenants.api_auth import ApiKeyAuth, ApiRequest, answer_refusal
+from tenants.keys import KeyRefused
+from tenants.models import Scope
+
+BODY_MAX_BYTES = 200_000
+_AUTH = ApiKeyAuth(Scope.READ)
+
+
+@csrf_exempt
+def serve(request: HttpRequest) -> HttpResponse:
+    """Answer the messages of an MCP client."""
+    if request.method != "POST":
+        return problem(
+            "method_not_allowed",
+            "Send messages with POST. The server opens no stream.",
+            headers={"Allow": "POST"},
+        )
+    if not _is_own_origin(request):
+        return problem("forbidden", "Pages of other origins may not use /mcp.")
+    try:
+        request.auth = _AUTH(request)  # type: ignore[attr-defined]  # as ninja does
+        response = _respond(request)  # type: ignore[arg-type]  # it has the key's identity now
+    except KeyRefused as refusal:
+        response = answer_refusal(request, refusal)
+    except (OperationalError, InterfaceError) as error:
+        response = problem(
+            "unavailable",
+            f"{why_unavailable(error)} Try again.",
+            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        )
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _respond(request: ApiRequest) -> HttpResponse:
+    if request.content_type != "application/json":
+        return problem("media_type", "Send application/json.")
+    body = request.read(BODY_MAX_BYTES + 1)
+    if len(body) > BODY_MAX_BYTES:
+        return problem("too_large", f"The body exceeds {BODY_MAX_BYTES:,} bytes.")
+    try:
+        version = protocol.version_of(request.headers.get("MCP-Protocol-Version"))
+        values, is_batch = protocol.messages_in(body, version)
+    except RPCError as error:
+        return _json(protocol.failure(None, error), error.status)
+    answers = []
+    status, headers = 200, dict[str, str]()
+    for value in values:
+        try:
+            message = protocol.read(value, version, request.headers)
+            result = answer(request, message)
+            if result is not None:
+                answers.append(protocol.success(message, result))
+                if message.method == "initialize":
+                    headers["Mcp-Session-Id"] = protocol.new_session(message.client)
+        except RPCError as error:
+            number = protocol.id_of(value)
+            answers.append(protocol.failure(number, error))
+            # Clients with a handshake take 404 for the end of their session.
+            if not is_batch and (number is None or version == protocol.LATEST):
+                status = error.status
+    if not answers:
+        return HttpResponse(status=202)
+    return _json(answers if is_batch else answers[0], status, headers)
+
+
+def _json(value: Any, status: int, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    return HttpResponse(
+        json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"),
+        content_type="application/json",
+        status=status,
+        headers=dict(headers or {}),
+    )
+
+
+def _is_own_origin(request: HttpRequest) -> bool:
+    origin = request.headers.get("Origin")
+    if origin is None or origin in settings.CORS_ORIGINS:
+        return True
+    return urlsplit(origin).netloc == request.get_host()
