@@ -20,10 +20,10 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(slots=True)
 class AgentFigures:
-    """Calls of an agent, of one of its versions, or of it and one tool."""
+    """Calls of an agent, of one of its versions, of it and one tool, or of an environment."""
 
     name: str
-    """The agent, version or tool; '' if it is not reported."""
+    """The agent, version, tool or environment; '' if it is not reported."""
     calls: int = 0
     failed: int = 0
     violating: int = 0
@@ -95,6 +95,12 @@ def agents_in(of: TimeRange, agent: str | None = None) -> Agents:
         one = AgentFigures(name, calls, failed, violating, tokens, last_at, latency)
         counted.add(version, tool, one)
     return Agents(counted.agents)
+
+
+def environments_in(of: TimeRange, agent: str | None = None) -> list[AgentFigures]:
+    """The same calls by environment, without durations, most calls first. One statement."""
+    counted = rows("environments_counted", bounds(of) | {"agent": agent, "call_limit": CALLS_MAX})
+    return [AgentFigures(*row) for row in counted]
 
 
 def agents_of_query(

@@ -5,7 +5,7 @@ So a changed amount holds at once, for all calls since its list's day. Calls wit
 counted as such; they are in no amount.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -111,32 +111,30 @@ class AgentCallCosts:
     agents: dict[str, Cost] = field(default_factory=dict)
 
 
-def costs_over_time(of: TimeRange) -> RangeCosts | None:
-    """What the calls of a range cost; None if the tenant uses no price list.
+def costs_over_time(of: TimeRange, tool: str | None = None) -> RangeCosts | None:
+    """What the calls of a range cost, of all tools or of one.
 
-    One statement, two with a list.
+    None if the tenant uses no price list. One statement, two with a list.
     """
     held = prices_held(of.previous.start, of.end)
     if held is None:
         return None
     series = RangeCosts(of, held.currency, Cost(), Cost(), [Cost() for _ in of.parts], [])
     by_tool: dict[str, ToolCost] = {}
-    parameters = slot_parameters((of.previous.start, *of.bounds)) | held.parameters()
-    for slot, tool, version, *sums in rows("costs_over_time", parameters):
+    slots = slot_parameters((of.previous.start, *of.bounds))
+    parameters = slots | held.parameters() | {"tool": tool}
+    for slot, name, version, *sums in rows("costs_over_time", parameters):
         cost = Cost(*sums)
-        if tool is not None:
-            one = by_tool.setdefault(tool, ToolCost(tool))
+        if name is not None:
+            one = by_tool.setdefault(name, ToolCost(name))
             one.cost.add(cost)
-            one.versions.append(VersionCost(tool, version, cost))
+            one.versions.append(VersionCost(name, version, cost))
         elif slot == 0:
             series.previous.add(cost)
         else:
             series.parts[slot - 1].add(cost)
             series.total.add(cost)
-    tools = sorted(by_tool.values(), key=lambda one: _dearest(one.cost, one.tool))
-    for one in tools:
-        one.versions.sort(key=lambda each: _dearest(each.cost, each.version))
-    ran = [one for one in tools if one.cost.calls]
+    ran = [one for one in by_dearest(by_tool) if one.cost.calls]
     return RangeCosts(of, held.currency, series.total, series.previous, series.parts, ran)
 
 
@@ -203,6 +201,13 @@ def _by_agent(held: Held | None, chosen: dict[str, Any], most: int) -> AgentCall
     return costs
 
 
-def _dearest(cost: Cost, name: str) -> tuple[Decimal, int, str]:
+def by_dearest(tools: Mapping[str, ToolCost]) -> list[ToolCost]:
+    """Tools and their versions, the dearest first."""
+    for one in tools.values():
+        one.versions.sort(key=lambda each: dearest(each.cost, each.version))
+    return sorted(tools.values(), key=lambda one: dearest(one.cost, one.tool))
+
+
+def dearest(cost: Cost, name: str) -> tuple[Decimal, int, str]:
     """A key that sorts the dearest first."""
     return -cost.amount, -cost.calls, name

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from audit.reports.callers import callers
 from audit.reports.changes import HEADLINES
 from audit.reports.costs import costs
 from audit.reports.findings import findings
@@ -60,6 +61,7 @@ def lay_out(report: Report, tenant_name: str) -> Layout:
             *([unrun_calls(all_figures)] if "unrun" in all_figures else []),  # not in older reports
             latency(all_figures),
             *([costs(all_figures)] if any(all_figures.get("costs", {}).values()) else []),
+            *([callers(all_figures)] if _names_callers(all_figures) else []),
             open_executions(all_figures),
             repeats(all_figures, report),
             registry(all_figures, report),
@@ -67,6 +69,14 @@ def lay_out(report: Report, tenant_name: str) -> Layout:
             completeness(all_figures, report),
             exports(all_figures, report),
         ],
+    )
+
+
+def _names_callers(all_figures: dict[str, Any]) -> bool:
+    """Whether a call names an agent or an environment. Older reports have no such figures."""
+    own = all_figures.get("callers", {"agents": [], "environments": []})
+    return any(one["agent"] for one in own["agents"]) or any(
+        one["environment"] for one in own["environments"]
     )
 
 

@@ -29,6 +29,7 @@ from audit.queries.repeats import CALLS, find_repeats
 from audit.queries.time_range import TimeRange
 from audit.queries.unrun import Unrun, unrun_calls
 from audit.queries.violations import ViolationFilter, violations
+from audit.reports.callers import caller_figures
 from audit.reports.costs import cost_figures
 from audit.reports.queries import exports_made, registry_changes
 from audit.show.tiles import ToolRow, worst_first
@@ -67,6 +68,7 @@ def gather(of: TimeRange, now: datetime) -> dict[str, Any]:
             "previous": previous and previous.tokens,
         },
         "costs": cost_figures(of),
+        "callers": caller_figures(of),
         "open": {
             "started_in_range": series.total.open,
             "open": lost.open.open,

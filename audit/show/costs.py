@@ -59,7 +59,7 @@ class CostFact:
 
 
 def cost_facts(
-    tools: AgentCallCosts | None, models: TokenCosts | AgentTokenCosts | None
+    tools: AgentCallCosts | RangeCosts | None, models: TokenCosts | AgentTokenCosts | None
 ) -> list[CostFact]:
     """What tools and models cost, apart; nothing of what has no price list or no answer."""
     facts = []

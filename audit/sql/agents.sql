@@ -1,3 +1,13 @@
+-- {{newest_calls}} --
+-- The newest calls of a range, of all agents or of one.
+tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND started_at >= %(start)s
+  AND started_at < %(end)s
+  AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+ORDER BY started_at DESC
+LIMIT %(call_limit)s
+
 -- agents_counted --
 -- The newest calls of a range by agent, its version and tool, each with a histogram of durations: its
 -- buckets and the calls in each. '': not reported. Three sorted lists of durations, one for each
@@ -16,17 +26,25 @@ FROM (
                tool_name, state, violation_count, prompt_tokens, completion_tokens, started_at,
                CASE WHEN state IN ('ok', 'failed') THEN {{latency_bucket}} END AS bucket
         FROM invocation
-        WHERE tenant_id = %(tenant_id)s
-          AND started_on BETWEEN %(first_day)s AND %(last_day)s
-          AND started_at >= %(start)s
-          AND started_at < %(end)s
-          AND (%(agent)s::text IS NULL OR agent = %(agent)s)
-        ORDER BY started_at DESC
-        LIMIT %(call_limit)s
+        WHERE {{newest_calls}}
     ) AS newest
     GROUP BY agent, agent_version, tool_name, bucket
 ) AS counted
 GROUP BY agent, agent_version, tool_name
+
+-- environments_counted --
+-- The same calls by environment, most of them first.
+SELECT environment, count(*), count(*) FILTER (WHERE state = 'failed'),
+       count(*) FILTER (WHERE violation_count > 0),
+       sum(prompt_tokens::numeric + completion_tokens), max(started_at)
+FROM (
+    SELECT coalesce(environment, '') AS environment, state, violation_count, prompt_tokens,
+           completion_tokens, started_at
+    FROM invocation
+    WHERE {{newest_calls}}
+) AS newest
+GROUP BY environment
+ORDER BY count(*) DESC, environment
 
 -- agents_summed_before --
 -- The same of the calls of a query: those that ran and match, among the calls before a cursor that

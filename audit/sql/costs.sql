@@ -6,7 +6,7 @@ unnest(
 ) AS price (tool_name, list, per_call, per_unit, unit_path_id)
 
 -- costs_over_time --
--- Completed calls, those with a price, and what these cost: by slot, and by tool and version in all
+-- Completed calls, of all tools or of one, those with a price, and what these cost: by slot, and by tool and version in all
 -- slots but the first, which is the previous range. Calls are counted in the cells of
 -- audit/queries/hour_cells.py; a list begins at midnight UTC, so no cell has two. Units are read by
 -- call.
@@ -17,12 +17,12 @@ WITH called AS (
                width_bucket(hour_at, %(list_starts)s::timestamptz[]) AS list,
                tool_name, tool_version, completed_count AS calls
         FROM rollup
-        WHERE {{whole_hours}}
+        WHERE {{whole_hours}} AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
         UNION ALL
         SELECT {{quarter_slot}}, width_bucket(quarter_at, %(list_starts)s::timestamptz[]),
                tool_name, tool_version, completed_count
         FROM quarter_rollup
-        WHERE {{cut_quarters}}
+        WHERE {{cut_quarters}} AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
         UNION ALL
         SELECT moved.slot, width_bucket(i.started_at, %(list_starts)s::timestamptz[]),
                i.tool_name, i.tool_version, moved.sign
@@ -32,6 +32,7 @@ WITH called AS (
             FROM invocation
             WHERE {{piece_calls}}
               AND state IN ('ok', 'failed')
+              AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
             LIMIT ALL
         ) AS i
         CROSS JOIN LATERAL (
@@ -145,6 +146,30 @@ UNION ALL (
     ORDER BY amount DESC, calls DESC, trace_id
     LIMIT %(row_limit)s
 )
+
+-- costs_summed_before --
+-- What the calls of a query cost: the completed ones that match, among the calls before a cursor that
+-- calls_before scans. All others are one row.
+SELECT counts, CASE WHEN counts THEN tool_name END AS tool_name,
+       CASE WHEN counts THEN tool_version END AS tool_version,
+       CASE WHEN counts THEN agent END AS agent,
+       CASE WHEN counts THEN agent_version END AS agent_version,
+       CASE WHEN counts THEN model END AS model, CASE WHEN counts THEN run_id END AS run_id,
+       CASE WHEN counts THEN trace_id END AS trace_id, {{priced_sums}}, {{last_scanned}}
+FROM (
+    SELECT walked.*, {{matched_and_ran}} AND state IN ('ok', 'failed') AS counts,
+           coalesce(price.per_call, price.per_unit * u.units) AS cost
+    FROM {{walked_before}}
+    LEFT JOIN {{price}}
+        ON price.tool_name = walked.tool_name
+       AND price.list = width_bucket(walked.started_at, %(list_starts)s::timestamptz[])
+    LEFT JOIN call_units u
+        ON u.tenant_id = %(tenant_id)s
+       AND u.started_on = walked.started_on
+       AND u.unit_path_id = price.unit_path_id
+       AND u.invocation_id = walked.invocation_id
+) AS priced
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
 
 -- unit_paths_behind --
 -- Whether the log has events that were not read for a path yet.

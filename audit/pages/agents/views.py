@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from audit.pages.show.graph_view import shown_graph
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
-from audit.queries.agents import CALLS_MAX, AgentFigures, agents_in
+from audit.queries.agents import CALLS_MAX, AgentFigures, agents_in, environments_in
 from audit.queries.call_graph import graph_of_range
 from audit.queries.call_query import quoted
 from audit.queries.costs import costs_of_agents
@@ -37,6 +37,7 @@ def agent_list(request: TenantRequest) -> HttpResponse:
     calls = costs_of_agents(requested.range, chosen or None)
     answers = token_costs_of_agents(requested.range, chosen or None)
     costs = agent_costs(calls, answers)
+    environments = environments_in(requested.range, chosen or None)[:_SHOWN]
     shown = counted.agents[:_SHOWN]
     context = {
         **range_bar(request, requested),
@@ -45,6 +46,9 @@ def agent_list(request: TenantRequest) -> HttpResponse:
         "chosen": chosen,
         "tools": _with_queries(one.tools, of_agent, "tool") if one else [],
         "versions": _with_queries(one.versions, of_agent, "agent-version") if one else [],
+        "environments": _with_queries(environments, of_agent if chosen else within, "environment")
+        if any(each.name for each in environments)
+        else [],
         "of_agent": of_agent,
         "of_others": f"{within} agent:* NOT agent:{quoted(chosen)}",
         "agents": [(each, costs.of(each.total.name)) for each in shown],

@@ -4,16 +4,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils import timezone
 from ninja import Query
 
-from audit.pages.show.figure_schemas import Bounds
-from audit.pages.show.ranges import RangeParams, bounds
+from audit.pages.show.api_query import QueriedRangeParams
+from audit.pages.show.figure_schemas import QueriedBounds
+from audit.pages.show.ranges import bounds
 from audit.pages.show.router import router
-from audit.queries.costs import Cost, NamedCost, costs_by_dimension, costs_over_time
+from audit.queries.costs import (
+    CallCosts,
+    Cost,
+    NamedCost,
+    ToolCost,
+    costs_by_dimension,
+    costs_over_time,
+)
 from audit.queries.price_lists import percent_counted, plain
+from audit.queries.queried_costs import costs_of_query
 from audit.queries.time_range import TimeRange
 from audit.queries.token_costs import NamedTokenCost, TokenCost, token_costs_by_name
-from tenants.api_reads import Answer, reads
+from tenants.api_reads import Answer, reads, utc
 
 
 class CostSum(Answer):
@@ -50,7 +60,10 @@ class NamedCosts(CostSum):
 
 
 class NewestCosts(Answer):
-    """What the newest 100,000 completed calls of the range cost: the dearest of each kind."""
+    """What the newest 100,000 completed calls of the range cost: the dearest of each kind.
+
+    With `q`, these are the matching calls that were read.
+    """
 
     is_complete: bool
     """Whether these are all calls of the range."""
@@ -117,7 +130,7 @@ class TokenCosts(Answer):
     newest: NewestTokens
 
 
-class Costs(Bounds):
+class Costs(QueriedBounds):
     """What the calls that started in a range cost."""
 
     currency: str | None
@@ -129,31 +142,50 @@ class Costs(Bounds):
     tools: list[ToolCosts]
     newest: NewestCosts | None
     tokens: TokenCosts | None
-    """null: no span of the range reports an answer of a model."""
+    """null: no span of the range reports an answer of a model. With `q`: answers are no calls."""
 
 
-@reads(router, "/costs", Costs, tag="figures", problems=("range",))
-def read_costs(request: HttpRequest, params: Query[RangeParams]) -> dict[str, Any]:
+@reads(router, "/costs", Costs, tag="figures", problems=("range", "query"))
+def read_costs(request: HttpRequest, params: Query[QueriedRangeParams]) -> dict[str, Any]:
     """Get what the calls and the models' answers of a range cost.
 
-    Sums are exact. Tools and the others are in order of their amounts, the dearest first.
+    Sums are exact. With `q`, they are of the calls that were read. Tools and the others are in
+    order of their amounts, the dearest first.
     """
-    of = params.read_range()
-    costs, newest = costs_over_time(of), costs_by_dimension(of)
+    of, now = params.read_range(), timezone.now()
     members: dict[str, Any] = {
         **bounds(of),
+        "searched_until": None,
         "currency": None,
         "percent_counted": percent_counted(),
         "total": None,
         "tools": [],
         "newest": None,
-        "tokens": _tokens(of),
+        "tokens": None,
     }
+    if wanted := params.read_calls(request, of, now):
+        found = costs_of_query(wanted, of, now)
+        if found is None:
+            return members
+        until = found.searched_until
+        return (
+            members
+            | {"searched_until": until and utc(until)}
+            | _costs(found.by.total, found.tools, found.by, is_complete=until is None)
+        )
+    costs, newest = costs_over_time(of), costs_by_dimension(of)
+    members["tokens"] = _tokens(of)
     if costs is None or newest is None:
         return members
-    return members | {
-        "currency": costs.currency,
-        "total": _sum(costs.total),
+    return members | _costs(costs.total, costs.tools, newest, is_complete=not newest.is_cut)
+
+
+def _costs(
+    total: Cost, tools: Sequence[ToolCost], by: CallCosts, *, is_complete: bool
+) -> dict[str, Any]:
+    return {
+        "currency": by.currency,
+        "total": _sum(total),
         "tools": [
             {
                 "tool_name": one.tool,
@@ -163,14 +195,14 @@ def read_costs(request: HttpRequest, params: Query[RangeParams]) -> dict[str, An
                     for each in one.versions
                 ],
             }
-            for one in costs.tools
+            for one in tools
         ],
         "newest": {
-            "is_complete": not newest.is_cut,
-            "agents": _named(newest.agents),
-            "models": _named(newest.models),
-            "conversations": _named(newest.conversations),
-            "traces": _named(newest.traces),
+            "is_complete": is_complete,
+            "agents": _named(by.agents),
+            "models": _named(by.models),
+            "conversations": _named(by.conversations),
+            "traces": _named(by.traces),
         },
     }
 

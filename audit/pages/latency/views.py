@@ -22,10 +22,13 @@ from audit.pages.show.active_filters import active_filters
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.alerts import fired_in
+from audit.queries.costs import costs_over_time
 from audit.queries.latency import SHARES, ToolFilter, latency
 from audit.queries.newest import newest
 from audit.queries.over_time import has_figures_before
+from audit.queries.token_costs import token_costs_over_time
 from audit.show.charts import range_query
+from audit.show.costs import cost_facts
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
@@ -49,6 +52,13 @@ def latency_page(request: TenantRequest) -> HttpResponse:
     before = range_figures.previous.calls > 0 and has_figures_before(requested.range.previous.start)
     ordered = version_rows(range_figures, order)
     errors = error_rows(range_figures)
+    costs = costs_over_time(requested.range, wanted.tool)
+    of_version = (
+        {(one.tool, one.version): one.cost for tool in costs.tools for one in tool.versions}
+        if costs
+        else {}
+    )
+    models = None if wanted.tool else token_costs_over_time(requested.range)
     context: dict[str, Any] = {
         **range_bar(request, requested),
         "range_figures": range_figures,
@@ -57,7 +67,9 @@ def latency_page(request: TenantRequest) -> HttpResponse:
         "charts": charts(range_figures, fired_in(requested.range, wanted.tool))
         if range_figures.total.calls
         else {},
-        "rows": ordered[:ROWS_SHOWN],
+        "currency": costs and costs.currency,
+        "costs": cost_facts(None if wanted.version else costs, models),
+        "rows": [(row, of_version.get((row.tool, row.version))) for row in ordered[:ROWS_SHOWN]],
         "more_rows": len(ordered) - ROWS_SHOWN,
         "errors": errors[:ERRORS_SHOWN],
         "more_errors": len(errors) - ERRORS_SHOWN,

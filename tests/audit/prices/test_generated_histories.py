@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -11,6 +12,8 @@ from audit.ledger.actions import enter_all_actions
 from audit.ledger.baseline import enter_baseline
 from audit.ledger.rows import unexplained
 from audit.models import PriceList
+from audit.queries.call_query import parse
+from audit.queries.call_walk import Budget
 from audit.queries.costs import (
     Cost,
     cost_of_trace,
@@ -18,10 +21,11 @@ from audit.queries.costs import (
     costs_of_agents,
     costs_over_time,
 )
+from audit.queries.queried_costs import costs_of_query
 from audit.queries.time_range import TimeRange
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast
-from tests.support.price_histories import DAYS, History, Sent
+from tests.support.price_histories import DAYS, TOOLS, History, Sent
 
 
 def sums(cost: Cost) -> tuple[int, int, Decimal]:
@@ -44,6 +48,7 @@ def test_costs_equal_a_recount(acme: Cast, seed: int) -> None:
     for _ in range(6):
         check_a_range(history)
     check_traces(history)
+    check_queries(history)
 
 
 type Chosen = Callable[[Sent], bool]
@@ -105,6 +110,31 @@ def check_traces(history: History) -> None:
             costs = cost_of_trace(trace_id)
             if costs is not None:
                 assert sums(costs.total) == history.cost(has(trace_id=trace_id))
+
+
+def check_queries(history: History) -> None:
+    of, now = some_range(history.rng), datetime.now(UTC)
+    within = between(of.start, of.end)
+    tool = history.rng.choice(TOOLS)
+    budget = Budget(rows=100_000, seconds=600)
+    for text, chosen in (
+        ("NOT tool:none", within),
+        (f"tool:{tool}", both(within, has(tool=tool))),
+        ("agent:planner", both(within, has(agent="planner"))),
+    ):
+        wanted = replace(parse(text).wanted, since=of.start, until=of.end)
+        with tenant_scope(history.cast.tenant.id):
+            found = costs_of_query(wanted, of, now, budget=budget)
+        if found is None:
+            continue
+        assert found.searched_until is None
+        assert sums(found.by.total) == history.cost(chosen)
+        for one in found.tools:
+            assert sums(one.cost) == history.cost(both(chosen, has(tool=one.tool)))
+        for each in found.by.agents:
+            assert sums(each.cost) == history.cost(both(chosen, has(agent=each.name)))
+        for each in found.by.traces:
+            assert sums(each.cost) == history.cost(both(chosen, has(trace_id=each.name)))
 
 
 def test_changes_of_lists_are_proved(acme: Cast) -> None:

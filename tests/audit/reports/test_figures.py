@@ -309,7 +309,7 @@ def test_report_uses_only_statements_of_the_pages(cast: Cast) -> None:
     statements = [query["sql"] for query in captured.captured_queries]
     at = range_query(report_of(cast, **form))
     with CaptureQueriesContext(connection) as captured:
-        for page in ("/", "/latency/", "/violations/", "/repeats/"):
+        for page in ("/", "/latency/", "/violations/", "/repeats/", "/agents/"):
             assert client.get(f"{page}?{at}").status_code == 200
     of_pages = reads_of_index([query["sql"] for query in captured.captured_queries])
     assert len(of_pages) > 5

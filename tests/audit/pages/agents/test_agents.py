@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from audit.models import Invocation
-from audit.queries.agents import agents_in
+from audit.queries.agents import agents_in, environments_in
 from audit.queries.call_graph import NODES_MAX, graph_of_range, graph_of_trace
 from audit.queries.time_range import read
 from tenants.scope import tenant_scope
@@ -24,7 +24,9 @@ from tests.support.factories import Cast, make_call, send_events
 
 def call(number: int, tool: str, agent: str = "", **members: Any) -> list[dict[str, Any]]:
     if agent:
-        members["context"] = {"agent": agent, "agent_version": members.pop("version", "1")}
+        version, environment = members.pop("version", "1"), members.pop("environment", "")
+        context = {"agent": agent, "agent_version": version, "environment": environment}
+        members["context"] = context
     return make_call(invocation_id=str(UUID(int=number)), tool_name=tool, **members)
 
 
@@ -78,13 +80,25 @@ def test_figures_of_agents_equal_a_recount(acme: Cast) -> None:
             is_error=rng.random() < 0.2,
             duration_ms=rng.randrange(2, 900),
             is_open=rng.random() < 0.1,
-            **({"version": rng.choice("12")} if agent else {}),
+            **(
+                {"version": rng.choice("12"), "environment": rng.choice(("", "live", "test"))}
+                if agent
+                else {}
+            ),
         )
     for at in range(0, len(events), 200):
         send_events(acme.tenant, events[at : at + 200])
     with tenant_scope(acme.tenant.id):
         calls = list(Invocation.objects.all())
-        found = agents_in(read({"range": "24h"}, now=timezone.now(), zone=UTC).range)
+        past_day = read({"range": "24h"}, now=timezone.now(), zone=UTC).range
+        found, environments = agents_in(past_day), environments_in(past_day)
+        of_lead = environments_in(past_day, "lead")
+    assert {(one.name, one.calls, one.failed) for one in environments} == {
+        (name, len(own), sum(one.state == "failed" for one in own))
+        for name in ("", "live", "test")
+        if (own := [one for one in calls if (one.environment or "") == name])
+    }
+    assert sum(one.calls for one in of_lead) == sum(one.agent == "lead" for one in calls)
     assert [each.total.name for each in found.agents] == [
         name for name, _ in Counter(each.agent or "" for each in calls).most_common()
     ]
@@ -103,6 +117,19 @@ def test_figures_of_agents_equal_a_recount(acme: Cast) -> None:
             assert figures.failed == sum(one.state == "failed" for one in of)
             assert figures.last_at == max(one.started_at for one in of)
             assert figures.p95_us == pytest.approx(took[ceil(0.95 * len(took)) - 1], rel=0.06)
+
+
+def test_environments_lead_to_their_calls(team: Cast) -> None:
+    client = signed_in(team)
+    assert "Environment</th>" not in client.get("/agents/").content.decode()
+    send_events(team.tenant, call(7, "search", "lead", environment="<b>live</b>"))
+    page = client.get("/agents/", {"range": "24h"})
+    assert "<b>live</b>" not in page.content.decode()
+    queries = {each.name: query for each, query, _ in page.context["environments"]}
+    assert queries.keys() == {"", "<b>live</b>"}
+    listed = client.get("/calls/", {"q": queries["<b>live</b>"]}).content.decode()
+    assert "search" in listed
+    assert "delegate" not in listed
 
 
 def test_one_agent_has_its_versions_and_tools(team: Cast) -> None:

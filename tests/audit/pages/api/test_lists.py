@@ -35,9 +35,6 @@ WITHOUT_QUERY: Mapping[str, tuple[str, ...]] = {
     "rows are requests and answers; most of their calls have not run": (
         *("list_approvals", "read_approval_summary"),
     ),
-    "amounts are exact sums by tool; the calls read one by one are those of the whole range": (
-        "read_costs",
-    ),
     "the calls are named otherwise: by a search, two versions, a range of the ledger": (
         *("read_search", "read_effect", "download_evidence"),
     ),

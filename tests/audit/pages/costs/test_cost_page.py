@@ -19,6 +19,7 @@ from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, make_ingest_key, send_events
 from tests.support.otlp_requests import JSON, post, request, span
 from tests.support.pages import signed_in
+from tests.support.registered_tools import register_tool
 from tests.support.reports import make
 
 
@@ -165,6 +166,69 @@ def test_traces_conversations_and_agents_say_what_they_cost(acme: Cast) -> None:
     assert expected in one
     overview = text_of(client.get("/", {"range": "1h"}).content.decode())
     assert "Cost of models EUR 4.00 1 answer without a price" in overview
+
+
+def test_costs_of_a_query_are_those_of_its_calls(acme: Cast) -> None:
+    priced(acme, ToolPrice("search", Decimal("0.5")))
+    answered(acme, "gpt-4o")
+    for tool, agent in (("search", "planner"), ("search", "writer"), ("mystery", "planner")):
+        events = make_call(tool_name=tool, started_at=datetime.now(UTC) - timedelta(minutes=5))
+        events[0]["context"] = {"agent": agent}
+        send_events(acme.tenant, events)
+    client, headers = Client(), reader(acme)
+    found = client.get("/api/v1/costs?range=1h&q=agent:planner", headers=headers).json()
+    assert found["total"] == {"calls": 2, "without_price": 1, "amount": "0.5"}
+    assert [one["tool_name"] for one in found["tools"]] == ["search", "mystery"]
+    assert [one["name"] for one in found["newest"]["agents"]] == ["planner"]
+    assert (found["searched_until"], found["newest"]["is_complete"]) == (None, True)
+    assert found["tokens"] is None
+    assert client.get("/api/v1/costs?q=agent:a)", headers=headers).status_code == 422
+    assert client.get("/api/v1/costs?q=args.city:Rome", headers=headers).status_code == 422
+
+
+def test_tools_and_tokens_say_what_calls_cost(acme: Cast) -> None:
+    tool = register_tool(acme, name="search")
+    client = signed_in(acme.viewer)
+    assert "Cost, 24 h" not in text_of(client.get(f"/tools/{tool.pk}").content.decode())
+    priced(
+        acme, ToolPrice("search", Decimal("0.5")), models=[ModelPrice("m", Decimal(4), Decimal(0))]
+    )
+    answered(acme, "m")
+    for name in ("search", "search", "mystery"):
+        started_at = datetime.now(UTC) - timedelta(minutes=5)
+        send_events(acme.tenant, make_call(tool_name=name, tool_version="1", started_at=started_at))
+    assert "Cost, 24 h EUR 1.00" in text_of(client.get(f"/tools/{tool.pk}").content.decode())
+    page = text_of(client.get("/latency/", {"range": "1h"}).content.decode())
+    assert "Cost of tools: EUR 1.00 , 1 call without a price. Cost of models: EUR 4.00" in page
+    assert re.search(r"search v1 .* EUR 1\.00", page)
+    assert re.search(r"mystery v1 .* no price", page)
+    one = text_of(client.get("/latency/", {"range": "1h", "tool": "search"}).content.decode())
+    assert "Cost of tools: EUR 1.00 ." in one
+    assert "Cost of models" not in one
+
+
+def test_reports_say_which_agents_made_the_calls(acme: Cast) -> None:
+    def section(client: Client) -> str:
+        report = make(signed_in(acme.admin), kind="range", range="1h")
+        return text_of(client.get(f"/reports/{report}").content.decode())
+
+    client = signed_in(acme.viewer)
+    started_at = datetime.now(UTC) - timedelta(minutes=5)
+    send_events(acme.tenant, make_call(started_at=started_at))
+    assert "By agent" not in section(client)
+    priced(
+        acme, ToolPrice("search", Decimal("0.5")), models=[ModelPrice("m", Decimal(4), Decimal(0))]
+    )
+    answered(acme, "m", **{"gen_ai.agent.name": "planner"})
+    for is_error in (False, True):
+        events = make_call(tool_name="search", started_at=started_at, is_error=is_error)
+        events[0]["context"] = {"agent": "planner", "environment": "<b>live</b>"}
+        send_events(acme.tenant, events)
+    words = section(client)
+    assert re.search(r"planner 2 1 0 \S+ \S+ \S+ EUR 1\.00 EUR 4\.00", words)
+    assert re.search(r"none reported 1 0 0 .* no price –", words)
+    assert "By environment, most calls first" in words
+    assert "<b>live</b> 2 1 0" in words
 
 
 def test_reports_say_what_tools_and_models_cost(acme: Cast) -> None:
