@@ -209,8 +209,8 @@ def token_costs_over_time(of: TimeRange) -> TokenCosts | None:
 
     None if neither it nor the range before has any. One statement, three with answers.
     """
-    found = _over_time(of)
-    return None if found is None else found[0]
+    over_time = _over_time(of)
+    return None if over_time is None else over_time[0]
 
 
 def token_costs_by_name(of: TimeRange) -> tuple[TokenCosts, NamedTokenCosts] | None:
@@ -218,10 +218,10 @@ def token_costs_by_name(of: TimeRange) -> tuple[TokenCosts, NamedTokenCosts] | N
 
     One statement, four with answers.
     """
-    found = _over_time(of)
-    if found is None:
+    over_time = _over_time(of)
+    if over_time is None:
         return None
-    costs, prices = found
+    costs, prices = over_time
     named = NamedTokenCosts(prices.currency)
     lists = {"agent": named.agents, "run": named.conversations, "trace": named.traces}
     limits = {"agent": None, "answer_limit": ANSWERS_MAX, "row_limit": LISTED}
