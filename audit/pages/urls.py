@@ -86,6 +86,7 @@ from audit.pages.notes.views import (
     note_new,
 )
 from audit.pages.overview.views import home
+from audit.pages.palette.views import palette
 from audit.pages.prices.views import (
     price_list_delete,
     price_list_detail,
@@ -139,6 +140,7 @@ register_converter(FreeTextConverter, "text")
 
 urlpatterns = [
     path("", home, name="home"),
+    path("go/", palette, name="palette"),
     # /traces
     path("traces/", trace_list, name="trace_list"),
     path("traces/<text:trace_id>", trace_detail, name="trace_detail"),

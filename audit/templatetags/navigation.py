@@ -1,13 +1,14 @@
-"""What waits for people, for the navigation: {% load navigation %} {% waiting as waiting %}."""
+"""The navigation: {% load navigation %} {% navigation as groups %}."""
 
 from typing import NamedTuple
 
 from django import template
-from django.template import RequestContext
+from django.template import Context
 
 from audit.queries.inbox import COUNT_LIMIT
+from audit.show.navigation import GROUPS, Destination
 from audit.sql.run import rows
-from tenants.models import User
+from tenants.models import Role, User
 from tenants.scope import TenantScopeError
 
 register = template.Library()
@@ -24,14 +25,66 @@ class Waiting(NamedTuple):
     """Open notes that are assigned to the user."""
 
 
+class Link(NamedTuple):
+    """A page in the navigation."""
+
+    label: str
+    address: str
+    is_current: bool
+    waiting: str
+    """How much waits there; '' for nothing."""
+    what: str
+    """What waits there: `to review`."""
+
+
+class Group(NamedTuple):
+    """Pages under a heading; '' for the first, which has none."""
+
+    heading: str
+    links: list[Link]
+
+
 @register.simple_tag(takes_context=True)
-def waiting(context: RequestContext) -> Waiting:
-    """The numbers. One statement, inside the tenant's scope."""
-    user = getattr(context.get("request"), "user", None)
-    parameters = {
-        "count_limit": COUNT_LIMIT,
-        "user_name": user.get_username() if isinstance(user, User) else "",
-    }
+def navigation(context: Context) -> list[Group]:
+    """The pages that the user's role may open. One statement, inside the tenant's scope."""
+    request = context.get("request")  # a server error has none
+    membership = getattr(request, "membership", None)
+    role = Role(membership.role) if membership else Role.VIEWER
+    groups = [
+        (heading, [(page, page.address) for page in pages if role in page.roles])
+        for heading, pages in GROUPS
+    ]
+    user = getattr(request, "user", None)
+    waiting = _waiting(user.get_username() if isinstance(user, User) else "")
+    current = _current(
+        getattr(request, "path", ""), [address for _, pages in groups for _, address in pages]
+    )
+    return [
+        Group(heading, [_link(page, address, current, waiting) for page, address in pages])
+        for heading, pages in groups
+        if pages
+    ]
+
+
+def _link(page: Destination, address: str, current: str, waiting: Waiting) -> Link:
+    name, _, what = page.waiting.partition(" ")
+    number: str = getattr(waiting, name) if name else ""
+    return Link(page.label, address, address == current, number, what)
+
+
+def _current(path: str, addresses: list[str]) -> str:
+    """The longest address that the path begins with; '' for none. Home is only itself."""
+    home = min(addresses, key=len)
+    under = [
+        each
+        for each in addresses
+        if path == each or (each != home and path.startswith(f"{each.rstrip('/')}/"))
+    ]
+    return max(under, key=len, default="")
+
+
+def _waiting(user_name: str) -> Waiting:
+    parameters = {"count_limit": COUNT_LIMIT, "user_name": user_name}
     try:
         (numbers,) = rows("navigation_counts", parameters)
     except TenantScopeError:  # a page without a tenant, such as the sign-in page

@@ -339,6 +339,7 @@ ROUTES: dict[str, Visit] = {
     "violations/": Listing("/violations/"),
     "violations/export.<slug:kind>": Listing("/violations/export.ndjson"),
     "agents/": Listing("/agents/"),
+    "go/": Listing("/go/"),
     "costs/": Listing("/costs/"),
     "conversations/": Listing("/conversations/"),
     "conversations/<text:run_id>": Object(lambda world: f"/conversations/{world.canary}"),

@@ -1,0 +1,1 @@
+"""The palette: go to a page, tool, trace, call or saved view by typing a part of its name."""
