@@ -24,6 +24,7 @@ from audit.ledger import actions, checks, keys, signer
 from audit.ledger.baseline import enter_baseline
 from audit.ledger.hsm import TokenError
 from audit.ledger.takeover import NoMemoryError
+from audit.ledger.witnesses import bringing
 from audit.log.payload import LogPayloadError
 from audit.models import StoredReport
 from audit.prices import units
@@ -242,6 +243,28 @@ def keep_deliveries(timestamp: int) -> None:
         if is_due:
             with suppress(AlreadyEnqueued):  # it is queued already
                 deliver.configure(queueing_lock=f"deliver {tenant_id}").defer(
+                    tenant_id=str(tenant_id)
+                )
+
+
+@app.task(queue="deliveries")
+def bring_checkpoint(tenant_id: str, size: int | None = None) -> None:
+    """Bring a checkpoint to the tenant's witnesses that are due; without a size, the newest one."""
+    bringing.bring(UUID(tenant_id), timezone.now(), size)
+
+
+# Each witness is asked once an hour (`bringing.EVERY`).
+@app.periodic(cron="*/5 * * * *")
+@app.task(queue="deliveries", queueing_lock="keep_witnessed")
+def keep_witnessed(timestamp: int) -> None:
+    """Defer a task for each tenant with a witness that is due."""
+    now = timezone.now()
+    for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
+        with tenant_scope(tenant_id):
+            is_due = bringing.is_due(tenant_id, now)
+        if is_due:
+            with suppress(AlreadyEnqueued):  # it is queued already
+                bring_checkpoint.configure(queueing_lock=f"witnesses {tenant_id}").defer(
                     tenant_id=str(tenant_id)
                 )
 

@@ -44,6 +44,8 @@ ENCRYPTION_KEYS = Path(
 DELIVERY_ALLOW = env.openings("TOOLTRAIL_DELIVERY_ALLOW")
 # Addresses that are not public and at which identity providers may be all the same.
 IDENTITY_ALLOW = env.openings("TOOLTRAIL_IDENTITY_ALLOW")
+# Addresses that are not public and at which witnesses of ledgers may be all the same.
+WITNESS_ALLOW = env.openings("TOOLTRAIL_WITNESS_ALLOW")
 # Keys of pseudonyms after a rotation, the same on each host (`audit.intake.principal_keys`).
 PRINCIPAL_KEYS = Path(
     env.text("TOOLTRAIL_PRINCIPAL_KEYS", str(instance.VAR / "principal-keys.json"))

@@ -128,6 +128,12 @@ class TenantSetting(models.Model):
     """Whether the SDK's default redaction rules apply to OTLP data, which no SDK has redacted."""
     clear_principals = models.BooleanField(default=False, db_default=False)
     """Whether principals are stored in clear text instead of as pseudonyms."""
+    witnesses = models.JSONField(default=list)
+    """Witnesses of the ledger: `url` and `key` of each (`audit.ledger.witnesses`)."""
+    witnesses_needed = models.IntegerField(default=0, db_default=0)
+    """How many of them must sign a checkpoint."""
+    timestamp_url = models.TextField(default="", db_default="")
+    """A time authority (RFC 3161), asked once a day about the ledger; empty: none."""
     erased_to = models.BigIntegerField(default=0)
     """Retention has erased the payloads of the events below this ledger index."""
     index_from = models.DateField(null=True, blank=True)
@@ -137,8 +143,12 @@ class TenantSetting(models.Model):
         *("payload_days", "index_days", "index_from"),
         *("redact_names", "redact_patterns", "redact_otlp"),
         "clear_principals",
+        *("witnesses", "witnesses_needed", "timestamp_url"),
     )
-    in_ledger_later: ClassVar[dict[str, Any]] = {"clear_principals": False}
+    in_ledger_later: ClassVar = (
+        {"clear_principals": False},
+        {"witnesses": [], "witnesses_needed": 0, "timestamp_url": ""},
+    )
     ledger_id: ClassVar = "tenant_id"
     ledger_exempt: ClassVar = models.Q(
         payload_days=None,
@@ -148,6 +158,9 @@ class TenantSetting(models.Model):
         redact_patterns=[],
         redact_otlp=True,
         clear_principals=False,
+        witnesses=[],
+        witnesses_needed=0,
+        timestamp_url="",
     )
     """The defaults. No action names such a row: it is made by code that only locks it."""
 

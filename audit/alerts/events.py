@@ -13,7 +13,8 @@ from audit.alerts.rules import EventKind
 from audit.index import partitions
 from audit.ledger.erased_calls import CONFIRMED
 from audit.ledger.status import ledger_status, unsigned_since
-from audit.models import LedgerCheck
+from audit.ledger.witnesses.states import witness_states
+from audit.models import LedgerCheck, WitnessOutcome
 from audit.queries.call_query import quoted
 from audit.queries.call_walk import SILENCE
 from audit.queries.definitions import unapproved_use_in
@@ -155,6 +156,17 @@ def _unsigned(since: datetime, now: datetime) -> Iterator[Event]:
         yield Event("ledger", oldest, f"entries since {oldest:%Y-%m-%d %H:%M} UTC are not signed")
 
 
+def _missing_witnesses(since: datetime, now: datetime) -> Iterator[Event]:
+    stands = witness_states(current_tenant_id())
+    for one in stands.missing:
+        assert one.answered is not None, "it was asked"
+        who = "time authority" if one == stands.authority else "witness"
+        outcome = WitnessOutcome(one.answered.outcome)
+        what = "refused" if outcome is WitnessOutcome.REFUSED else "did not answer"
+        title = f"the {who} {one.name} {what}: {one.answered.problem}"
+        yield Event(one.key, one.answered.at, title)
+
+
 def _unapproved(since: datetime, now: datetime) -> Iterator[Event]:
     use = unapproved_use_in(TimeRange(now - _USED_WITHIN, now, UTC))
     if use.calls and use.first_at is not None:
@@ -195,6 +207,7 @@ SOURCES: Mapping[EventKind, Source] = {
     EventKind.LEDGER_REFUSED: Source(_refusal, "ledger_page", is_state=True),
     EventKind.CHECK_FAILED: Source(_failed_checks, "ledger_page"),
     EventKind.SIGNING_LATE: Source(_unsigned, "ledger_page", is_state=True),
+    EventKind.WITNESS_MISSING: Source(_missing_witnesses, "ledger_page", is_state=True),
     EventKind.PAYLOAD_REVEALED: Source(
         _of_actions("revealed payloads", "call.reveal", "inbox.reveal", "payload.search"),
         "action_list",

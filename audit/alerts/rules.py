@@ -235,6 +235,7 @@ class EventKind(StrEnum):
     LEDGER_REFUSED = "ledger_refused"
     CHECK_FAILED = "check_failed"
     SIGNING_LATE = "signing_late"
+    WITNESS_MISSING = "witness_missing"
     PAYLOAD_REVEALED = "payload_revealed"
     ERASURE_CONFIRMED = "erasure_confirmed"
     HOLD_RELEASED = "hold_released"
@@ -259,6 +260,7 @@ _EVENTS = {
     EventKind.LEDGER_REFUSED: "A signer that refuses the ledger",
     EventKind.CHECK_FAILED: "A check of the ledger with findings",
     EventKind.SIGNING_LATE: "Entries that are not signed after 5 minutes",
+    EventKind.WITNESS_MISSING: "A witness or time authority that refuses or does not answer",
     EventKind.PAYLOAD_REVEALED: "A payload that was revealed",
     EventKind.ERASURE_CONFIRMED: "An erasure that was confirmed",
     EventKind.HOLD_RELEASED: "A legal hold that was released",

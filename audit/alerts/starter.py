@@ -16,6 +16,7 @@ _EVENTS = {
     "Ledger refused": (EventKind.LEDGER_REFUSED, Severity.ALERT),
     "Ledger check failed": (EventKind.CHECK_FAILED, Severity.ALERT),
     "Signing late": (EventKind.SIGNING_LATE, Severity.WARNING),
+    "Witness missing": (EventKind.WITNESS_MISSING, Severity.ALERT),
     "Events rejected": (EventKind.INBOX_WAITING, Severity.WARNING),
     "Events lost": (EventKind.GAP_REPORTED, Severity.WARNING),
     "Breaking version": (EventKind.VERSION_BREAKS, Severity.WARNING),

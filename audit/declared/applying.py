@@ -24,6 +24,7 @@ from audit.declared.settings import (
     apply_reports,
     apply_settings,
     apply_sign_in,
+    apply_witnesses,
 )
 from audit.declared.tools import apply_checks, apply_tools
 from audit.declared.work import Options, Outcome, Work
@@ -89,6 +90,8 @@ def _apply(work: Work, wanted: DeclaredTenant, progress: Callable[[int, int], No
     apply_settings(work, wanted)
     if wanted.redaction is not None:
         apply_redaction(work, wanted.redaction)
+    if wanted.witnesses is not None:
+        apply_witnesses(work, wanted.witnesses)
     if wanted.reports is not None:
         apply_reports(work, wanted.reports)
     if wanted.sign_in is not None:

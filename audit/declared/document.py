@@ -95,6 +95,24 @@ class RedactionRules(Part):
     """Whether principals are stored in clear text, and not as pseudonyms."""
 
 
+class Witness(Part):
+    """A server of somebody else that signs the checkpoints of the ledger."""
+
+    url: str
+    """The prefix of its URL."""
+    key: str
+    """Its public key: name+id+key."""
+
+
+class Witnesses(Part):
+    """The witnesses of the ledger, and how many of them must sign."""
+
+    needed: int
+    witnesses: list[Witness] = []
+    timestamp_url: str = ""
+    """Of a time authority (RFC 3161); empty: none."""
+
+
 class SignIn(Part):
     """What the tenant asks of a sign-in. What is absent stays as it is."""
 
@@ -238,6 +256,7 @@ class DeclaredTenant(Part):
     """IANA name; empty: UTC."""
     retention: Retention | None = None
     redaction: RedactionRules | None = None
+    witnesses: Witnesses | None = None
     sign_in: SignIn | None = None
     members: list[Member] | None = None
     service_accounts: list[ServiceAccount] | None = None

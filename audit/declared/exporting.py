@@ -18,6 +18,7 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from audit.alerts.quiet import all_windows, maintenance_of, rule_names
 from audit.alerts.stored import all_rules, channel_names, rule_of
 from audit.deliveries.channels import all_channels
+from audit.ledger.witnesses.states import policy_of
 from audit.models import AlertChannel, PriceList, SavedView
 from audit.pages.settings.acts import setting_of
 from audit.queries.polling import polling_tools
@@ -77,6 +78,7 @@ def export_tenant(tenant: Tenant, actor: str, now: datetime) -> dict[str, Any]:
                 "otlp": setting.redact_otlp,
                 "clear_principals": setting.clear_principals,
             },
+            "witnesses": policy_of(tenant.pk).stored(),
             "sign_in": sign_in.current(tenant),
             "members": list(_members(tenant)),
             "service_accounts": [

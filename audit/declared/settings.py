@@ -7,8 +7,15 @@ from typing import Any
 
 from django.forms import Form
 
-from audit.declared.document import DeclaredTenant, RedactionRules, Reports, SignIn
+from audit.declared.document import DeclaredTenant, RedactionRules, Reports, SignIn, Witnesses
 from audit.declared.work import Work, differences
+from audit.ledger.witnesses.policy import (
+    AuthorityError,
+    WitnessError,
+    can_ask_authorities,
+    read_policy,
+)
+from audit.ledger.witnesses.states import policy_of
 from audit.pages.repeats.acts import exclude_tool, include_tool
 from audit.pages.reports.acts import save_schedule
 from audit.pages.reports.forms import ScheduleForm
@@ -17,6 +24,7 @@ from audit.pages.settings.acts import (
     current_settings,
     save_redaction,
     save_settings,
+    save_witnesses,
     setting_of,
 )
 from audit.pages.settings.forms import RedactionForm, TenantForm
@@ -88,6 +96,26 @@ def apply_redaction(work: Work, wanted: RedactionRules) -> None:
     if changed := differences(before, after):
         save_redaction(work.tenant, work.actor, after)
         work.did("change", "redaction", "", changed)
+
+
+def apply_witnesses(work: Work, wanted: Witnesses) -> None:
+    """Make the witnesses of the ledger those of the file."""
+    try:
+        given = [each.model_dump() for each in wanted.witnesses]
+        policy = read_policy(wanted.needed, given, wanted.timestamp_url)
+        if policy.timestamp_url and not can_ask_authorities():
+            raise AuthorityError("the extra timestamp is not installed")
+    except AuthorityError as error:
+        work.refuse("witnesses.timestamp_url", str(error))
+        return
+    except WitnessError as error:
+        place = "needed" if error.place is None else f"witnesses[{error.place}]"
+        work.refuse(f"witnesses.{place}", str(error))
+        return
+    before = policy_of(work.tenant.pk).stored()
+    if changed := differences(before, policy.stored()):
+        save_witnesses(work.tenant, work.actor, policy)
+        work.did("change", "witnesses", "", changed)
 
 
 def apply_sign_in(work: Work, wanted: SignIn) -> None:

@@ -34,6 +34,9 @@ from audit.evidence.readme import readme
 from audit.ledger.proofs import public_keys
 from audit.ledger.recompute import StoredBatch
 from audit.ledger.tree import StoredTree
+from audit.ledger.witnesses.bringing import bring_soon
+from audit.ledger.witnesses.states import cosigned_notes, policy_of, signed_sizes, waits_for
+from audit.models import LedgerCheckpoint
 from audit.queries.time_range import TimeRange
 from audit.reports.export import FORMS
 from audit.reports.queries import Report
@@ -53,6 +56,7 @@ _PUBLISHED, _REPORTED, _CONFIRMED, _SET = (
 
 _WAITS, _WAIT_SECONDS = 15, 4.0  # in all, as long as an entry may wait for its signature
 _BEHIND_ALL = 2**62
+_WITNESS_WAITS, _WITNESS_WAIT_SECONDS = 20, 1.0
 
 type Run = tuple[int, int]
 """Adjacent indexes: the first, and the last plus 1."""
@@ -114,9 +118,32 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
     yield writer.begin(
         manifest, readme(manifest, has_report=has_report, versions_left_out=left_out)
     )
+    asks_witnesses = _ask_witnesses(wanted)
     missing: list[Run] = []
     yield from writer.entries(_noting(_entries(wanted.tenant.id, ledger_range), missing))
+    if asks_witnesses:
+        _wait_for_witnesses(wanted)
     yield writer.end(versions=versions, **_ending(wanted, missing))
+
+
+def _ask_witnesses(wanted: Wanted) -> bool:
+    """Let the worker bring the checkpoint of the range to the witnesses, if there are any."""
+    tenant_id = wanted.tenant.id
+    with tenant_scope(tenant_id):
+        has_witnesses = bool(policy_of(tenant_id).witnesses)
+        if has_witnesses:
+            bring_soon(tenant_id, wanted.ledger_range.size)
+    return has_witnesses
+
+
+def _wait_for_witnesses(wanted: Wanted) -> None:
+    """Wait some seconds until each witness has answered. A bundle is also made without them."""
+    ledger_range, tenant_id = wanted.ledger_range, wanted.tenant.id
+    for _ in range(_WITNESS_WAITS):
+        with tenant_scope(tenant_id):
+            if not waits_for(tenant_id, ledger_range.epoch, ledger_range.size):
+                return
+        time.sleep(_WITNESS_WAIT_SECONDS)
 
 
 def _noting(
@@ -180,6 +207,12 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
                 count=_CHECKPOINTS_WITHIN,
             )
         }
+        signed = signed_sizes(tenant_id, ledger_range.epoch, size) - checkpoints.keys()
+        for one in LedgerCheckpoint.objects.for_tenant(tenant_id).filter(
+            epoch=ledger_range.epoch, size__in=signed
+        ):
+            checkpoints[one.size] = one.note.encode()
+        checkpoints = _cosigned(tenant_id, ledger_range.epoch, checkpoints)
         within = range(ledger_range.first_index, ledger_range.end_index + 1)
         proved = {at for at in (*checkpoints, *wanted.previous) if at not in within and at < size}
         report = wanted.report
@@ -201,6 +234,12 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
             ),
             "keys": [key.vkey for key in public_keys(ledger_range.origin, wanted.now)],
         }
+
+
+def _cosigned(tenant_id: UUID, epoch: int, notes: dict[int, bytes]) -> dict[int, bytes]:
+    """The notes by size, smallest first, with the signatures of witnesses below."""
+    listed = [(epoch, size, note.decode()) for size, note in sorted(notes.items())]
+    return {size: note.encode() for (_, size), note in cosigned_notes(tenant_id, listed).items()}
 
 
 def _declaring(

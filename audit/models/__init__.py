@@ -19,7 +19,13 @@ from audit.models.index import (
     Trace,
     Violation,
 )
-from audit.models.ledger import LedgerCheck, LedgerCheckpoint, LedgerKey
+from audit.models.ledger import (
+    LedgerCheck,
+    LedgerCheckpoint,
+    LedgerKey,
+    WitnessAnswer,
+    WitnessOutcome,
+)
 from audit.models.notes import About, Note, NoteState
 from audit.models.preferences import PollingTool, SavedView
 from audit.models.prices import PriceList, UnitPath
@@ -81,4 +87,6 @@ __all__ = [
     "Trace",
     "UnitPath",
     "Violation",
+    "WitnessAnswer",
+    "WitnessOutcome",
 ]

@@ -44,6 +44,40 @@ class LedgerKey(models.Model):
         return bytes(self.public_key).hex()
 
 
+class WitnessOutcome(models.TextChoices):
+    """How a witness answered."""
+
+    SIGNED = "signed", "Signed"
+    REFUSED = "refused", "Refused"
+    SILENT = "silent", "Silent"
+
+
+class WitnessAnswer(models.Model):
+    """What a witness answered when it was asked to sign a checkpoint."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    witness = models.TextField()
+    """Its public key, as a vkey."""
+    epoch = models.IntegerField()
+    size = models.BigIntegerField()
+    at = models.DateTimeField()
+    outcome = models.TextField(choices=WitnessOutcome)
+    line = models.TextField()
+    """Its signature, a line of a note; '' unless it signed."""
+    problem = models.TextField()
+
+    objects = TenantQuerySet["WitnessAnswer"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "witness_answer"
+
+    def __str__(self) -> str:
+        return f"{self.outcome} at {self.size}"
+
+
 class LedgerCheck(models.Model):
     """A check of a tenant's whole ledger by the worker: its progress and its findings."""
 

@@ -117,6 +117,7 @@ from audit.pages.settings.erasures import (
 )
 from audit.pages.settings.holds import hold_list, hold_release
 from audit.pages.settings.views import redaction_settings, tenant_settings
+from audit.pages.settings.witnesses import witness_settings
 from audit.pages.skipped.views import skipped_list
 from audit.pages.tools.draft_review import draft_publish, draft_review
 from audit.pages.tools.drift import (
@@ -273,6 +274,7 @@ urlpatterns = [
     # /settings
     path("settings/tenant", tenant_settings, name="tenant_settings"),
     path("settings/redaction", redaction_settings, name="redaction_settings"),
+    path("settings/witnesses", witness_settings, name="witness_settings"),
     path("settings/erasures", erasure_list, name="erasure_list"),
     path("settings/erasures/start", erasure_start, name="erasure_start"),
     path("settings/erasures/<uuid:pk>", erasure_detail, name="erasure_detail"),

@@ -62,6 +62,7 @@ AUDIT = (
 SETTINGS = (
     Destination("Tenant", "tenant_settings", "settings retention", _ADMINS),
     Destination("Redaction", "redaction_settings", "settings secrets payloads", _ADMINS),
+    Destination("Witnesses", "witness_settings", "settings ledger time signatures", _ADMINS),
     Destination("Price lists", "price_list_list", "settings costs", _ADMINS),
     Destination("Alert channels", "channel_list", "settings mail webhook slack", _ADMINS),
     Destination("API keys", "key_list", "settings create token", _ADMINS),

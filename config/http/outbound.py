@@ -105,11 +105,12 @@ def _connect(
     except OSError as error:
         raise NewConnectionError(connection, "the name is unknown") from error
     refused: OSError | None = None
+    until = time.monotonic() + _DEADLINE_S
     for *_, address in answers:
-        text = str(address[0])
-        if may(text, port, allowed):
+        text, left = str(address[0]), until - time.monotonic()
+        if may(text, port, allowed) and left > 0:
             try:
-                return socket.create_connection((text, port), _WAIT_S)
+                return socket.create_connection((text, port), min(_WAIT_S, left))
             except OSError as error:
                 refused = error
     reason = "no connection" if refused else "the operator does not allow this address"

@@ -669,6 +669,12 @@ ROUTES: dict[str, Visit] = {
         role=Role.ADMIN,
         answers=FORM,
     ),
+    "settings/witnesses": Listing(
+        "/settings/witnesses",
+        data=lambda world: {"witnesses": "no key", "needed": "1"},
+        role=Role.ADMIN,
+        answers=FORM,
+    ),
     "settings/erasures": Listing("/settings/erasures", role=Role.AUDITOR),
     "settings/erasures/start": Listing(
         "/settings/erasures/start",
@@ -1201,6 +1207,9 @@ ROUTES: dict[str, Visit] = {
     ),
     "api/v1/settings/redaction": Listing(
         "/api/v1/settings/redaction", Scope.ADMIN, answers={"GET": 200, "PUT": 400}
+    ),
+    "api/v1/settings/witnesses": Listing(
+        "/api/v1/settings/witnesses", Scope.ADMIN, answers={"GET": 200, "PUT": 400}
     ),
     "api/v1/settings/sign-in": Listing(
         "/api/v1/settings/sign-in",

@@ -13,7 +13,7 @@ import pytest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.test import Client
 from django.test.client import MULTIPART_CONTENT
-from django.urls import URLPattern, include, path, reverse
+from django.urls import URLPattern, get_resolver, include, path, reverse
 
 from audit.models import Invocation
 from config.http.request_ids import HEADER
@@ -235,6 +235,7 @@ def test_page_with_the_wrong_tenant_would_be_detected(
         entered.tenant = foreign.tenant
         return entered
 
+    assert get_resolver().url_patterns, "all pages are imported before, with the right function"
     monkeypatch.setattr(access, "enter_tenant", enter_wrong_tenant)
     with pytest.raises(AssertionError, match=r"another tenant's text|must look absent"):
         _check_sees_nothing(visit, foreign, own)

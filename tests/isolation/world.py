@@ -17,6 +17,7 @@ import uuid_utils.compat
 from django.db import connection, connections
 from django.test import Client
 from tooltrail.ledger import root_of
+from tooltrail.ledger.cosignature import WitnessKey
 
 from audit.log.payload import pack
 from audit.queries.time_range import TimeRange
@@ -68,6 +69,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "legal_hold": {"released_at": None, "released_by": None, "release_reason": None},
     "ledger_tile": {"level": 0, "tile_index": 0, "hashes": _LEAVES},
     "ledger_checkpoint": {"epoch": 0, "size": 2, "root": root_of([_LEAVES[:32], _LEAVES[32:]])},
+    "witness_answer": {"epoch": 0, "size": 2, "outcome": "refused", "line": ""},
     "tool_version": {"number": 1, "on_collision": "throw"},
     "tool": {"latest_number": 1, "current_number": 1, "change_count": 1}
     | {"is_checked_on_arrival": False},
@@ -286,6 +288,11 @@ def _value(values: dict[str, Any], table: str, column: str, kind: str) -> Any:
     )
 
 
+def _witness(world: World) -> str:
+    """The public key of a witness with the world's marker in its name."""
+    return str(WitnessKey(world.canary, world.tenant.id.bytes * 2))
+
+
 def _values(world: World) -> dict[str, Any]:
     """The values of a world's rows, by table and column, by column, and by type."""
     planned = json.dumps(_planned(world))
@@ -308,6 +315,12 @@ def _values(world: World) -> dict[str, Any]:
         "directory_group.id": world.directory_group_id,
         "directory_user.identity_provider_id": world.provider_id,
         "directory_group.identity_provider_id": world.provider_id,
+        "tenant_setting.witnesses": json.dumps(
+            [{"url": f"https://{world.canary}.example", "key": _witness(world)}]
+        ),
+        "tenant_setting.witnesses_needed": 1,
+        "tenant_setting.timestamp_url": f"https://{world.canary}.example/tsr",
+        "witness_answer.witness": _witness(world),
         "alert_channel.settings": json.dumps({"url": f"https://{world.canary}.example/"}),
         "price_list.holds_from": world.price_day,
         "price_list.currency": "EUR",

@@ -78,6 +78,7 @@ NARROWER = {
     "ledger_key": {"SELECT"},
     "ledger_erasure": {"SELECT"},
     "ledger_check": {"SELECT", "INSERT", "UPDATE"},
+    "witness_answer": {"SELECT", "INSERT"},
     # An erasure and what it found stay on record.
     "erasure": {"SELECT", "INSERT", "UPDATE"},
     "erasure_call": {"SELECT", "INSERT"},

@@ -96,6 +96,9 @@ def act_on_settings(cast: Cast) -> None:
     post(admin, "tenant_settings", name="New", time_zone="", payload_days=30, is_sure="on")
     post(admin, "redaction_settings", names="password", patterns="", otlp="on")
     post(admin, "redaction_settings", person="ada", look_up="1")
+    witness = "https://w1.example w1.example+befa920a+BAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB"
+    post(admin, "witness_settings", witnesses=witness, needed=1)
+    post(admin, "witness_settings", witnesses="", needed=0)  # bundles need not wait for it
     call_command("tenant", "suspend", cast.tenant.slug)
     call_command("tenant", "resume", cast.tenant.slug)
     editor = signed_in(cast.editor)

@@ -61,6 +61,10 @@ _PRICES = {
 _NOTE = {"note": "seen"}
 _REASON = {"reason": "a test"}
 _SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+_WITNESS = {
+    "url": "https://w1.example",
+    "key": "w1.example+befa920a+BAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB",
+}
 _RULE = {"name": "1 failures", "condition": {"measure": "failed_share", "warning": 5, "alert": 20}}
 """By its name the first of the rules."""
 _WINDOW = {
@@ -187,6 +191,7 @@ STORY: Sequence[Step] = (
     _step("change_settings", {"name": "Acme Ltd"}),
     _step("try_redaction", {"names": ["iban"], "patterns": [], "sample": '{"iban": "DE1"}'}),
     _step("change_redaction", {"names": ["iban"], "patterns": []}),
+    _step("change_witnesses", {"needed": 1, "witnesses": [_WITNESS]}),
     _step(
         "change_sign_in_settings",
         {

@@ -24,6 +24,7 @@ from audit.ledger.proof_download import proof_file
 from audit.ledger.proofs import AlteredError, UnsignedError
 from audit.ledger.signer_state import origin_of
 from audit.ledger.status import ledger_status
+from audit.ledger.witnesses.states import WitnessState, cosigned_notes, witness_states
 from audit.log.payload import LogPayloadError
 from audit.models import LedgerCheckpoint
 from audit.pages.ledger import schemas
@@ -67,13 +68,17 @@ class ConsistencyParams(Params):
 def read_ledger(request: HttpRequest) -> dict[str, Any]:
     """Get the status of the ledger: entries, signed entries, and whether signing is refused."""
     status, newest = ledger_status(current_tenant_id()), proofs.newest_checkpoint()
+    witnesses = witness_states(current_tenant_id())
     return {
         "origin": origin_of(current_tenant_id(), 0) if newest is None else newest.origin,
         "entries": status.size,
         "signed": 0 if newest is None else newest.size,
         "signed_at": newest and utc(newest.signed_at),
         "refusal": status.refusal,
-        "witnesses": [],
+        "witnesses": [_witness(one) for one in witnesses.each],
+        "witnesses_needed": witnesses.policy.needed,
+        "witnessed": witnesses.size,
+        "time_authority": witnesses.authority and _witness(witnesses.authority),
     }
 
 
@@ -89,7 +94,7 @@ def list_checkpoints(request: HttpRequest, params: Query[ListParams]) -> dict[st
     before = unseal("checkpoints", params.cursor, _read_place)
     page = proofs.checkpoint_page(before, params.limit)
     return {
-        "items": [_checkpoint(one) for one in page.checkpoints],
+        "items": _checkpoints(page.checkpoints),
         "next": page.older and seal("checkpoints", *page.older),
     }
 
@@ -218,7 +223,10 @@ def read_checkpoint(request: HttpRequest) -> HttpResponse:
     newest = proofs.newest_checkpoint()
     if newest is None:
         raise ProblemError("unsigned", "No checkpoint has been signed yet.")
-    return HttpResponse(newest.note, content_type="text/plain; charset=utf-8")
+    (note,) = cosigned_notes(
+        current_tenant_id(), [(newest.epoch, newest.size, newest.note)]
+    ).values()
+    return HttpResponse(note, content_type="text/plain; charset=utf-8")
 
 
 @_file("/ledger/tile/{path:name}", _BYTES, ("not_found", "altered"))
@@ -281,6 +289,23 @@ def _checkpoint(one: LedgerCheckpoint) -> dict[str, Any]:
         "signed_at": utc(one.signed_at),
         "note": one.note,
     }
+
+
+def _witness(one: WitnessState) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "key": one.key,
+        "size": one.size,
+        "signed_at": one.signed_at and utc(one.signed_at),
+        "outcome": one.answered and one.answered.outcome,
+        "problem": "" if one.answered is None else one.answered.problem,
+    }
+
+
+def _checkpoints(listed: list[LedgerCheckpoint]) -> list[dict[str, Any]]:
+    """Checkpoints with the signatures of witnesses in their notes."""
+    notes = cosigned_notes(current_tenant_id(), [(one.epoch, one.size, one.note) for one in listed])
+    return [_checkpoint(one) | {"note": notes[one.epoch, one.size]} for one in listed]
 
 
 def _read_place(place: list[str]) -> tuple[int, int]:

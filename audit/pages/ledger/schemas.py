@@ -1,6 +1,7 @@
 """The API's responses about the ledger, as the API description shows them."""
 
 from datetime import datetime
+from typing import Literal
 
 from tenants.api_reads import Answer, Page
 
@@ -26,6 +27,22 @@ class CheckpointPage(Page[Checkpoint]):
     OLD_NAME = "checkpoints"
 
 
+class Witness(Answer):
+    """A witness of the ledger or the time authority, and how it stands."""
+
+    name: str
+    key: str
+    """Verifier key as in https://c2sp.org/signed-note, of the type 0x04; of the time authority its
+    URL."""
+    size: int | None
+    """Entries of the largest checkpoint that it signed; null if it has signed none."""
+    signed_at: datetime | None
+    outcome: Literal["signed", "refused", "silent"] | None
+    """Its last answer; null if it was not asked yet."""
+    problem: str
+    """Why it did not sign."""
+
+
 class Ledger(Answer):
     """Status of the ledger."""
 
@@ -37,9 +54,15 @@ class Ledger(Answer):
     signed_at: datetime | None
     refusal: str | None
     """Why signing is refused; null if it is not."""
-    witnesses: list[str]
-    """Other signers of the checkpoints; always empty. A proof shows consistency with what this
-    server signed, not that the server shows everybody the same ledger."""
+    witnesses: list[Witness]
+    """Servers of others that sign the checkpoints. Without them, a proof shows consistency with
+    what this server signed, not that the server shows everybody the same ledger."""
+    witnesses_needed: int
+    """How many of them must sign."""
+    witnessed: int | None
+    """Entries for which so many of them vouch; null if too few have signed."""
+    time_authority: Witness | None
+    """Who says at which time the ledger existed (RFC 3161); null if nobody is asked."""
 
 
 class Key(Answer):

@@ -21,6 +21,7 @@ from audit.ledger.proof_download import proof_file
 from audit.ledger.proofs import AlteredError, Inclusion, UnsignedError
 from audit.ledger.signer_state import origin_of
 from audit.ledger.status import LedgerStatus, ledger_status, unsigned_since
+from audit.ledger.witnesses.states import cosigned_notes, witness_states
 from audit.models import LedgerCheck, LedgerCheckpoint
 from audit.pages.ledger.acts import begin_check, stop_check
 from audit.queries.call_list import call_day
@@ -79,6 +80,7 @@ def ledger_page(request: TenantRequest) -> HttpResponseBase:
         "older": page.older and "{}-{}".format(*page.older),
         "is_first_page": before is None,
         "keys": proofs.public_keys(origin, now),
+        "witnesses": witness_states(request.tenant.id),
         **_check_context(checks.last_check()),
     }
     return render(request, "ledger/ledger.html", context)
@@ -171,7 +173,8 @@ def checkpoint_note(request: TenantRequest, epoch: int, size: int) -> HttpRespon
     one = checkpoints.filter(epoch=min(epoch, 1 << 30), size=min(size, _INDEX_MAX)).first()
     if one is None:
         raise Http404("no such checkpoint")
-    return _text_file(one.note, f"checkpoint-{request.tenant.slug}-{size}.txt")
+    (note,) = cosigned_notes(request.tenant.id, [(one.epoch, one.size, one.note)]).values()
+    return _text_file(note, f"checkpoint-{request.tenant.slug}-{size}.txt")
 
 
 @require_safe

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 from audit.events.redaction import forget_rules
 from audit.intake.principals import Pseudonyms
+from audit.ledger.witnesses.bringing import bring_soon
+from audit.ledger.witnesses.policy import WitnessPolicy
+from audit.ledger.witnesses.states import policy_of
 from tenants.actions import Actor, record_action
 from tenants.models import Tenant, TenantSetting
 
@@ -81,6 +84,31 @@ def save_redaction(tenant: Tenant, actor: Actor, rules: dict[str, Any]) -> None:
         clear_principals=clear,
         rows=[TenantSetting(tenant_id=tenant.pk)],
     )
+
+
+def save_witnesses(tenant: Tenant, actor: Actor, wanted: WitnessPolicy) -> None:
+    """Save the witnesses of the ledger. Equal ones are not recorded."""
+    before, after = policy_of(tenant.pk).stored(), wanted.stored()
+    TenantSetting.objects.update_or_create(
+        tenant=tenant,
+        defaults={
+            "witnesses": after["witnesses"],
+            "witnesses_needed": after["needed"],
+            "timestamp_url": after["timestamp_url"],
+        },
+    )
+    if after == before:
+        return
+    record_action(
+        tenant,
+        actor,
+        "tenant.witnesses",
+        f"{wanted.needed} of {len(wanted.witnesses)}",
+        before=before,
+        after=after,
+        rows=[TenantSetting(tenant_id=tenant.pk)],
+    )
+    bring_soon(tenant.pk)
 
 
 def look_up(tenant: Tenant, actor: Actor, person: str) -> list[str]:

@@ -52,6 +52,9 @@ CREATE TABLE tenant_setting (
     index_from date,                     -- the index is emptied before this UTC day
     redact_otlp boolean DEFAULT true NOT NULL,  -- the SDK's default rules apply to OTLP, too
     clear_principals boolean DEFAULT false NOT NULL,  -- principals are stored in clear text
+    witnesses jsonb DEFAULT '[]'::jsonb NOT NULL,  -- of the ledger: URL and public key of each
+    witnesses_needed integer DEFAULT 0 NOT NULL,  -- how many of them must sign
+    timestamp_url text DEFAULT ''::text NOT NULL,  -- of a time authority (RFC 3161); '': none
     CONSTRAINT tenant_setting_pkey PRIMARY KEY (tenant_id),
     CONSTRAINT tenant_setting_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id),
     CONSTRAINT tenant_setting_days_check CHECK (payload_days > 0 AND index_days > 0)

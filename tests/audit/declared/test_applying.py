@@ -29,6 +29,10 @@ from tests.support.documents import ROOT
 from tests.support.factories import Cast, make_user
 from tools_registry.models import Tool, ToolVersion
 
+WITNESS = {
+    "url": "https://w1.example",
+    "key": "w1.example+befa920a+BAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB",
+}
 SCHEMA = ROOT / "docs" / "schemas" / "config.json"
 WEBHOOK_SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="
 TOOL = {
@@ -66,6 +70,7 @@ def full(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
         "time_zone": "Europe/Berlin",
         "retention": {"payload_days": 90, "index_days": None},
         "redaction": {"names": ["iban"], "patterns": [r"\d{16}"]},
+        "witnesses": {"needed": 1, "witnesses": [WITNESS]},
         "sign_in": {"second_factor_roles": ["admin"], "session_max_hours": 12},
         "service_accounts": [{"name": "ci"}, {"name": "old", "is_disabled": True}],
         "price_lists": [
@@ -155,6 +160,7 @@ def test_files_make_a_tenant_and_a_second_time_change_nothing(
         f"create tenant {slug}",
         "change settings",
         "change redaction",
+        "change witnesses",
         "change reports",
         "change sign-in",
         "create price list 2026-11-01",
@@ -184,7 +190,8 @@ def test_files_make_a_tenant_and_a_second_time_change_nothing(
     tenant = Tenant.objects.get(slug=slug)
     verbs = verbs_of(tenant)
     assert verbs == [
-        *("tenant.create", "tenant.settings", "tenant.redaction", "report.schedule"),
+        *("tenant.create", "tenant.settings", "tenant.redaction", "tenant.witnesses"),
+        "report.schedule",
         *("tenant.sign-in", "price_list.create", "member.add", "member.add"),
         *("service.create", "service.create", "service.disable"),
         *("key.create", "channel.create", "channel.create"),
@@ -246,6 +253,12 @@ def test_stored_key_does_not_change(full: dict[str, Any], tmp_path: Path) -> Non
         ("retention", {"payload_days": 0}, ".retention.payload_days: "),
         ("redaction", {"patterns": ["(?=x)"]}, ".redaction.patterns: "),
         ("redaction", {"names": ["a\nb"]}, ".redaction.names[0]: must be one line"),
+        ("witnesses", {"needed": 1}, ".witnesses.needed: 1 of 0 witnesses cannot be required"),
+        (
+            "witnesses",
+            {"needed": 1, "witnesses": [WITNESS | {"key": "no"}]},
+            ".witnesses.witnesses[0]: Witness 1: a public key must have the form",
+        ),
         ("reports", {"time_zone": "Mars"}, ".reports.time_zone: Unknown time zone"),
         ("sign_in", {"session_max_hours": 0}, ".sign_in.session_max_hours: "),
         ("service_accounts", [{"name": "No"}], ".service_accounts[0].name: Use at most"),

@@ -28,6 +28,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "sign_in": ("change_sign_in_settings",),
     "time_zone": ("change_settings",),
+    "witnesses": ("change_witnesses",),
     "tools": (
         *("create_empty_tool", "describe_the_tool", "change_version_state"),
         *("import_registry", "register_tools"),

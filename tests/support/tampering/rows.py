@@ -145,6 +145,7 @@ NOT_PROVED = {
     "tool_import_tool": "a job, deleted after a day",
     "tool_replay": "the result of a job: run it again",
     "unit_path": "how far units are counted",
+    "witness_answer": "a signature proves itself; that a witness refused, only the server says",
 }
 """Tables that no entry proves, and why."""
 _ELSEWHERE = {

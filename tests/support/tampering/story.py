@@ -21,13 +21,14 @@ from audit.intake.quota import settle_quota
 from audit.ledger import checks, keys
 from audit.ledger.baseline import enter_baseline
 from audit.ledger.epochs import announce_keys, begin_epoch
-from audit.models import Erasure
+from audit.models import Erasure, WitnessAnswer, WitnessOutcome
 from audit.queries.time_range import TimeRange
 from audit.retention import retention
 from audit.work import payload_search
 from audit.work.mcp_uses import count_use
 from audit.work.sightings import note_tools
 from tenants.keys import ApiKeyIdentity
+from tenants.models import new_id
 from tenants.scope import tenant_scope
 from tests.support import otlp_requests as otlp
 from tests.support.acts import operators_key, row_of_each_table
@@ -109,6 +110,17 @@ def _begin_jobs(record: Record, key: str) -> None:
         condition = WindowCondition(measure="failed", alert=1)
         rule = Rule(name="tried", condition=condition)
         start_trial(rule, None, nothing_read(condition, now), now, now, "editor")
+        WitnessAnswer.objects.create(
+            tenant_id=record.tenant_id,
+            id=new_id(),
+            witness="w1.example",
+            epoch=0,
+            size=1,
+            at=now,
+            outcome=WitnessOutcome.SILENT,
+            line="",
+            problem="No connection.",
+        )
     assert otlp.post(key, otlp.request(otlp.span()), otlp.JSON).status_code == 200
     assert post_events(key, b'{"type": "unknown"}').status_code == 200
     settle_quota((record.tenant_id, "executor"), 1)

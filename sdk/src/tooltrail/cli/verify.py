@@ -7,11 +7,14 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tooltrail.cli.bar import Bar
 from tooltrail.ledger import FormatError, LedgerError, VerifierKey
 from tooltrail.ledger.cosignature import WitnessKey
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 EXIT_CODES = (
     "Exit codes: 0 genuine, 1 altered, 2 usage error, unreadable bundle, or a requested check "
@@ -61,6 +64,14 @@ def add_parser(verbs: Any) -> None:
         metavar="MofN",
         help="how many of the witnesses must vouch for all entries, such as 2of3; default: all",
     )
+    parser.add_argument(
+        "--tsa",
+        action="append",
+        default=[],
+        metavar="CA.pem",
+        help="certificates of a time authority (RFC 3161) that you trust: its root, and those "
+        "between. Needs the extra timestamp",
+    )
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     parser.set_defaults(run=run)
 
@@ -80,6 +91,7 @@ def run(options: argparse.Namespace) -> int:
         previous = [_read(Path(given)) for given in options.previous]
         kept = options.acknowledged
         witnesses = [key for given in options.witness for key in witness_keys_in(given)]
+        authorities = [each for pem in options.tsa for each in _certificates_in(Path(pem))]
         if options.policy is not None and not witnesses:
             raise FormatError("--policy needs the keys of witnesses: --witness")
         with Archive(Path(options.bundle)) as archive:
@@ -88,6 +100,7 @@ def run(options: argparse.Namespace) -> int:
                 trusted=trusted,
                 previous=previous,
                 acknowledged=None if kept is None else read_acknowledged(Path(kept)),
+                authorities=authorities,
                 policy=Policy.of(witnesses, options.policy) if witnesses else None,
                 progress=show,
             )
@@ -115,6 +128,12 @@ def keys_in(given: str) -> list[VerifierKey]:
 def witness_keys_in(given: str) -> list[WitnessKey]:
     """Read the argument of a witness's key in the same way. Raises FormatError."""
     return [WitnessKey.parse(line) for line in _vkeys_in(given)]
+
+
+def _certificates_in(path: Path) -> list["Certificate"]:
+    from tooltrail.ledger.timestamp import read_certificates
+
+    return read_certificates(_read(path))
 
 
 def _vkeys_in(given: str) -> list[str]:

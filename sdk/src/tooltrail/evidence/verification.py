@@ -7,6 +7,7 @@ the root of the largest checkpoint. Smaller checkpoints within the range are com
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,12 +19,16 @@ from tooltrail.evidence.coverage import Coverage
 from tooltrail.evidence.layout import Manifest, RegisteredVersion, Tree
 from tooltrail.evidence.scan import Scan
 from tooltrail.evidence.statements import Statements
+from tooltrail.evidence.timestamped import check_times
 from tooltrail.evidence.verdict import Check, Verdict
 from tooltrail.evidence.witnessed import Policy, check_witnesses
 from tooltrail.ledger import ProofError, VerifierKey
 from tooltrail.ledger.frontier import Frontier
 from tooltrail.ledger.lines import shown, to_base64
 from tooltrail.tools.digest import tool_digest
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 type Progress = Callable[[int, int], None]
 """Called with the number of entries done, and the total."""
@@ -44,7 +49,12 @@ _WITNESSED = (
 )
 _NOT_RECEIVED = (
     "Events that never reached the server are in no ledger, and events of the last minute may not "
-    "be signed yet. Times of arrival are those of the server's clock."
+    "be signed yet."
+)
+_CLOCK = "Times of arrival are those of the server's clock. No time authority was asked (--tsa)."
+_TIMED = (
+    "Times of arrival are those of the server's clock. The time authority shows only that the "
+    "entries existed at the latest when it says, not how much earlier they arrived."
 )
 _OF_NOW = (
     "Somebody who can write to the server's database can add an entry dated now, in anybody's "
@@ -75,6 +85,7 @@ def verify(
     previous: Sequence[bytes] = (),
     acknowledged: Acknowledged | None = None,
     policy: Policy | None = None,
+    authorities: Sequence["Certificate"] = (),
     progress: Progress = lambda done, total: None,
 ) -> Verdict:
     """Check everything that can be checked; 1 million events of 1.2 KB take about 10 s.
@@ -82,10 +93,13 @@ def verify(
     `trusted` are the keys that the auditor knows; without them, the keys in the bundle are used.
     `previous` are checkpoints, as signed notes, that the auditor has kept. `acknowledged` is what
     the server once answered to an executor. `policy` names the witnesses that the auditor trusts.
-    Raises UnreadableError if this is not a bundle, FormatError if one of `previous` is not a
-    checkpoint of this ledger, and ImportError without the extra `verify`.
+    `authorities` are certificates of the time authorities that the auditor trusts. Raises
+    UnreadableError if this is not a bundle, FormatError if one of `previous` is not a checkpoint of
+    this ledger, and ImportError without the extras `verify`, and `timestamp` for authorities.
     """
-    return _Verification(archive, trusted, previous, acknowledged, policy, progress).run()
+    return _Verification(
+        archive, trusted, previous, acknowledged, policy, authorities, progress
+    ).run()
 
 
 class _Verification:
@@ -96,6 +110,7 @@ class _Verification:
         previous: Sequence[bytes],
         acknowledged: Acknowledged | None,
         policy: Policy | None,
+        authorities: Sequence["Certificate"],
         progress: Progress,
     ) -> None:
         self._archive = archive
@@ -121,6 +136,8 @@ class _Verification:
         self._acknowledged = Check("acknowledged", "it has what the server acknowledged")
         self._policy = policy
         self._witnessed = Check("witnessed")
+        self._authorities = authorities
+        self._timestamped = Check("timestamped")
         self._holding = None if acknowledged is None else Holding(acknowledged)
         self._statements = Statements()
         self._verdict = Verdict(
@@ -139,6 +156,7 @@ class _Verification:
                 self._checkpoints.consistent,
                 *([self._checkpoints.previous] if previous else []),
                 *([self._witnessed] if policy else []),
+                *([self._timestamped] if authorities else []),
                 self._window,
                 self._registry,
                 *([self._report] if archive.has_report else []),
@@ -153,6 +171,8 @@ class _Verification:
         self._verdict.is_undecided |= self._checkpoints.is_undecided
         if self._policy is not None:
             self._check_witnesses(self._policy)
+        if self._authorities:
+            self._check_times()
         self._check_window()
         self._check_registry()
         if self._archive.has_report:
@@ -170,6 +190,7 @@ class _Verification:
             *([] if self._checkpoints.has_trusted else [_NO_KEY]),
             self._unwitnessed,
             _NOT_RECEIVED,
+            _TIMED if self._timestamped.message and self._timestamped.is_checked else _CLOCK,
             _OF_NOW,
             *([_NOT_PROVED] if self._unproved else []),
             *([_REPORT] if self._archive.has_report else []),
@@ -182,6 +203,12 @@ class _Verification:
         """Check what the witnesses signed. It counts for the entries only with a proved ledger."""
         notes, end = self._checkpoints.notes, self._manifest.end_index
         self._verdict.is_undecided |= not check_witnesses(policy, notes, end, self._witnessed)
+
+    def _check_times(self) -> None:
+        """Check the tokens of time authorities."""
+        notes, end = self._checkpoints.notes, self._manifest.end_index
+        is_decided = check_times(self._authorities, notes, end, self._timestamped)
+        self._verdict.is_undecided |= not is_decided
 
     @property
     def _unwitnessed(self) -> str:

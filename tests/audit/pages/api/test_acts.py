@@ -28,6 +28,11 @@ from tests.support.ledger_log import sign
 from tests.support.pages import signed_in
 from tools_registry.models import Tool
 
+_WITNESS = {
+    "url": "https://w1.example",
+    "key": "w1.example+befa920a+BAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB",
+}
+
 type Way = tuple[Client, Program, Cast]
 
 
@@ -93,6 +98,12 @@ def _tool(cast: Cast) -> str:
 def _polled(cast: Cast, name: str) -> str:
     program(cast.tenant, Scope.OPERATE).do("polling-tools", {"tool": name})
     return name
+
+
+def _no_witnesses(cast: Cast) -> None:
+    """As if none had been set: setting the same ones again is not recorded."""
+    with tenant_scope(cast.tenant.id):
+        TenantSetting.objects.filter(tenant=cast.tenant).update(witnesses=[], witnesses_needed=0)
 
 
 # What is needed first; the page's address and form; the API's method, address and body.
@@ -165,6 +176,14 @@ ALIKE: dict[str, Alike] = {
             "settings/redaction",
             {"names": ["iban"], "patterns": [], "otlp": False},
         ),
+    ),
+    "tenant.witnesses": (
+        lambda cast: _no_witnesses(cast),
+        lambda _: (
+            "/settings/witnesses",
+            {"witnesses": f"{_WITNESS['url']} {_WITNESS['key']}", "needed": "1"},
+        ),
+        lambda _: ("PUT", "settings/witnesses", {"needed": 1, "witnesses": [_WITNESS]}),
     ),
     "principal.look_up": (
         lambda cast: None,

@@ -72,6 +72,7 @@ ACTS: Mapping[str, tuple[str, ...]] = {
     "settings/prices/<day:holds_from>/delete": ("remove_price_list",),
     "settings/prices/new": ("save_price_list",),
     "settings/redaction": ("change_redaction", "try_redaction", "look_up_principal"),
+    "settings/witnesses": ("change_witnesses",),
     "settings/sign-in": ("change_sign_in_settings",),
     "settings/sign-in/sso-only": ("change_sso_only",),
     "settings/sign-in/providers/<uuid:pk>": ("change_identity_provider",),
