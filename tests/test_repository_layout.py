@@ -20,6 +20,9 @@ NOT_TESTS = {
     # A module beside tests that is neither a test nor in tests/support, and why.
     "sdk/tests/guard/exemptions.py": "recorded rows that do not apply: data of one test",
     "sdk/tests/integrations/calls.py": "runs a framework's script and pairs the events it recorded",
+    "sdk/tests/mcp_recorder/real/drive.py": "a client, run with the package of MCP it is for",
+    "sdk/tests/mcp_recorder/real/tee.py": "keeps a copy of what passes, on both sides",
+    "sdk/tests/mcp_recorder/real/weather.py": "a server, run with the package of MCP it is for",
     "sdk/tests/integrations/mcp/rounds.py": "a second script of the environment of mcp",
     "sdk/tests/integrations/stage.py": "what the scripts of all frameworks have in common",
     "tests/fuzz/ndjson.py": "hooks of schemathesis, whose import path is this folder",

@@ -48,6 +48,18 @@ def test_server_is_named_after_what_is_run(
     assert list(json.loads(capsys.readouterr().out)["mcpServers"]) == [name]
 
 
+def test_url_of_a_running_recorder_is_what_a_client_needs_of_a_remote_server(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    remote = ["--upstream", "https://tools.example/mcp"]
+    assert main(["mcp", "--print-config", "vscode", *remote]) == 0
+    (server,) = json.loads(capsys.readouterr().out)["servers"].items()
+    assert server == ("tools.example", {"type": "http", "url": "http://127.0.0.1:8765/mcp"})
+
+    assert main(["mcp", "--print-config", "claude-desktop", *remote]) == 2
+    assert main(["mcp", *remote, "--", "npx"]) == 2
+
+
 def test_command_line_without_a_server_is_a_usage_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

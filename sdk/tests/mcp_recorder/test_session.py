@@ -9,8 +9,9 @@ from tooltrail.mcp_recorder.session import Recorder, Session
 from tooltrail.spool import SpoolFullError
 from tooltrail.testing import MemoryTrail
 
+from sdk.tests.support.mcp_events import TEXT, state
+
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
-TEXT = {"content": [{"type": "text", "text": "22.5"}]}
 SPAN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -42,20 +43,6 @@ class Talk:
 def line(message: Any) -> Line:
     text = message if isinstance(message, bytes) else json.dumps(message).encode()
     return Line(len(text), text)
-
-
-def state(event: dict[str, Any]) -> str:
-    match event["type"]:
-        case "toolExecutionStart":
-            return "start"
-        case "toolExecutionEnd":
-            has_failed = event["is_error"] or (event["output"] or {}).get("status") == "error"
-            return str(event.get("call_state") or ("failed" if has_failed else "ok"))
-        case "toolCallDecision":
-            return str(event["decision"])
-        case "gap":
-            return f"gap {event['reason']}"
-    return str(event["type"])
 
 
 @pytest.fixture

@@ -7,15 +7,19 @@ import argparse
 import gc
 import re
 import shutil
+import signal
 import sys
+import threading
 from pathlib import PurePath
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from tooltrail.mcp_recorder import client_configs, stdio
 from tooltrail.mcp_recorder.session import Recorder
 from tooltrail.settings import Settings
 from tooltrail.trail import Trail
 
+_LISTEN: Final = "127.0.0.1:8765"
 _SWITCH_SECONDS: Final = 0.0005
 _RUNNERS: Final = {
     "npx",
@@ -40,11 +44,18 @@ def add_parser(verbs: Any) -> None:
     parser = verbs.add_parser(
         "mcp",
         help="record the calls of an MCP server, without changing it",
-        usage="tooltrail mcp [options] -- COMMAND …",
-        description="Start an MCP server and record its calls. All bytes pass as they came. The "
-        "record is on disk before a call reaches the server, and before its result reaches the "
-        "client.",
+        usage="tooltrail mcp [options] (-- COMMAND … | --upstream URL)",
+        description="Start an MCP server, or stand before one at a URL, and record its calls. All "
+        "bytes pass as they came. The record is on disk before a call reaches the server, and "
+        "before its result reaches the client.",
         epilog=_EPILOG,
+    )
+    parser.add_argument("--upstream", metavar="URL", help="the URL of a server that runs elsewhere")
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        default=_LISTEN,
+        help=f"with --upstream: where clients connect ({_LISTEN})",
     )
     parser.add_argument(
         "--fail-closed",
@@ -65,9 +76,9 @@ def add_parser(verbs: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if not options.command:
-        return _complain("give the server's command after --", 2)
-    name = options.name or _name_of(options.command)
+    if bool(options.command) == bool(options.upstream):
+        return _complain("give the server's command after --, or its URL with --upstream", 2)
+    name = options.name or _name_of(options.command or [urlsplit(options.upstream).netloc])
     if options.print_config:
         return _print_config(options, name)
     try:
@@ -81,11 +92,34 @@ def _run(options: argparse.Namespace) -> int:
     gc.collect()
     gc.freeze()
     try:
+        if options.upstream:
+            return _serve(options, Recorder(trail, name))
         return stdio.run(options.command, Recorder(trail, name))
     except OSError as error:
-        return _complain(f"{options.command[0]}: {error.strerror}", stdio.CANNOT_RUN)
+        what = options.listen if options.upstream else options.command[0]
+        return _complain(f"{what}: {error.strerror}", stdio.CANNOT_RUN)
+    except ValueError as error:
+        return _complain(str(error), 2)
     finally:
         trail.close()
+
+
+def _serve(options: argparse.Namespace, recorder: Recorder) -> int:
+    """Forward until a signal comes. Raises OSError and ValueError."""
+    from tooltrail.mcp_recorder.http import Proxy  # a megabyte that a server's command needs not
+
+    host, _, port = options.listen.rpartition(":")
+    with Proxy(options.upstream, host.strip("[]"), int(port), recorder) as proxy:
+        _complain(f"{proxy.url} records {options.upstream}", 0)
+
+        def stop(number: int, frame: object) -> None:
+            threading.Thread(target=proxy.shutdown, daemon=True).start()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        proxy.serve_forever()
+        proxy.end_sessions()
+    return 0
 
 
 def _print_config(options: argparse.Namespace, name: str) -> int:
@@ -93,11 +127,22 @@ def _print_config(options: argparse.Namespace, name: str) -> int:
     words = [own, "mcp", *(["--fail-closed"] if options.fail_closed else ()), "--"]
     url = Settings.resolve().url or "https://tooltrail.example"
     environment = {"TOOLTRAIL_URL": url, "TOOLTRAIL_API_KEY": client_configs.NO_KEY}
-    text = client_configs.snippet(
-        options.print_config, name, [*words, *options.command], environment
-    )
+    try:
+        text = (
+            client_configs.remote_snippet(options.print_config, name, _own_url(options))
+            if options.upstream
+            else client_configs.snippet(
+                options.print_config, name, [*words, *options.command], environment
+            )
+        )
+    except ValueError as error:
+        return _complain(str(error), 2)
     sys.stdout.write(text + "\n")
     return _complain(f"add this to {client_configs.where(options.print_config)}", 0)
+
+
+def _own_url(options: argparse.Namespace) -> str:
+    return f"http://{options.listen}{urlsplit(options.upstream).path}"
 
 
 def _name_of(command: list[str]) -> str:

@@ -20,6 +20,7 @@ KEEP_MAX_BYTES: Final = 256 * 1024
 """Payloads of longer messages are not kept: to search them for secrets takes too long."""
 VALUES_MAX: Final = 20_000
 _EDGE_BYTES: Final = 8192
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BOM: Final = b"\xef\xbb\xbf"
 # The last member of an object that ends with the text: a comma or brace before it cannot be inside
 # of a string, because a quote inside of one has a backslash.
@@ -45,50 +46,24 @@ class Line:
         return len(self.head) == self.size
 
 
-class Lines:
-    """Cuts a stream into its lines. Of one that has not ended at most `READ_MAX_BYTES` are kept."""
+class Kept:
+    """What is kept of one message while it comes: all of it, or its ends if it is long."""
 
     def __init__(self) -> None:
+        self.size = 0
         self._parts: list[bytes] = []
-        self._size = 0
         self._edge = b""
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
 
-    def feed(self, chunk: bytes) -> Iterator[Line]:
-        """Take what came next. Yields each line that it completes, but for empty ones."""
-        begin = 0
-        while (end := chunk.find(b"\n", begin)) >= 0:
-            if self._size:
-                self._take(chunk[begin:end])
-                yield self.end()
-            elif end > begin:
-                yield _line(chunk[begin:end])
-            begin = end + 1
-        if begin < len(chunk):
-            self._take(chunk[begin:] if begin else chunk)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the last line has ended."""
-        return not self._size
-
     @property
     def is_long(self) -> bool:
-        """Whether the line that has not ended is longer than what is read."""
-        return self._size > READ_MAX_BYTES
+        """Whether it is longer than what is read."""
+        return self.size > READ_MAX_BYTES
 
-    def end(self) -> Line:
-        """The rest, which is a line without its end."""
-        if self.is_long:
-            line = Line(self._size, self._edge, b"".join(self._tail)[-_EDGE_BYTES:])
-        else:
-            line = Line(self._size, b"".join(self._parts))
-        self.__init__()  # type: ignore[misc]
-        return line
-
-    def _take(self, part: bytes) -> None:
-        self._size += len(part)
+    def take(self, part: bytes) -> None:
+        """Take what came next."""
+        self.size += len(part)
         if not self.is_long:
             self._parts.append(part)
             return
@@ -101,6 +76,107 @@ class Lines:
         self._tail_size += len(self._tail[-1])
         while self._tail_size - len(self._tail[0]) >= _EDGE_BYTES:
             self._tail_size -= len(self._tail.popleft())
+
+    def skip(self, count: int, tail: bytes) -> None:
+        """Count bytes that nobody kept, but for their end."""
+        self.size += count
+        if self._parts:
+            self._edge = b"".join(self._parts)[:_EDGE_BYTES]
+            self._parts = []
+        self._tail = deque([tail])
+        self._tail_size = len(tail)
+
+    def line(self) -> Line:
+        """The message."""
+        if self.is_long:
+            return Line(self.size, self._edge, b"".join(self._tail)[-_EDGE_BYTES:])
+        return Line(self.size, b"".join(self._parts))
+
+
+class Lines:
+    """Cuts a stream into its lines. Of one that has not ended at most `READ_MAX_BYTES` are kept."""
+
+    def __init__(self) -> None:
+        self._kept = Kept()
+
+    def feed(self, chunk: bytes) -> Iterator[Line]:
+        """Take what came next. Yields each line that it completes, but for empty ones."""
+        begin = 0
+        while (end := chunk.find(b"\n", begin)) >= 0:
+            if self._kept.size:
+                self._kept.take(chunk[begin:end])
+                yield self.end()
+            elif end > begin:
+                yield _line(chunk[begin:end])
+            begin = end + 1
+        if begin < len(chunk):
+            self._kept.take(chunk[begin:] if begin else chunk)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the last line has ended."""
+        return not self._kept.size
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the line that has not ended is longer than what is read."""
+        return self._kept.is_long
+
+    def end(self) -> Line:
+        """The rest, which is a line without its end."""
+        kept, self._kept = self._kept, Kept()
+        return kept.line()
+
+
+class Events:
+    """Cuts a stream of server-sent events (WHATWG HTML, 9.2) into the data of its events."""
+
+    def __init__(self) -> None:
+        self._lines = _AnyLines()
+        self._data: Kept | None = None
+        self._type = b""
+
+    def feed(self, chunk: bytes) -> Iterator[tuple[bytes, Line]]:
+        """Take what came next. Yields type and data of each event that it completes."""
+        for line in self._lines.feed(chunk):
+            name, _, value = line.head.partition(b":")
+            value = value.removeprefix(b" ")
+            if not line.size:
+                if self._data is not None:
+                    yield self._type, self._data.line()
+                self._data, self._type = None, b""
+            elif name == b"data":
+                self._add(line, len(line.head) - len(value), value)
+            elif name == b"event":
+                self._type = value[:64]
+
+    def _add(self, line: Line, before: int, value: bytes) -> None:
+        if self._data is None:
+            self._data = Kept()
+        else:
+            self._data.take(b"\n")
+        self._data.take(value)
+        if not line.is_whole:  # what was not kept counts
+            self._data.skip(line.size - before - len(value), line.tail)
+
+
+class _AnyLines:
+    """Cuts at LF, CR LF and CR, and yields empty lines, too."""
+
+    def __init__(self) -> None:
+        self._lines = Lines()
+        self._ends_in_cr = False
+
+    def feed(self, chunk: bytes) -> Iterator[Line]:
+        """Take what came next."""
+        if self._ends_in_cr and chunk.startswith(b"\n"):
+            chunk = chunk[1:]
+        if chunk:
+            self._ends_in_cr = chunk.endswith(b"\r")
+        *ended, rest = _LINE_END.split(chunk)
+        for part in ended:
+            yield next(self._lines.feed(part + b"\n"), Line(0, b""))
+        yield from self._lines.feed(rest)  # none, as it has no end
 
 
 def _line(text: bytes) -> Line:

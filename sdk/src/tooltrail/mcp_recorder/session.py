@@ -112,8 +112,12 @@ class Session:
         self._by_token: dict[str, Pending] = {}
         self._room = threading.Condition()
 
-    def from_client(self, line: Line) -> None:
-        """Record what the client sends. Raises SpoolFullError with `--fail-closed`."""
+    def from_client(self, line: Line) -> list[Any]:
+        """Record what the client sends. Returns the ids of its requests.
+
+        Raises SpoolFullError with `--fail-closed`.
+        """
+        messages: list[Message] = []
         with self._recorder.harmless():
             try:
                 messages = read_messages(line)
@@ -121,9 +125,9 @@ class Session:
                 self._trail.lose(str(error))
                 if self._trail.settings.when_full == "raise":
                     raise SpoolFullError(str(error)) from error
-                return
             for message in messages:
                 self._request(message)
+        return [each.document["id"] for each in messages if "id" in each.document]
 
     def wait_for_room(self) -> None:
         """Let a client with many open requests wait for answers; not long, as one may need more."""
@@ -168,6 +172,11 @@ class Session:
     def is_waiting(self) -> bool:
         """Whether a request has no answer yet."""
         return bool(self._pending)
+
+    def hung_up(self, request_ids: list[Any]) -> None:
+        """Record that the client left its requests; before 2026-07-28 it may come back for them."""
+        if self.peers.protocol_version >= STATELESS_SINCE:
+            self.fail(CancelledError("the client hung up"), request_ids)
 
     # From the client
 

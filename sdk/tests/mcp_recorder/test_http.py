@@ -1,0 +1,299 @@
+"""The recorder between HTTP clients and a server: bodies and headers pass, calls are recorded."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from tooltrail.mcp_recorder.http import Proxy
+from tooltrail.mcp_recorder.messages import Events
+from tooltrail.mcp_recorder.session import Recorder
+from tooltrail.testing import MemoryTrail
+
+from sdk.tests.support.mcp_events import TEXT, state
+
+PATIENCE_SECONDS = 60.0
+LONG = "x" * 3_000_000
+
+
+class Upstream(ThreadingHTTPServer):
+    """A server of MCP whose path says how it answers."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.bodies: list[bytes] = []
+        self.has_lost_client = threading.Event()
+        self.stream = threading.Event()
+        self.answers: list[bytes] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/mcp"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Upstream
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:
+            return
+        self.server.bodies.append(body)
+        asked = json.loads(body)
+        result = {"jsonrpc": "2.0", "id": asked.get("id"), "result": TEXT}
+        match self.path:
+            case "/sse":
+                event = b"id: 1\r\nevent: message\r\ndata: %b\r\n\r\n" % json.dumps(result).encode()
+                self.chunks(b": hello\n\n", event[:20], event[20:])
+            case "/long":
+                self.whole(200, json.dumps({**result, "result": {"content": [LONG]}}).encode())
+            case "/unauthorized":
+                self.whole(401, b"no", {"WWW-Authenticate": "Bearer"})
+            case "/never":
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.end_headers()
+                self.connection.settimeout(PATIENCE_SECONDS)
+                assert self.connection.recv(1) == b""
+                self.server.has_lost_client.set()
+                self.close_connection = True
+            case path if path.startswith("/messages"):
+                self.server.answers.append(json.dumps(result).encode())
+                self.server.stream.set()
+                self.whole(202, b"Accepted", {"Content-Type": "text/plain"})
+            case _:
+                session = {"Mcp-Session-Id": "s1", "X-Own": "kept"}
+                self.whole(200, json.dumps(result).encode(), session)
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b"event: endpoint\ndata: /messages?session_id=7\n\n")
+        assert self.server.stream.wait(PATIENCE_SECONDS)
+        self.wfile.write(b"event: message\ndata: %b\n\n" % self.server.answers[0])
+        self.close_connection = True
+
+    def do_DELETE(self) -> None:
+        self.send_response(204)
+        self.end_headers()
+
+    def whole(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response_only(status)
+        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def chunks(self, *parts: bytes) -> None:
+        self.send_response_only(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for part in parts:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    with Running(Upstream()) as server:
+        yield server
+
+
+@pytest.fixture
+def trail() -> MemoryTrail:
+    return MemoryTrail(clock=None, ids=None)
+
+
+@pytest.fixture
+def proxy(upstream: Upstream, trail: MemoryTrail) -> Iterator[Proxy]:
+    with Running(Proxy(upstream.url, "127.0.0.1", 0, Recorder(trail, "up"))) as server:
+        yield server
+
+
+class Running[S: ThreadingHTTPServer]:
+    """Serve for the block."""
+
+    def __init__(self, server: S) -> None:
+        self._server = server
+        self._thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+
+    def __enter__(self) -> S:
+        self._thread.start()
+        return self._server
+
+    def __exit__(self, *error: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(PATIENCE_SECONDS)
+
+
+def call_text(meta: dict[str, str] | None = None) -> bytes:
+    params = {"name": "weather", "arguments": {"city": "London"}, "_meta": meta or {}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return json.dumps(call).encode()
+
+
+def ask(
+    port: int, path: str, body: bytes | None, method: str = "POST", **headers: str
+) -> tuple[int, list[tuple[str, str]], bytes]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+    try:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.getheaders(), answer.read()
+    finally:
+        connection.close()
+
+
+def wait_for(fulfilled: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not fulfilled():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/sse", "/long", "/unauthorized", "/messages?a=%20b"])
+def test_answer_is_that_without_the_recorder(proxy: Proxy, upstream: Upstream, path: str) -> None:
+    direct = ask(upstream.server_port, path, call_text())
+    passed = ask(proxy.server_port, path, call_text())
+
+    assert passed == direct
+    assert upstream.bodies == [call_text(), call_text()]
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/sse"])
+def test_call_is_recorded_before_its_answer_passes(
+    proxy: Proxy, trail: MemoryTrail, path: str
+) -> None:
+    _, _, body = ask(proxy.server_port, path, call_text())
+
+    assert b"22.5" in body
+    start, end = trail.events
+    assert (start["args"], state(end)) == ({"city": "London"}, "ok")
+    assert end["output"]["data"] == TEXT
+
+
+def test_session_of_the_header_has_the_peers_of_its_handshake(
+    proxy: Proxy, trail: MemoryTrail
+) -> None:
+    asked = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "desk", "version": "2"}}
+    initialize = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": asked}
+    ask(proxy.server_port, "/mcp", json.dumps(initialize).encode())
+    ask(proxy.server_port, "/mcp", call_text(), **{"Mcp-Session-Id": "s1"})
+    assert ask(proxy.server_port, "/mcp", None, "DELETE")[0] == 204
+
+    _, end = trail.events
+    assert end["mcp"]["client"] == {"name": "desk", "version": "2"}
+    assert end["mcp"]["protocol_version"] == "2025-11-25"
+
+
+def test_answer_on_the_stream_of_2024_ends_the_call(proxy: Proxy, trail: MemoryTrail) -> None:
+    stream = HTTPConnection("127.0.0.1", proxy.server_port, timeout=PATIENCE_SECONDS)
+    stream.request("GET", "/sse")
+    answer = stream.getresponse()
+    first = answer.readline() + answer.readline()
+    assert first == b"event: endpoint\ndata: /messages?session_id=7\n"
+
+    status, _, _ = ask(proxy.server_port, "/messages?session_id=7", call_text())
+    rest = answer.read()
+    stream.close()
+
+    assert status == 202
+    assert b"22.5" in rest
+    assert [state(each) for each in trail.events] == ["start", "ok"]
+
+
+def test_refused_call_is_a_decision_and_a_failed_call(proxy: Proxy, trail: MemoryTrail) -> None:
+    ask(proxy.server_port, "/unauthorized", call_text())
+
+    wait_for(lambda: len(trail.events) == 3)
+    start, decision, end = trail.events
+    assert [state(each) for each in (start, decision, end)] == ["start", "denied", "failed"]
+    assert end["output"]["error"]["upstream_status"] == 401
+    assert decision["invocation_id"] == start["invocation_id"]
+
+
+def test_client_that_hangs_up_cancels_its_call_since_2026(
+    proxy: Proxy, upstream: Upstream, trail: MemoryTrail
+) -> None:
+    body = call_text({"io.modelcontextprotocol/protocolVersion": "2026-07-28"})
+    client = HTTPConnection("127.0.0.1", proxy.server_port, timeout=PATIENCE_SECONDS)
+    client.request("POST", "/never", body)
+    client.getresponse()
+    assert client.sock is not None
+    client.sock.shutdown(socket.SHUT_RDWR)
+    client.close()
+
+    assert upstream.has_lost_client.wait(PATIENCE_SECONDS), "the server sees the hang-up"
+    wait_for(lambda: len(trail.events) == 2)
+    assert [state(each) for each in trail.events] == ["start", "cancelled"]
+
+
+def test_server_that_is_not_there_is_a_bad_gateway(trail: MemoryTrail) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/mcp"
+        with Running(Proxy(url, "127.0.0.1", 0, Recorder(trail, "up"))) as proxy:
+            status, _, _ = ask(proxy.server_port, "/mcp", call_text())
+    assert status == 502
+
+
+def test_fail_closed_sends_no_call_that_is_not_recorded(upstream: Upstream) -> None:
+    trail = MemoryTrail(when_full="raise")
+    trail._make_producer().spool.allowance = 0
+    with Running(Proxy(upstream.url, "127.0.0.1", 0, Recorder(trail, "up"))) as proxy:
+        status, _, body = ask(proxy.server_port, "/mcp", call_text())
+
+    assert status == 503
+    assert json.loads(body)["error"]["code"] == -32000
+    assert upstream.bodies == []
+
+
+def test_other_host_is_refused(proxy: Proxy, upstream: Upstream) -> None:
+    assert ask(proxy.server_port, "/mcp", call_text(), Host="evil.example")[0] == 403
+    assert upstream.bodies == []
+
+
+def test_long_answer_passes_and_is_told_by_its_length(proxy: Proxy, trail: MemoryTrail) -> None:
+    _, _, body = ask(proxy.server_port, "/long", call_text())
+
+    assert len(body) > len(LONG)
+    _, end = trail.events
+    assert end["removed"] == [{"path": "$.output.data", "reason": f"too long: {len(body)} bytes"}]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["lf", "crlf", "cr"])
+def test_events_do_not_depend_on_how_the_stream_is_cut(size: int, end: bytes) -> None:
+    lines = [
+        b":hi",
+        b"event: endpoint",
+        b"data: /a",
+        b"",
+        b"data:{",
+        b"data: }",
+        b"id: 1",
+        b"",
+        b"x",
+    ]
+    stream = end.join([*lines, b""])
+    events = Events()
+    cut = [stream[at : at + size] for at in range(0, len(stream), size)]
+    found = [(name, data.head) for part in cut for name, data in events.feed(part)]
+
+    assert found == [(b"endpoint", b"/a"), (b"", b"{\n}")]
