@@ -164,14 +164,14 @@ def read_costs(request: HttpRequest, params: Query[QueriedRangeParams]) -> dict[
         "tokens": None,
     }
     if wanted := params.read_calls(request, of, now):
-        found = costs_of_query(wanted, of, now)
-        if found is None:
+        queried = costs_of_query(wanted, of, now)
+        if queried is None:
             return members
-        until = found.searched_until
+        until = queried.searched_until
         return (
             members
             | {"searched_until": until and utc(until)}
-            | _costs(found.by.total, found.tools, found.by, is_complete=until is None)
+            | _costs(queried.by.total, queried.tools, queried.by, is_complete=until is None)
         )
     costs, newest = costs_over_time(of), costs_by_dimension(of)
     members["tokens"] = _tokens(of)
