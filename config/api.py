@@ -32,6 +32,7 @@ from audit.pages.reports import schedule_api
 from audit.pages.reports.api import router as reports_router
 from audit.pages.settings import api as settings_api
 from audit.pages.settings import retention_api, witnesses_api
+from audit.pages.sharing import api as sharing
 from audit.pages.show import agents_api, figures_api
 from audit.pages.show.router import router as read_router
 from audit.pages.tools import draft_api as tool_acts
@@ -81,6 +82,7 @@ OPERATIONS = (
     schedule_api,
     settings_api,
     witnesses_api,
+    sharing,
     retention_api,
     service_api,
     tool_acts,

@@ -25,6 +25,7 @@ _TAGS = {
     "reports": "Stored reports.",
     "actions": "The audit log: actions of people and programs, each with its ledger entry.",
     "prices": "What a call or a unit of a tool costs, and from which day on.",
+    "sharing": "Links to calls, traces, pages of figures and reports, which expire.",
     "notes": "What people say about calls, traces, kinds of violations and versions of tools.",
     "alerts": "Rules that watch calls and events, the alerts that they raised, and where these go.",
     "ledger": "Proofs that nothing was altered. docs/ledger.md explains how to check them.",

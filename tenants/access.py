@@ -41,6 +41,9 @@ SESSION_TENANT = "tenant_id"
 BROKEN_GLASS = "broken_glass"
 """The session's key for the tenant in which a break of the glass was recorded."""
 
+WITHIN = "within_tenant"
+"""The attribute of a page's function that has the view inside `tenant_page`: share links run it."""
+
 _SEEN_EVERY_S = 60
 
 # Roles are not one ladder: an auditor reads more than an editor, but changes nothing.
@@ -118,6 +121,7 @@ def tenant_page[**P](
                 add_never_cache_headers(response)
             return response
 
+        vars(page)[WITHIN] = view
         return page
 
     return wrap

@@ -91,11 +91,13 @@ class Tenant(models.Model):
     """A session ends this long after the sign-in; None: after Django's two weeks."""
     sso_only = models.BooleanField(default=False, db_default=False)
     """Whether only sessions of its identity providers open it, and one admin's (break glass)."""
+    anonymous_links = models.BooleanField(default=False, db_default=False)
+    """Whether share links may open without a sign-in."""
 
     in_ledger: ClassVar = (
         *("slug", "name", "time_zone", "suspended_at"),
         *("second_factor_roles", "step_up", "session_idle_minutes", "session_max_hours"),
-        "sso_only",
+        *("sso_only", "anonymous_links"),
     )
     in_ledger_later: ClassVar[tuple[dict[str, Any], ...]] = (
         {
@@ -105,6 +107,7 @@ class Tenant(models.Model):
             "session_max_hours": None,
         },
         {"sso_only": False},
+        {"anonymous_links": False},
     )
 
     class Meta:

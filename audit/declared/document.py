@@ -124,6 +124,8 @@ class SignIn(Part):
     """A session ends after so many minutes without a page; null: it does not."""
     session_max_hours: int | None = None
     """A session ends so many hours after the sign-in; null: after two weeks."""
+    anonymous_links: bool = False
+    """Whether share links may open without a sign-in."""
 
 
 class Member(Part):

@@ -36,6 +36,7 @@ _TABLES = {
     "report": "report",
     "report_schedule": "schedule of reports",
     "served_definition": "definition of a server",
+    "share_link": "share link",
     "tenant": "tenant",
     "tenant_setting": "settings of the tenant",
     "tool": "tool",

@@ -100,6 +100,7 @@ class Migration(migrations.Migration):
                     "deliveries",
                     "prices",
                     "notes",
+                    "share_links",
                 )
             ],
             state_operations=[

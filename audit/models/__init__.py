@@ -30,6 +30,7 @@ from audit.models.notes import About, Note, NoteState
 from audit.models.preferences import PollingTool, SavedView
 from audit.models.prices import PriceList, UnitPath
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
+from audit.models.sharing import ShareLink
 from audit.models.work import (
     ArgumentComparison,
     DriftAnalysis,
@@ -77,6 +78,7 @@ __all__ = [
     "Replay",
     "Resolution",
     "SavedView",
+    "ShareLink",
     "State",
     "StoredDefinition",
     "StoredDefinitionChange",

@@ -118,6 +118,8 @@ from audit.pages.settings.erasures import (
 from audit.pages.settings.holds import hold_list, hold_release
 from audit.pages.settings.views import redaction_settings, tenant_settings
 from audit.pages.settings.witnesses import witness_settings
+from audit.pages.sharing.opened import shared
+from audit.pages.sharing.views import share_list, share_new, share_payloads, share_revoke
 from audit.pages.skipped.views import skipped_list
 from audit.pages.tools.draft_review import draft_publish, draft_review
 from audit.pages.tools.drift import (
@@ -254,6 +256,12 @@ urlpatterns = [
     path("inbox/<uuid:pk>/reveal", inbox_reveal, name="inbox_reveal"),
     path("inbox/<uuid:pk>/send", inbox_send, name="inbox_send"),
     path("inbox/<uuid:pk>/discard", inbox_discard, name="inbox_discard"),
+    # /share
+    path("s/<str:token>", shared, name="shared"),
+    path("share/", share_list, name="share_list"),
+    path("share/new", share_new, name="share_new"),
+    path("share/<uuid:pk>/payloads", share_payloads, name="share_payloads"),
+    path("share/<uuid:pk>/revoke", share_revoke, name="share_revoke"),
     # /skipped
     path("skipped/", skipped_list, name="skipped_list"),
     # /tools, pages that read the log

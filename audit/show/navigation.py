@@ -52,6 +52,7 @@ AUDIT = (
     Destination("Definitions as served", "definition_list", "approve"),
     Destination("Reports", "report_list", "pdf schedule"),
     Destination("Rejected events", "inbox_list", "inbox errors", waiting="inbox to review"),
+    Destination("Share links", "share_list", "expire anonymous revoke"),
     Destination("Skipped spans", "skipped_list", "opentelemetry otlp"),
     Destination("Ledger", "ledger_page", "checkpoints signatures check"),
     Destination("Evidence", "evidence_page", "bundle verify export zip", _AUDITORS),

@@ -16,7 +16,12 @@ register = template.Library()
 
 @register.inclusion_tag("notes/_notes.html", takes_context=True)
 def notes(context: RequestContext, about: str, **named: Any) -> dict[str, Any]:
-    """The notes about this, and for editors a link to write one. One or two statements."""
+    """The notes about this, and for editors a link to write one. One or two statements.
+
+    A shared page shows no notes: its readers may not be members.
+    """
+    if hasattr(context["request"], "share"):
+        return {}
     version = named.pop("tool_version", None)
     if version is not None:
         subject = version_subject(named["tool_name"], str(version))

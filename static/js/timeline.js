@@ -60,7 +60,7 @@
     const isEarlier = li.classList.contains("is-earlier");
     li.replaceWith(...rows.filter((row) => isEarlier || !isUnloaded(row)));
     for (const row of rows) {
-      if (row.isConnected) htmx.process(row);
+      if (row.isConnected && window.htmx) htmx.process(row);
       if (fold(row)) fold(row).hidden = false;
     }
     refold();

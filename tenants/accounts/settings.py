@@ -23,7 +23,10 @@ router = Router()
 
 IDLE_MINUTES = (5, 7 * 24 * 60)
 MAX_HOURS = (1, 14 * 24)  # Django ends a session after two weeks
-_FIELDS = ("second_factor_roles", "step_up", "session_idle_minutes", "session_max_hours")
+_FIELDS = (
+    *("second_factor_roles", "step_up", "session_idle_minutes", "session_max_hours"),
+    "anonymous_links",
+)
 
 RoleName = Literal["viewer", "editor", "auditor", "admin"]
 
@@ -58,6 +61,11 @@ class SignInSettingsForm(forms.Form):
         required=False,
         help_text="Empty: after two weeks.",
     )
+    anonymous_links = forms.BooleanField(
+        label="Links may be shared that open without a sign-in",
+        required=False,
+        help_text="Off: such links ask for a sign-in from now on, those that exist, too.",
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -76,6 +84,8 @@ class SignInSettings(Answer):
     """A session ends after so many minutes without a page; null: it does not."""
     session_max_hours: int | None
     """A session ends so many hours after the sign-in; null: after two weeks."""
+    anonymous_links: bool
+    """Whether share links may open without a sign-in."""
 
 
 class SignInSettingsBody(Body):
@@ -85,6 +95,7 @@ class SignInSettingsBody(Body):
     step_up: bool
     session_idle_minutes: int | None = Field(ge=IDLE_MINUTES[0], le=IDLE_MINUTES[1])
     session_max_hours: int | None = Field(ge=MAX_HOURS[0], le=MAX_HOURS[1])
+    anonymous_links: bool = False
 
 
 def current(tenant: Tenant) -> dict[str, Any]:

@@ -55,6 +55,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "alert_rule": {"repeat_minutes": 0},
     "alert_trial": {"state": "done", "sums": "{}"},
     "maintenance_window": {"minutes": 60, "repeats": "daily", "time_zone": "UTC"},
+    "share_link": {"kind": "report", "revoked_at": None, "revoked_by": None}
+    | {"payloads_by": None, "payloads_reason": None},
     "note": {"about": "call", "state": "open", "assignee": "", "fixed_in": ""},
     "batch": {"first_index": 0, "is_own": False},
     "key_quota": {"events_left": 5.0},
@@ -144,6 +146,7 @@ class World:
     directory_group_id: UUID
     window_id: UUID
     note_id: UUID
+    link_id: UUID
     invitation_id: UUID
     price_day: date
     """The day of its price list: no other world has one then."""
@@ -201,6 +204,7 @@ def make_world(name: str) -> World:
         directory_group_id=uuid_utils.compat.uuid7(),
         window_id=uuid_utils.compat.uuid7(),
         note_id=uuid_utils.compat.uuid7(),
+        link_id=uuid_utils.compat.uuid7(),
         invitation_id=uuid_utils.compat.uuid7(),
         price_day=date(2000, 1, 1) + timedelta(days=secrets.randbelow(9_000)),
         api_key=create_key(tenant, canary, list(Scope))[0],
@@ -357,6 +361,7 @@ def _values(world: World) -> dict[str, Any]:
         ),
         "maintenance_window.id": world.window_id,
         "note.id": world.note_id,
+        "share_link.id": world.link_id,
         "alert_rule.condition": json.dumps(
             {"on": "window", "measure": "failed", "query": f"tool:{world.canary}", "alert": 1}
         ),

@@ -42,6 +42,17 @@ NARROWER = {
         "UPDATE (redrive_batch_id)",
         "UPDATE (redrive_edited)",
     },
+    # What a link leads to, and for how long, stays as it was.
+    "share_link": {
+        "SELECT",
+        "INSERT",
+        "UPDATE (payloads_by)",
+        "UPDATE (payloads_reason)",
+        "UPDATE (revoked_at)",
+        "UPDATE (revoked_by)",
+        "UPDATE (opened_count)",
+        "UPDATE (opened_at)",
+    },
     # Days are dropped whole, by the owner. What was merged into another call may go, and no more.
     "rollup": {"SELECT", "INSERT", "UPDATE"},
     "quarter_rollup": {"SELECT", "INSERT", "UPDATE"},
@@ -104,6 +115,7 @@ NARROWER = {
         "UPDATE (session_idle_minutes)",
         "UPDATE (session_max_hours)",
         "UPDATE (sso_only)",
+        "UPDATE (anonymous_links)",
     },
     "identity_provider": {
         "SELECT",

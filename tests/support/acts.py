@@ -15,10 +15,11 @@ from audit.alerts.evaluation import evaluate
 from audit.alerts.quiet import all_windows
 from audit.alerts.stored import all_rules
 from audit.deliveries.channels import all_channels
-from audit.models import Alert, AlertState, StoredReport, StoredServedDefinition
+from audit.models import Alert, AlertState, ShareLink, StoredReport, StoredServedDefinition
 from audit.prices import units
 from audit.queries.notes import NoteFilter, note_page
 from audit.tasks import keep_reports
+from audit.work.sharing import token_of
 from tenants.identity.admission import Identity, RefusedError, admit
 from tenants.identity.providers import all_providers, find_provider, provider_key
 from tenants.models import ApiKey, Invitation, Membership
@@ -207,6 +208,18 @@ def act_on_notes(cast: Cast) -> None:
     post(editor, "note_delete", gone.id)
 
 
+def act_on_share_links(cast: Cast) -> None:
+    """Make two links; let one show payloads, open it, and revoke the other."""
+    editor = signed_in(cast.editor)
+    for _ in range(2):
+        post(editor, "share_new", address="/latency/?range=24h", days=7)
+    with tenant_scope(cast.tenant.id):
+        kept, gone = ShareLink.objects.for_tenant(cast.tenant.id).order_by("id")
+    post(signed_in(cast.auditor), "share_payloads", kept.id, reason="asked for")
+    assert editor.get(reverse("shared", args=[token_of(kept)])).status_code == 200
+    post(editor, "share_revoke", gone.id)
+
+
 def act_on_channels(cast: Cast) -> None:
     """Create, change and test channels of alerts, and delete one."""
     admin = signed_in(cast.admin)
@@ -292,6 +305,7 @@ def row_of_each_table(cast: Cast) -> None:
     act_on_settings(cast)
     act_on_channels(cast)
     act_on_notes(cast)
+    act_on_share_links(cast)
     act_on_providers(cast)
     act_on_directory(cast)
     act_on_prices(cast)

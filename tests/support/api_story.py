@@ -131,6 +131,10 @@ STORY: Sequence[Step] = (
     _step("save_channel", {"kind": "slack", "url": "https://hooks.example/T1/t"}, name="more"),
     _step("send_channel_test", name="more"),
     _step("remove_channel", name="more"),
+    # Share links
+    _step("create_share_link", {"address": "/latency/?range=1h", "days": 1}),
+    _step("allow_link_payloads", _REASON, link_id=Got("create_share_link.id")),
+    _step("revoke_share_link", link_id=Got("create_share_link.id")),
     # Notes
     _step(
         "create_note",

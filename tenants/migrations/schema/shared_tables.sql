@@ -6,7 +6,7 @@
 REVOKE UPDATE ON tenant FROM tooltrail_app;
 GRANT UPDATE (
     name, time_zone, suspended_at, second_factor_roles, step_up, session_idle_minutes,
-    session_max_hours, sso_only
+    session_max_hours, sso_only, anonymous_links
 ) ON tenant TO tooltrail_app;
 
 -- An account is never renamed or deleted. Nobody is a superuser (a constraint of app_user). is_staff

@@ -28,6 +28,7 @@ CREATE TABLE tenant (
     session_idle_minutes integer,        -- a session ends after this time without a page
     session_max_hours integer,           -- a session ends this long after the sign-in
     sso_only boolean DEFAULT false NOT NULL,  -- only sessions of its providers, and break glass
+    anonymous_links boolean DEFAULT false NOT NULL,  -- share links may open without a sign-in
     CONSTRAINT tenant_pkey PRIMARY KEY (id),
     CONSTRAINT tenant_slug_key UNIQUE (slug),
     CONSTRAINT tenant_session_check CHECK (session_idle_minutes > 0 AND session_max_hours > 0)

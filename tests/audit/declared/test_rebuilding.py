@@ -47,7 +47,8 @@ TENANT: dict[str, Any] = {
     "polling_tools": ["status"],
     "saved_views": [{"owner": "vic@acme", "name": "Failed", "q": "state:error"}],
     "reports": {"kinds": ["day"]},
-    "sign_in": {"second_factor_roles": ["admin"], "step_up": True, "session_idle_minutes": 30},
+    "sign_in": {"second_factor_roles": ["admin"], "step_up": True, "session_idle_minutes": 30}
+    | {"anonymous_links": True},
     "service_accounts": [{"name": "ci", "is_disabled": True}],
     "price_lists": [
         {

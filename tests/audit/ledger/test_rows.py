@@ -31,6 +31,7 @@ from tests.support.acts import (
     act_on_providers,
     act_on_reports,
     act_on_settings,
+    act_on_share_links,
     act_on_tools,
     operators_key,
     row_of_each_table,
@@ -64,6 +65,7 @@ ACTS = [
     *(act_on_keys, act_on_members, act_on_settings, act_on_holds_and_erasures),
     *(act_on_reports, act_on_tools, act_on_definitions, act_on_alerts),
     *(act_on_channels, act_on_notes, act_on_prices, act_on_providers, act_on_directory),
+    act_on_share_links,
 ]
 
 
@@ -109,6 +111,7 @@ CHANGES = {
     "legal_hold": "trace_id = 'another'",
     "maintenance_window": "minutes = 10000",
     "note": "text = 'forged'",
+    "share_link": "expires_at = 'infinity'",
     "membership": "role = 'admin'",
     "polling_tool": "created_at = '2020-01-01'",
     "price_list": "prices = '{}'",

@@ -46,6 +46,7 @@ _UNIQUE: Mapping[str, Mapping[str, str]] = {
     "legal_hold": {},
     "maintenance_window": {"name": "%(word)s"},
     "note": {},
+    "share_link": {},
     "membership": {
         "user_id": "(SELECT max(id) FROM app_user u"
         " WHERE u.id NOT IN (SELECT m.user_id FROM membership m))"
@@ -74,6 +75,7 @@ _UNPROVED = {
     "invitation": "the action says who made it",
     "price_list": "which prices figures use until units are counted",
     "served_definition": "when it was seen",
+    "share_link": "how often it was opened; openings are actions",
     "tenant": "when it was made",
     "tenant_setting": "how far retention has come",
     "tool": "a counter",

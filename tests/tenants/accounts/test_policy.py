@@ -165,6 +165,7 @@ def test_program_changes_the_settings(acme: Cast) -> None:
         "step_up": True,
         "session_idle_minutes": 30,
         "session_max_hours": None,
+        "anonymous_links": True,
     }
     assert admin.do("settings/sign-in", wanted, "PUT") == wanted
     assert admin.get("settings/sign-in") == wanted

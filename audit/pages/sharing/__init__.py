@@ -1,0 +1,1 @@
+"""Share links: made on the pages that they show, listed, revoked, and opened."""
