@@ -6,8 +6,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from audit.alerts.quiet import quiet_rules
+from audit.alerts.rules import read_condition
 from audit.alerts.shown import sentence
-from audit.alerts.stored import condition_of
 from audit.deliveries import outbox
 from audit.deliveries.message import Kind, Message, Severity
 from audit.models import Alert, AlertChannel, AlertRule, AlertState
@@ -43,7 +43,9 @@ def notify(alert: Alert, kind: Kind, note: str = "") -> None:
         link=f"/alerts/{alert.id}",
         facts={
             "alert": str(alert.id),
-            "condition": sentence(condition_of(rule), currency_used()) if rule else None,
+            "condition": sentence(read_condition(rule.condition), currency_used())
+            if rule
+            else None,
             "query": alert.query or None,
             "severity": severity,
             "value": alert.value,

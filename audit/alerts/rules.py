@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    TypeAdapter,
     field_validator,
     model_validator,
 )
@@ -282,6 +283,12 @@ class EventCondition(BaseModel):
 
 Condition = Annotated[WindowCondition | EventCondition, Discriminator("on")]
 """When a rule fires."""
+_CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
+
+
+def read_condition(stored: object) -> Condition:
+    """The condition of a stored rule as a value."""
+    return _CONDITION.validate_python(stored)
 
 
 def _tagged(condition: object) -> object:

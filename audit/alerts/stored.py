@@ -5,10 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from pydantic import TypeAdapter
-
 from audit.alerts import life
-from audit.alerts.rules import Condition, EventCondition, Rule, is_summed
+from audit.alerts.rules import Condition, EventCondition, Rule, is_summed, read_condition
 from audit.models import Alert, AlertChannel, AlertRule
 from tenants.actions import record_action
 from tenants.models import Tenant, User, new_id
@@ -17,7 +15,6 @@ from tenants.scope import current_tenant_id
 RULES_MAX = 1_000
 SINGLE_MAX = 100
 """Rules of a tenant whose calls are read for them alone."""
-_CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
 
 
 class TooManyRulesError(Exception):
@@ -30,7 +27,7 @@ class UnknownChannelError(Exception):
 
 def condition_of(stored: AlertRule) -> Condition:
     """The condition of a stored rule as a value."""
-    return _CONDITION.validate_python(stored.condition)
+    return read_condition(stored.condition)
 
 
 def channel_names() -> dict[UUID, str]:
