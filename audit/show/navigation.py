@@ -85,7 +85,7 @@ ELSEWHERE = (
 )
 
 
-def found(text: str, role: Role) -> Iterator[Destination]:
+def destinations_matching(text: str, role: Role) -> Iterator[Destination]:
     """The destinations of a role in which each word of a text begins a word, in their order.
 
     All of them for an empty text.

@@ -15,7 +15,7 @@ from audit.queries.saved_views import saved_views
 from audit.queries.tools import ToolFilter, list_tools
 from audit.queries.traces import TraceFilter, trace_page
 from audit.show.addresses import trace_address
-from audit.show.navigation import found
+from audit.show.navigation import destinations_matching
 from tenants.models import Role, User
 
 TEXT_MAX = 200
@@ -38,7 +38,7 @@ def entries(text: str, role: Role, user: User, now: datetime) -> list[Entry]:
 
     At most nine statements.
     """
-    pages = [Entry(each.label, "page", each.address) for each in found(text, role)]
+    pages = [Entry(each.label, "page", each.address) for each in destinations_matching(text, role)]
     if not text:
         return [*pages, *_views("", user)]
     search = Entry(f"Search calls for {text}", "search", _calls(text))
