@@ -33,6 +33,7 @@
     if (event.key === "ArrowDown") all[Math.min(at + 1, all.length - 1)]?.focus();
     else if (event.key === "ArrowUp") (all[at - 1] ?? field).focus();
     else if (event.key === "Enter" && at < 0) all[0]?.click();
+    else if (event.key === "Escape") palette.close(); // a field with a text would be cleared first
     else return;
     event.preventDefault();
   });

@@ -28,6 +28,10 @@ def test_keys_lead_to_a_page(page: Page, acme: Cast) -> None:
     expect(page).to_have_url("/reports/")
 
     page.locator("body").press("Control+k")
+    palette.get_by_role("searchbox").fill("x")
+    page.keyboard.press("Escape")
+    expect(palette).not_to_be_visible()
+    page.locator("body").press("Control+k")
     palette.get_by_role("searchbox").fill("ledg")
     expect(palette.get_by_role("link").first).to_have_text("Ledger page")
     page.keyboard.press("Enter")
