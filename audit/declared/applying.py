@@ -11,6 +11,7 @@ from audit.declared.alerting import (
 )
 from audit.declared.document import DeclaredTenant
 from audit.declared.files import SecretError, Secrets, Source
+from audit.declared.identity import apply_providers, apply_sso_only
 from audit.declared.people import (
     apply_keys,
     apply_members,
@@ -96,10 +97,14 @@ def _apply(work: Work, wanted: DeclaredTenant, progress: Callable[[int, int], No
         apply_reports(work, wanted.reports)
     if wanted.sign_in is not None:
         apply_sign_in(work, wanted.sign_in)
+    if wanted.identity_providers is not None:
+        apply_providers(work, wanted.identity_providers)
     if wanted.price_lists is not None:
         apply_price_lists(work, wanted.price_lists)
     if wanted.members is not None:
         apply_members(work, wanted.members)
+    if wanted.sso_only is not None:
+        apply_sso_only(work, wanted.sso_only)
     if wanted.service_accounts is not None:
         apply_service_accounts(work, wanted.service_accounts)
     if wanted.keys is not None:

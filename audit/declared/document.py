@@ -128,6 +128,37 @@ class SignIn(Part):
     """Whether share links may open without a sign-in."""
 
 
+class DeclaredProvider(Part):
+    """A company's sign-in. What is absent has its default; a secret that is absent stays."""
+
+    name: _Name
+    """On the button of the sign-in page."""
+    issuer: str
+    """Its URL, as in its discovery document. It cannot change later."""
+    client_id: str
+    secret: Secret | None = None
+    """The client's."""
+    groups_claim: str = "groups"
+    subject_claim: str = "sub"
+    """The claim that names a person. It cannot change later."""
+    role_by_group: dict[Text, Annotated[Role, Field(strict=False)]] = {}
+    default_role: Annotated[Role, Field(strict=False)] | None = None
+    """Of people in none of these groups; null: they do not get in."""
+    asks_second_factor: bool = False
+    """Whether a sign-in with it counts as one with a second factor."""
+    scim: bool = False
+    """Whether its directory decides who is a member. The directory's key is one of `keys`."""
+    is_disabled: bool = False
+
+
+class SsoOnly(Part):
+    """Whether only identity providers open the tenant."""
+
+    is_on: bool
+    break_glass: _User | None = None
+    """The admin with a password who gets in all the same; needed if it is on."""
+
+
 class Member(Part):
     """A person with a role. A new account is made; an existing one is only invited."""
 
@@ -260,6 +291,8 @@ class DeclaredTenant(Part):
     redaction: RedactionRules | None = None
     witnesses: Witnesses | None = None
     sign_in: SignIn | None = None
+    identity_providers: list[DeclaredProvider] | None = None
+    sso_only: SsoOnly | None = None
     members: list[Member] | None = None
     service_accounts: list[ServiceAccount] | None = None
     keys: list[Key] | None = None

@@ -33,8 +33,10 @@ from audit.reports.schedule import schedule
 from config.instants import iso_exact
 from tenants.accounts import settings as sign_in
 from tenants.actions import record_action
+from tenants.identity import sso_only
+from tenants.identity.providers import all_providers
 from tenants.keys import working_keys
-from tenants.models import ApiKey, Membership, Tenant
+from tenants.models import ApiKey, IdentityProvider, Membership, Tenant
 from tenants.scope import tenant_scope
 from tenants.service_accounts import name_in, service_accounts
 from tools_registry.exchange.export import export_registry
@@ -80,6 +82,8 @@ def export_tenant(tenant: Tenant, actor: str, now: datetime) -> dict[str, Any]:
             },
             "witnesses": policy_of(tenant.pk).stored(),
             "sign_in": sign_in.current(tenant),
+            "identity_providers": [_provider(tenant, one) for one in all_providers(tenant)],
+            "sso_only": _sso_only(tenant),
             "members": list(_members(tenant)),
             "service_accounts": [
                 {"name": name_in(one), "is_disabled": one.disabled_at is not None}
@@ -117,9 +121,35 @@ def as_text(document: dict[str, Any], form: str) -> str:
 
 
 def _members(tenant: Tenant) -> Iterator[dict[str, Any]]:
-    members = Membership.objects.filter(tenant=tenant, is_service=False).select_related("user")
-    for one in members.order_by("user__username"):
+    """All but those whom an identity provider makes: they come back with their sign-in."""
+    members = Membership.objects.filter(tenant=tenant, is_service=False, identity_provider_id=None)
+    for one in members.select_related("user").order_by("user__username"):
         yield {"user": one.user.get_username(), "role": one.role}
+
+
+def _provider(tenant: Tenant, one: IdentityProvider) -> dict[str, Any]:
+    secret = {} if one.secret_box is None else {"secret": _secret(tenant, "identity", one.name)}
+    default = {} if one.default_role is None else {"default_role": one.default_role}
+    return {
+        "name": one.name,
+        **one.settings,
+        **secret,
+        "role_by_group": one.role_by_group,
+        **default,
+        "is_disabled": one.disabled_at is not None,
+    }
+
+
+def _sso_only(tenant: Tenant) -> dict[str, Any]:
+    setting = sso_only.current(tenant)
+    named = setting["break_glass"]
+    return {"is_on": setting["sso_only"]} | ({"break_glass": named} if named else {})
+
+
+def _own_ids(tenant: Tenant) -> set[int]:
+    """Accounts of the members whom no identity provider made, and of service accounts."""
+    members = Membership.objects.filter(tenant=tenant, identity_provider_id=None)
+    return set(members.values_list("user_id", flat=True))
 
 
 def _price_list(one: PriceList) -> dict[str, Any]:
@@ -139,10 +169,11 @@ def _price_list(one: PriceList) -> dict[str, Any]:
 def _keys(tenant: Tenant, now: datetime) -> Iterator[dict[str, Any]]:
     """Keys that work. Of several with a name, the newest: the name would not tell them apart."""
     newest: dict[str, ApiKey] = {key.name: key for key in working_keys(tenant, now)}
+    own = _own_ids(tenant)
     for name, key in sorted(newest.items()):
         members: dict[str, Any] = {
             "purpose": key.purpose,
-            "owner": key.owner and key.owner.get_username(),
+            "owner": key.owner and key.owner_id in own and key.owner.get_username(),
             "expires_at": key.expires_at and iso_exact(key.expires_at),
             "allowed_addresses": key.allowed_addresses,
         }
@@ -177,7 +208,8 @@ def _windows() -> Iterator[dict[str, Any]]:
 
 
 def _views(tenant: Tenant) -> Iterator[dict[str, Any]]:
-    members = Membership.objects.filter(tenant=tenant).select_related("user")
+    members = Membership.objects.filter(tenant=tenant, identity_provider_id=None)
+    members = members.select_related("user")
     names = {one.user_id: one.user.get_username() for one in members}
     for view in SavedView.objects.for_tenant(tenant.pk).order_by("user_id", "name"):
         if view.user_id in names:

@@ -34,6 +34,7 @@ WITNESS = {
     "key": "w1.example+befa920a+BAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB",
 }
 SCHEMA = ROOT / "docs" / "schemas" / "config.json"
+ID_SECRET = "a client's swordfish"
 WEBHOOK_SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="
 TOOL = {
     "name": "search",
@@ -63,6 +64,7 @@ def full(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     """A tenant with all sections, and its secrets."""
     (tmp_path / "password").write_text("correct horse battery staple\n")
     monkeypatch.setenv("HOOK_SECRET", WEBHOOK_SECRET)
+    monkeypatch.setenv("ID_SECRET", ID_SECRET)
     ada = f"ada@{slug}"
     return {
         "slug": slug,
@@ -72,6 +74,24 @@ def full(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
         "redaction": {"names": ["iban"], "patterns": [r"\d{16}"]},
         "witnesses": {"needed": 1, "witnesses": [WITNESS]},
         "sign_in": {"second_factor_roles": ["admin"], "session_max_hours": 12},
+        "identity_providers": [
+            {
+                "name": "Acme ID",
+                "issuer": "https://id.acme.example",
+                "client_id": "tooltrail",
+                "secret": {"env": "ID_SECRET"},
+                "role_by_group": {"owners": "admin", "platform": "editor"},
+                "asks_second_factor": True,
+            },
+            {
+                "name": "Old ID",
+                "issuer": "https://old.acme.example",
+                "client_id": "tooltrail",
+                "default_role": "viewer",
+                "is_disabled": True,
+            },
+        ],
+        "sso_only": {"is_on": False},
         "service_accounts": [{"name": "ci"}, {"name": "old", "is_disabled": True}],
         "price_lists": [
             {
@@ -163,6 +183,9 @@ def test_files_make_a_tenant_and_a_second_time_change_nothing(
         "change witnesses",
         "change reports",
         "change sign-in",
+        "create identity provider Acme ID",
+        "create identity provider Old ID",
+        "change identity provider Old ID",
         "create price list 2026-11-01",
         f"create member ada@{slug}",
         f"create member vic@{slug}",
@@ -191,8 +214,9 @@ def test_files_make_a_tenant_and_a_second_time_change_nothing(
     verbs = verbs_of(tenant)
     assert verbs == [
         *("tenant.create", "tenant.settings", "tenant.redaction", "tenant.witnesses"),
-        "report.schedule",
-        *("tenant.sign-in", "price_list.create", "member.add", "member.add"),
+        *("report.schedule", "tenant.sign-in"),
+        *("provider.create", "provider.create", "provider.disable"),
+        *("price_list.create", "member.add", "member.add"),
         *("service.create", "service.create", "service.disable"),
         *("key.create", "channel.create", "channel.create"),
         *("alert_rule.create", "alert_rule.create", "maintenance.create"),
@@ -633,6 +657,7 @@ def test_export_has_no_secret_and_changes_nothing_when_applied(
     shown = json.dumps(document)
     assert text.split("_")[3] not in shown
     assert WEBHOOK_SECRET not in shown
+    assert ID_SECRET not in shown
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     assert changes_of(write_config(folder, document)) == []
@@ -692,6 +717,7 @@ def test_documented_example_is_applied(
     for name in ("secrets", "tools"):
         (tmp_path / name).mkdir()
     (tmp_path / "secrets" / "ada-password").write_text("correct horse battery staple")
+    (tmp_path / "secrets" / "identity").write_text("the client's")
     (tmp_path / "tools" / "more.json").write_text(json.dumps([TOOL | {"name": "more"}]))
     path = tmp_path / "acme.yaml"
     path.write_text(example)

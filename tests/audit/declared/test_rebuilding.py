@@ -49,6 +49,25 @@ TENANT: dict[str, Any] = {
     "reports": {"kinds": ["day"]},
     "sign_in": {"second_factor_roles": ["admin"], "step_up": True, "session_idle_minutes": 30}
     | {"anonymous_links": True},
+    "identity_providers": [
+        {
+            "name": "Acme ID",
+            "issuer": "https://id.acme.example",
+            "client_id": "tooltrail",
+            "secret": {"file": "id"},
+            "role_by_group": {"platform": "editor"},
+            "subject_claim": "oid",
+            "scim": True,
+        },
+        {
+            "name": "Old",
+            "issuer": "https://old.acme.example",
+            "client_id": "tooltrail",
+            "default_role": "viewer",
+            "is_disabled": True,
+        },
+    ],
+    "sso_only": {"is_on": False},
     "service_accounts": [{"name": "ci", "is_disabled": True}],
     "price_lists": [
         {
@@ -89,6 +108,7 @@ def run(installation: Installation, *arguments: str) -> str:
 @pytest.mark.slow
 def test_exported_installation_is_built_again(tmp_path: Path) -> None:
     (tmp_path / "chat").write_text("https://hooks.slack.com/services/T/B/swordfish")
+    (tmp_path / "id").write_text("the client's swordfish")
     file = str(write_config(tmp_path, TENANT))
     with running_installation() as first, running_installation() as second:
         run(first, "apply", file)
@@ -100,6 +120,7 @@ def test_exported_installation_is_built_again(tmp_path: Path) -> None:
         secrets.mkdir(parents=True)
         (folder / "config.json").write_text(exported)
         (secrets / "channel-chat").write_bytes((tmp_path / "chat").read_bytes())
+        (secrets / "identity-Acme-ID-b3b9b121").write_bytes((tmp_path / "id").read_bytes())
         (secrets / "key-agents").write_bytes((tmp_path / "agents").read_bytes())
         run(second, "apply", str(folder / "config.json"))
 

@@ -9,6 +9,10 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "alert_rules": ("save_alert_rules", "delete_alert_rule"),
     "channels": ("save_channel", "remove_channel"),
     "checks_on_arrival": ("check_arrivals",),
+    "identity_providers": (
+        *("add_identity_provider", "change_identity_provider"),
+        *("enable_identity_provider", "disable_identity_provider"),
+    ),
     "keys": ("create_key", "rotate_key", "revoke_key"),
     "maintenance_windows": ("save_maintenance_windows", "delete_maintenance_window"),
     "members": (
@@ -27,6 +31,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("disable_service_account", "enable_service_account"),
     ),
     "sign_in": ("change_sign_in_settings",),
+    "sso_only": ("change_sso_only",),
     "time_zone": ("change_settings",),
     "witnesses": ("change_witnesses",),
     "tools": (
@@ -63,10 +68,6 @@ NOT_DECLARED: Mapping[str, tuple[str, ...]] = {
     ),
     "a hold or an erasure is decided once, for calls that exist, and never undone by a file": (
         *("set_hold", "release_hold", "start_erasure", "confirm_erasure", "cancel_erasure"),
-    ),
-    "identity providers are not in files yet: their secrets are entered by an admin": (
-        *("add_identity_provider", "change_identity_provider", "change_sso_only"),
-        *("enable_identity_provider", "disable_identity_provider"),
     ),
     "a draft is work in progress; a file has what is published": (
         *("begin_the_draft", "save_the_draft", "discard_the_draft", "publish_the_draft"),
