@@ -193,4 +193,7 @@ def _name_in_session(session: str) -> str:
     if matched is None:
         return ""
     name = matched[1]
-    return base64.urlsafe_b64decode(name + "=" * (-len(name) % 4)).decode(errors="replace")
+    try:
+        return base64.urlsafe_b64decode(name + "=" * (-len(name) % 4)).decode(errors="replace")
+    except binascii.Error:  # a length that base64 does not have: the id is not of this server
+        return ""

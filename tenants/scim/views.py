@@ -19,6 +19,7 @@ from scim2_models import (
 )
 from scim2_models.path import Comparison
 
+from tenants.actions import storable_text
 from tenants.identity.directory import (
     add_group,
     add_user,
@@ -237,7 +238,7 @@ def _narrowed(rows: Any, request: Any, indexed: dict[str, str]) -> Any:
     node = None if request.filter is None else request.filter.ast
     if isinstance(node, Comparison) and node.op == "eq" and isinstance(node.value, str):
         lookup = indexed.get(str(node.attr_path).rpartition(":")[2].lower())
-        if lookup is not None:
+        if lookup is not None and storable_text(node.value) == node.value:
             return rows.filter(**{lookup: node.value})
     return rows
 

@@ -82,6 +82,12 @@ def test_clients_with_a_handshake(agent: Agent, version: str) -> None:
     assert message.client == "older client"
 
 
+@pytest.mark.parametrize("name", ["a", "aaaaa", "____", "", "=", "é"])
+def test_session_of_another_server_names_no_client(agent: Agent, name: str) -> None:
+    headers = {"Mcp_Session_Id": f"{'0' * 32}.{name}", "MCP_Protocol_Version": WITH_HANDSHAKE[0]}
+    assert post(agent, request("ping"), **headers).json()["result"] == {}
+
+
 def test_unknown_version_is_answered_with_ours(agent: Agent) -> None:
     begun = post(agent, request("initialize", protocolVersion="1999-01-01"))
     assert begun.json()["result"]["protocolVersion"] == WITH_HANDSHAKE[0]

@@ -42,6 +42,8 @@ def five(directory: Directory) -> dict[str, str]:
         ('filter=userName sw "a" or displayName co "eve"', ["ada", "eve"]),
         ('filter=not (userName sw "a") and active eq true', ["Bob", "cleo", "dan", "eve"]),
         ('filter=groups.display eq "staff"', ["cleo"]),
+        (r'filter=userName eq "\u0000"', []),
+        (r'filter=externalId eq "\ud800"', []),
         ("filter=displayName pr&sortBy=userName&sortOrder=descending", list(NAMES[::-1])),
         ("startIndex=2&count=2", ["Bob", "cleo"]),
         ("startIndex=9", []),
