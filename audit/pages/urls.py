@@ -37,6 +37,7 @@ from audit.pages.calls.call_list import (
     call_list,
     call_tail,
 )
+from audit.pages.calls.handoff import call_handoff, query_handoff
 from audit.pages.calls.open_list import open_list
 from audit.pages.calls.payload_search import search_cancel, search_detail, search_start
 from audit.pages.calls.saved_views import view_delete, view_save
@@ -155,6 +156,7 @@ urlpatterns = [
     path("calls/complete", call_complete, name="call_complete"),
     path("calls/count", call_count, name="call_count"),
     path("calls/export.<slug:kind>", call_export, name="call_export"),
+    path("calls/handoff", query_handoff, name="query_handoff"),
     path("calls/open", open_list, name="open_list"),
     path("calls/search", search_start, name="search_start"),
     path("calls/search/<uuid:pk>", search_detail, name="search_detail"),
@@ -163,6 +165,7 @@ urlpatterns = [
     path("calls/views", view_save, name="view_save"),
     path("calls/views/<uuid:pk>/delete", view_delete, name="view_delete"),
     path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
+    path("calls/<day:started_on>/<uuid:invocation_id>/handoff", call_handoff, name="call_handoff"),
     path("calls/<day:started_on>/<uuid:invocation_id>/reveal", call_reveal, name="call_reveal"),
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),
     # /tools; the registry has the pages of one tool

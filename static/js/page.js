@@ -1,5 +1,5 @@
-// For every page: closes menus, protects edits from being lost, and does not refresh a part of the page
-// in which something is open or being typed.
+// For every page: closes menus, copies texts, protects edits from being lost, and does not refresh a
+// part of the page in which something is open or being typed.
 "use strict";
 
 (() => {
@@ -35,6 +35,26 @@
   for (const name of ["toggle", "focusin", "focusout"]) {
     document.addEventListener(name, () => setTimeout(showHeld), true);
   }
+
+  // A link with data-copy copies the text that it leads to.
+  async function copy(link) {
+    const label = link.textContent;
+    try {
+      const answer = await fetch(link.href);
+      if (!answer.ok) throw new Error(answer.statusText);
+      await navigator.clipboard.writeText(await answer.text());
+      link.textContent = "Copied";
+      setTimeout(() => (link.textContent = label), 2000);
+    } catch {
+      location.assign(link.href); // without HTTPS there is no clipboard: open it, to be copied by hand
+    }
+  }
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-copy]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    copy(link);
+  });
 
   // Ask before leaving a form with data-keep-edits that has unsaved edits.
   for (const form of document.querySelectorAll("form[data-keep-edits]")) {

@@ -207,28 +207,11 @@
     map.addEventListener("dragstart", (event) => event.preventDefault());
   }
 
-  async function copy(link) {
-    const label = link.textContent;
-    try {
-      const answer = await fetch(link.href);
-      if (!answer.ok) throw new Error(answer.statusText);
-      await navigator.clipboard.writeText(await answer.text());
-      link.textContent = "Copied";
-      setTimeout(() => (link.textContent = label), 2000);
-    } catch {
-      location.assign(link.href); // without HTTPS there is no clipboard: open it, to be copied by hand
-    }
-  }
-
   function begin() {
     for (const button of document.querySelectorAll(".fold-calls")) button.hidden = false;
     document.querySelectorAll(".minimap-map").forEach(zoomable);
     document.querySelector(".timeline-find select")?.addEventListener("change", (event) =>
       event.target.form.requestSubmit());
-    document.querySelector("a[data-copy]")?.addEventListener("click", (event) => {
-      event.preventDefault();
-      copy(event.currentTarget);
-    });
     document.addEventListener("click", (event) => {
       const button = event.target.closest(".fold-calls");
       if (button) set(button.parentElement, button.getAttribute("aria-expanded") === "false");

@@ -177,6 +177,10 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"/calls/views/{world.view_id}/delete", is_read=False, answers=ACTION
     ),
     "calls/<day:started_on>/<uuid:invocation_id>": Object(lambda world: _call(world)),
+    "calls/<day:started_on>/<uuid:invocation_id>/handoff": Object(
+        lambda world: f"{_call(world)}/handoff"
+    ),
+    "calls/handoff": Listing("/calls/handoff?q=since:2020-01-01"),
     "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>": Object(
         lambda world: _call(world) + "/start", needs_payloads=True, needs_reveal=True
     ),

@@ -159,6 +159,7 @@ def violation_list(request: TenantRequest) -> HttpResponse:
         ],
         "samples": [replace(one, outcome=_in_words(one.outcome)) for one in latest],
         "rule_address": rule_address(wanted),
+        "handoff_address": handoff_address(wanted) if range_violations.total else "",
         "filters": active_filters(wanted, FILTERS),
         "wanted": wanted,
         "outcome": _in_words(wanted.outcome) if wanted.outcome else wanted.outcome,
@@ -190,10 +191,22 @@ def _wanted(request: TenantRequest) -> ViolationFilter:
 
 def rule_address(wanted: ViolationFilter) -> str:
     """Return the address of a new alert rule about these violations."""
+    parameters = {"q": _calls_with(wanted), "measure": "violations"}
+    return f"{reverse('alert_rule_new')}?{urlencode(parameters)}"
+
+
+def handoff_address(wanted: ViolationFilter) -> str:
+    """Return the address of the text for an agent about a kind of violation; '' for all kinds."""
+    if not (wanted.tool and wanted.code):
+        return ""
+    return f"{reverse('query_handoff')}?{urlencode({'q': _calls_with(wanted)})}"
+
+
+def _calls_with(wanted: ViolationFilter) -> str:
+    """Return a query for the calls with these violations, at any time."""
     terms = [("tool", wanted.tool), ("version", wanted.version)]
     terms += [("violation", wanted.code), ("path", wanted.path)]
-    query = " ".join(f"{name}:{quoted(value)}" for name, value in terms if value)
-    return f"{reverse('alert_rule_new')}?{urlencode({'q': query, 'measure': 'violations'})}"
+    return " ".join(f"{name}:{quoted(value)}" for name, value in terms if value)
 
 
 def rejected_rows(tenant_id: UUID, range_violations: Violations, within: str) -> list[RejectedRow]:

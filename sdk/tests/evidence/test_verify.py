@@ -92,9 +92,9 @@ def test_unaltered_bundle_is_genuine(tmp_path: Path) -> None:
     assert verdict.is_genuine
     assert not verdict.is_undecided
     assert (verdict.events, verdict.erased, verdict.size) == (160, 0, 300)
-    # The witness, what never came, what is done now, old versions, and whose word the head of the
-    # file is: no more.
-    assert len(verdict.limits) == 5
+    # The witness, what never came, the clock, what is done now, old versions, and whose word the
+    # head of the file is: no more.
+    assert len(verdict.limits) == 6
 
 
 def test_keys_from_the_bundle_are_reported_as_no_proof_of_origin(tmp_path: Path) -> None:
