@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.utils import timezone
 from tooltrail.ledger import Kind
@@ -162,6 +162,7 @@ class Chunk:
         cleared = run(
             "erasure_clear_notes",
             using=KEEPER,
+            salt=uuid4(),
             days=arrays.days([call.day for call in calls]),
             invocation_ids=arrays.uuids([call.invocation_id for call in calls]),
         )

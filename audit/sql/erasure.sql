@@ -92,7 +92,7 @@ WHERE v.tenant_id = %(tenant_id)s
 -- Clear the texts of notes about these calls, and about their traces. Label, assignee and state stay.
 -- Runs as the keeper.
 UPDATE note n
-SET text = '', is_erased = TRUE, salt = gen_random_uuid()
+SET text = '', is_erased = TRUE, salt = %(salt)s
 WHERE n.tenant_id = %(tenant_id)s
   AND n.text <> ''
   AND (n.invocation_id = ANY(%(invocation_ids)b::uuid[])

@@ -27,6 +27,41 @@ def test_statements_name_the_tenant_and_avoid_operators_that_prevent_index_use(n
     )
 
 
+@pytest.fixture(scope="module")
+def changing() -> dict[str, str]:
+    """The functions whose result may change: `v` from call to call, `s` from statement to
+    statement."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT proname, min(provolatile::text) FROM pg_proc GROUP BY proname")
+        return {name: kind for name, kind in cursor.fetchall() if kind != "i"}
+
+
+def refused_functions(statement: str, changing: dict[str, str]) -> set[str]:
+    """The functions of a change that Citus refuses: volatile, and after a conflict also stable."""
+    _, _, on_conflict = statement.partition("DO UPDATE SET")
+    refused = {name for name in _functions(on_conflict) if name in changing}
+    if re.search(r"\bUPDATE \w+ |\bDELETE FROM\b", statement.replace("DO UPDATE", "")):
+        refused |= {name for name in _functions(statement) if changing.get(name) == "v"}
+    return refused
+
+
+def _functions(text: str) -> list[str]:
+    return re.findall(r"\b(\w+)\(", text)
+
+
+@pytest.mark.parametrize("name", sql.QUERIES)
+def test_changes_have_no_function_that_citus_refuses(name: str, changing: dict[str, str]) -> None:
+    assert refused_functions(re.sub(r"--.*", "", sql.QUERIES[name]), changing) == set()
+
+
+def test_refused_functions_would_be_detected(changing: dict[str, str]) -> None:
+    change = "UPDATE note SET salt = gen_random_uuid() WHERE tenant_id = %(tenant_id)s"
+    assert refused_functions(change, changing) == {"gen_random_uuid"}
+    upsert = "INSERT INTO a VALUES (random()) ON CONFLICT DO UPDATE SET b = convert_to(c, 'UTF8')"
+    assert refused_functions(upsert, changing) == {"convert_to"}
+    assert refused_functions("SELECT gen_random_uuid()", changing) == set()
+
+
 def test_trace_id_prefix_uses_an_index_under_row_level_security(acme: Cast) -> None:
     """LIKE is not leakproof and would scan every tenant's rows; ranges are."""
     statement = (
