@@ -13,7 +13,7 @@ def test_keys_lead_to_a_page(page: Page, acme: Cast) -> None:
     sign_in(page, acme.admin)
     heard = complaints(page)
     page.goto("/calls/")
-    palette = page.get_by_role("dialog", name="Go to")
+    palette = page.get_by_role("dialog", name="Palette")
     page.locator("body").press("/")
     expect(palette.get_by_role("link", name="Overview")).to_be_visible()
     palette.get_by_role("searchbox").fill("rep")
