@@ -2,7 +2,7 @@
 
 A migration that older code cannot run beside waits until every process that does not know it is
 gone (`OlderCodeMustBeGone`). A process that is not heard any more may still run, cut off from the
-database: it can commit nothing then, as `config.postgresql.schema` says.
+database: it can store no calls then, as `config.postgresql.schema` says.
 """
 
 import logging

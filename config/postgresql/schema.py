@@ -4,7 +4,9 @@ Code that is older than the schema writes rows that newer code reads as wrong su
 error. So such a process does not start, and a running one stops writing: the intake checks inside
 each transaction, as its last statement (`Schema.fence`). By then the transaction holds locks on all
 tables it wrote to. A migration of these tables has either committed before, so that the check
-fails, or commits after the transaction. There is no time in which an older process can write.
+fails, or commits after the transaction. There is no time in which an older process stores calls.
+The worker has no such check: it stops seconds later, when it hears of the migration
+(`config.postgresql.processes`), and may complete a task until then.
 """
 
 import time
