@@ -4,6 +4,7 @@ The file (`TOOLTRAIL_ENCRYPTION_KEYS`) has a key in each line (base64 of 32 byte
 encrypts, all decrypt. Web servers and workers of all hosts need the same file. Without a file, the
 first that needs a key makes one. A box is the key's id, a nonce and the text encrypted with
 ChaCha20-Poly1305; it can be opened only for the place that it was made for, such as a channel.
+Secrets that need not be stored are derived from the first key.
 """
 
 import hashlib
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
 from config.private_files import PrivateFileError, create, read
@@ -43,6 +46,14 @@ def open_box(place: bytes, box: bytes) -> bytes:
         return ChaCha20Poly1305(key).decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], place)
     except InvalidTag as error:
         raise BoxError("The secret was altered.") from error
+
+
+def derive(purpose: bytes) -> bytes:
+    """A secret of 32 bytes for a purpose, by HKDF (RFC 5869). Another first key, another secret.
+
+    Raises BoxError.
+    """
+    return HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"tooltrail\n" + purpose).derive(_keys()[0])
 
 
 def _keys() -> list[bytes]:

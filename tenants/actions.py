@@ -100,6 +100,13 @@ def record_view(
     Action.objects.bulk_create([action], ignore_conflicts=True)
 
 
+def record_once(tenant_id: UUID, user: Actor, verb: str, subject: str, **details: Any) -> None:
+    """Record an action unless this verb was recorded with this subject by this function."""
+    action = _action(tenant_id, user, verb, subject, details)
+    action.id = uuid5(tenant_id, f"{verb}\n{action.subject}")
+    Action.objects.bulk_create([action], ignore_conflicts=True)
+
+
 def storable_text(text: str) -> str:
     """A text that PostgreSQL can store: U+FFFD replaces U+0000 and lone surrogates."""
     return _UNSTORABLE.sub("\ufffd", text)

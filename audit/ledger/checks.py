@@ -20,6 +20,7 @@ from tooltrail.ledger import HASH_LENGTH, Kind, LedgerError, VerifierKey, open_c
 
 from audit.ledger import actions, signatures
 from audit.ledger.actions import TOLERANCE
+from audit.ledger.cose import check_root
 from audit.ledger.declarations import unjustified
 from audit.ledger.entry_view import stored_batch
 from audit.ledger.folding import grow
@@ -256,6 +257,11 @@ class _Reading:
             return
         if (signed.size, signed.root) != (one.size, bytes(one.root)) or signed.root != root:
             self._fault(f"the checkpoint of {one.size:,} entries has a different root")
+        for receipt in one.receipts:
+            try:
+                check_root(bytes(receipt), one.origin, signed.root, self._known.public_keys)
+            except LedgerError as error:
+                self._fault(f"the checkpoint of {one.size:,} entries: {error}")
 
     def _compare_actions(self, first: int, end: int) -> None:
         self.findings += actions.disagreements(self._tenant_id, first, end, self._actions)

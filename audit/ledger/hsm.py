@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 from django.conf import settings
 from tooltrail.ledger import SignatureError, VerifierKey
+from tooltrail.ledger.keys import check_signature
 
 from config import private_files
 
@@ -57,8 +58,8 @@ class TokenSigner:
         """The matching public key."""
         return VerifierKey(self.name, self.key.public)
 
-    def sign(self, text: str) -> bytes:
-        """Sign a text; returns 64 bytes. Raises TokenError, also if the signature is wrong."""
+    def sign(self, message: bytes) -> bytes:
+        """Sign a message; returns 64 bytes. Raises TokenError, also if the signature is wrong."""
         with _session() as session:
             import pkcs11
             from pkcs11.types import SignMixin
@@ -74,10 +75,10 @@ class TokenSigner:
                 )
             (private,) = private_keys
             assert isinstance(private, SignMixin)
-            signature = private.sign(text.encode(), mechanism=pkcs11.Mechanism.EDDSA)
+            signature = private.sign(message, mechanism=pkcs11.Mechanism.EDDSA)
         try:
-            self.verifier.verify(text, signature)
-        except SignatureError as error:  # a hash of the text was signed, or by another key
+            check_signature(self.name, self.key.public, message, signature)
+        except SignatureError as error:  # a hash of the message was signed, or by another key
             raise TokenError("the token does not sign as Ed25519 does") from error
         return signature
 
@@ -112,7 +113,7 @@ def generate() -> TokenKey:
         point = public[pkcs11.Attribute.EC_POINT]
     # DER of an octet string, or the bare point.
     key = TokenKey(key_id, bytes(point)[-_PUBLIC_LENGTH:])
-    TokenSigner("new", key).sign("new\n")
+    TokenSigner("new", key).sign(b"new\n")
     return key
 
 

@@ -26,6 +26,7 @@ from django.db import connections
 from tooltrail.ledger import Checkpoint
 
 from audit.ledger import keys, signer_state, takeover
+from audit.ledger.cose import sign_root
 from audit.ledger.folding import LogBrokenError, fold_slice
 from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
@@ -95,7 +96,9 @@ def sign(tenant_id: UUID, now: datetime) -> None:
         checkpoint = _due(tenant_id, state, status, now)
         if checkpoint is not None:
             signers = [key.signer(state.origin) for key in signing]
-            state = state.followed_by(checkpoint, checkpoint.sign(signers).decode(), now)
+            note = checkpoint.sign(signers).decode()
+            receipts = tuple(sign_root(signer, checkpoint.root, now) for signer in signers)
+            state = state.followed_by(checkpoint, note, receipts, now)
             signer_state.save(tenant_id, state)
             _publish(state, signing)
             _log.debug("ledger of tenant %s: signed %d entries", tenant_id, state.size)
@@ -149,6 +152,7 @@ def _publish(state: SignerState, signing: Sequence[StoredKey]) -> None:
         root=state.root,
         note=state.note,
         signed_at=state.signed_at,
+        receipts=list(state.receipts),
     )
 
 

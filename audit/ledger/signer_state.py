@@ -28,6 +28,8 @@ class SignerState:
     size: int = 0
     root: bytes = EMPTY_ROOT
     note: str = ""
+    receipts: tuple[bytes, ...] = ()
+    """The root signed for COSE by each key; none if an earlier release signed it."""
     signed_at: datetime | None = None
     earlier: tuple[tuple[int, bytes], ...] = ()
     """Sizes and roots of earlier checkpoints, ascending: the last ones, and some of the oldest."""
@@ -37,13 +39,20 @@ class SignerState:
         """Sizes and roots of all remembered checkpoints, ascending."""
         return (*self.earlier, (self.size, self.root)) if self.note else self.earlier
 
-    def followed_by(self, checkpoint: Checkpoint, note: str, signed_at: datetime) -> "SignerState":
+    def followed_by(
+        self,
+        checkpoint: Checkpoint,
+        note: str,
+        receipts: tuple[bytes, ...],
+        signed_at: datetime,
+    ) -> "SignerState":
         """The state after a later checkpoint of the same epoch."""
         return replace(
             self,
             size=checkpoint.size,
             root=checkpoint.root,
             note=note,
+            receipts=receipts,
             signed_at=signed_at,
             earlier=thinned(self.remembered),
         )
@@ -78,6 +87,7 @@ def load(tenant_id: UUID) -> SignerState | None:
             size=int(document["size"]),
             root=bytes.fromhex(document["root"]),
             note=str(document["note"]),
+            receipts=tuple(map(bytes.fromhex, document.get("receipts", []))),
             earlier=tuple(
                 (int(size), bytes.fromhex(root)) for size, root in document.get("earlier", [])
             ),
@@ -95,6 +105,7 @@ def save(tenant_id: UUID, state: SignerState) -> None:
         "size": state.size,
         "root": state.root.hex(),
         "note": state.note,
+        "receipts": [receipt.hex() for receipt in state.receipts],
         "earlier": [[size, root.hex()] for size, root in state.earlier],
         "signed_at": state.signed_at and state.signed_at.isoformat(),
     }

@@ -78,7 +78,7 @@ def _published(tenant_id: UUID, state: SignerState, newest: tuple[int, int]) -> 
         proved = compare(tenant_id, state.remembered, size, using=KEEPER).proved
         kept = tuple(each for each in state.remembered if each[0] <= proved)
         state = SignerState(epoch, origin, earlier=kept)
-    return state.followed_by(checkpoint, row.note, row.signed_at)
+    return state.followed_by(checkpoint, row.note, tuple(map(bytes, row.receipts)), row.signed_at)
 
 
 def _prove(tenant_id: UUID, state: SignerState, status: LedgerStatus) -> None:

@@ -18,6 +18,8 @@ class LedgerCheckpoint(models.Model):
     root = models.BinaryField()
     note = models.TextField()
     signed_at = models.DateTimeField()
+    receipts = ArrayField(models.BinaryField(), default=list)
+    """The root signed for COSE by each key of the log (`audit.ledger.cose`)."""
 
     objects = TenantQuerySet["LedgerCheckpoint"].as_manager()
 

@@ -75,9 +75,11 @@ from audit.pages.ledger.views import (
     checkpoint_note,
     ledger_consistency,
     ledger_entry,
+    ledger_key_set,
     ledger_keys,
     ledger_page,
     ledger_proof,
+    ledger_statement,
 )
 from audit.pages.notes.views import (
     note_change,
@@ -244,7 +246,9 @@ urlpatterns = [
     path("ledger/consistency", ledger_consistency, name="ledger_consistency"),
     path("ledger/entries/<int:index>", ledger_entry, name="ledger_entry"),
     path("ledger/entries/<int:index>.tlog-proof", ledger_proof, name="ledger_proof"),
+    path("ledger/entries/<int:index>.cose", ledger_statement, name="ledger_statement"),
     path("ledger/keys", ledger_keys, name="ledger_keys"),
+    path("ledger/keys.jwks", ledger_key_set, name="ledger_key_set"),
     # /actions
     path("actions/", action_list, name="action_list"),
     path("actions/export.<slug:kind>", action_export, name="action_export"),

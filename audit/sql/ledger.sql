@@ -61,8 +61,11 @@ JOIN ledger_tile t
 
 -- publish_checkpoint --
 -- Store a signed checkpoint. Can be repeated.
-INSERT INTO ledger_checkpoint (tenant_id, epoch, size, origin, root, note, signed_at)
-VALUES (%(tenant_id)s, %(epoch)s, %(size)s, %(origin)s, %(root)s, %(note)s, %(signed_at)s)
+INSERT INTO ledger_checkpoint (tenant_id, epoch, size, origin, root, note, signed_at, receipts)
+VALUES (
+    %(tenant_id)s, %(epoch)s, %(size)s, %(origin)s, %(root)s, %(note)s, %(signed_at)s,
+    %(receipts)s::bytea[]
+)
 ON CONFLICT DO NOTHING
 
 -- note_refusal --

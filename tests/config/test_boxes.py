@@ -1,13 +1,15 @@
 """Secrets are encrypted with a key of a file, for one place."""
 
+import hmac
 import os
 import stat
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 from django.test import override_settings
 
-from config.boxes import BoxError, close, open_box
+from config.boxes import BoxError, close, derive, open_box
 
 PLACE = os.urandom(32)
 
@@ -70,3 +72,26 @@ def test_file_that_others_may_read_is_an_error(tmp_path: Path) -> None:
     path.chmod(0o644)
     with override_settings(ENCRYPTION_KEYS=path), pytest.raises(BoxError, match="chmod 600"):
         close(PLACE, b"text")
+
+
+def test_derived_secret_depends_on_the_first_key_and_the_purpose(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    with override_settings(ENCRYPTION_KEYS=path):
+        secret = derive(b"one")
+        assert len(secret) == 32
+        assert derive(b"one") == secret
+        assert derive(b"two") != secret
+        path.write_bytes(path.read_bytes() + b64encode(os.urandom(32)) + b"\n")
+        assert derive(b"one") == secret, "a key that only decrypts"
+        path.write_bytes(b64encode(os.urandom(32)) + b"\n" + path.read_bytes())
+        assert derive(b"one") != secret
+
+
+def test_derived_secret_is_that_of_hkdf(tmp_path: Path) -> None:
+    """RFC 5869, sections 2.2 and 2.3, by hand: one block of output."""
+    path, key = tmp_path / "keys", bytes(range(32))
+    path.write_bytes(b64encode(key))
+    path.chmod(0o600)
+    with override_settings(ENCRYPTION_KEYS=path):
+        pseudorandom = hmac.digest(bytes(32), key, "sha256")
+        assert derive(b"x") == hmac.digest(pseudorandom, b"tooltrail\nx\x01", "sha256")

@@ -436,7 +436,9 @@ ROUTES: dict[str, Visit] = {
     "ledger/consistency": Listing("/ledger/consistency?old=2"),
     "ledger/entries/<int:index>": Listing("/ledger/entries/1"),
     "ledger/entries/<int:index>.tlog-proof": Listing("/ledger/entries/1.tlog-proof"),
+    "ledger/entries/<int:index>.cose": Listing("/ledger/entries/1.cose"),
     "ledger/keys": Listing("/ledger/keys", shows_canary=False),
+    "ledger/keys.jwks": Listing("/ledger/keys.jwks", shows_canary=False),
     "actions/": Listing("/actions/", role=Role.AUDITOR),
     "actions/export.<slug:kind>": Listing("/actions/export.ndjson", role=Role.AUDITOR),
     "evidence/": Listing("/evidence/", role=Role.AUDITOR),
@@ -940,8 +942,10 @@ ROUTES: dict[str, Visit] = {
     "api/v1/ledger/entries/<int:index>.tlog-proof": Listing(
         "/api/v1/ledger/entries/1.tlog-proof", Scope.READ
     ),
+    "api/v1/ledger/entries/<int:index>.cose": Listing("/api/v1/ledger/entries/1.cose", Scope.READ),
     "api/v1/ledger/inclusion": Listing("/api/v1/ledger/inclusion?index=1", Scope.READ),
     "api/v1/ledger/keys": Listing("/api/v1/ledger/keys", Scope.READ, shows_canary=False),
+    "api/v1/ledger/keys.jwks": Listing("/api/v1/ledger/keys.jwks", Scope.READ, shows_canary=False),
     "api/v1/ledger/tile/<path:name>": Listing(
         "/api/v1/ledger/tile/0/000.p/2", Scope.READ, shows_canary=False
     ),

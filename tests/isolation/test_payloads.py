@@ -156,7 +156,7 @@ def shown(visit: Visit, world: World, client: Client, **headers: str) -> str:
     """Bodies and headers of the responses to GET and an empty POST."""
     address = visit.path(world) if isinstance(visit, Object) else visit.path
     answers = client.get(address, headers=headers), client.post(address, headers=headers)
-    return "".join(f"{one.getvalue().decode()}{one.headers!r}" for one in answers)
+    return "".join(f"{one.getvalue().decode(errors='replace')}{one.headers!r}" for one in answers)
 
 
 @pytest.mark.slow

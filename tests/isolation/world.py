@@ -16,10 +16,8 @@ from uuid import UUID
 import uuid_utils.compat
 from django.db import connection, connections
 from django.test import Client
-from tooltrail.ledger import root_of
 from tooltrail.ledger.cosignature import WitnessKey
 
-from audit.log.payload import pack
 from audit.queries.time_range import TimeRange
 from audit.reports.figures import gather
 from tenants.keys import create_key
@@ -29,6 +27,7 @@ from tenants.provision import ensure_tenant
 from tenants.scope import tenant_scope
 from tenants.service_accounts import create_account
 from tests.support.factories import make_user
+from tests.support.ledger_log import signed_batch
 
 # Tables of tenants that hold no text, hence no canary.
 WITHOUT_TEXT = {
@@ -48,7 +47,6 @@ _KEEPERS = {"ledger_tile", "ledger_checkpoint", "ledger_signer", "ledger_erasure
 _PROVISIONED = {"api_key", "membership"}
 
 # Values that a constraint or a reader requires; other columns get a value by their type.
-_LEAVES = bytes(64)
 _FITTING: dict[str, dict[str, Any]] = {
     "alert_channel": {"kind": "webhook", "secret_box": None},
     "alert_delivery": {"state": "delivered", "attempt_count": 1},
@@ -69,8 +67,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "alert": {"state": "open", "severity": "alert", "resolved_at": None, "acknowledged_at": None},
     "erasure": {"state": "done", "step": "inbox"},
     "legal_hold": {"released_at": None, "released_by": None, "release_reason": None},
-    "ledger_tile": {"level": 0, "tile_index": 0, "hashes": _LEAVES},
-    "ledger_checkpoint": {"epoch": 0, "size": 2, "root": root_of([_LEAVES[:32], _LEAVES[32:]])},
+    "ledger_tile": {"level": 0, "tile_index": 0},
+    "ledger_checkpoint": {"epoch": 0, "size": 2},
     "witness_answer": {"epoch": 0, "size": 2, "outcome": "refused", "line": ""},
     "tool_version": {"number": 1, "on_collision": "throw"},
     "tool": {"latest_number": 1, "current_number": 1, "change_count": 1}
@@ -397,8 +395,7 @@ def _values(world: World) -> dict[str, Any]:
         "event_count": 2,
         "hour_at": world.at.replace(minute=0, second=0, microsecond=0),
         "quarter_at": world.at.replace(minute=world.at.minute // 15 * 15, second=0, microsecond=0),
-        "payload": pack((secrets.token_bytes(32), raw) for raw in _events(world)),
-        "leaves": _LEAVES,
+        **signed_batch(world.batch_id, world.at, _events(world), world.canary),
         "a text": world.canary,
         "a character varying": world.canary,
         "a character varying[]": [world.canary],

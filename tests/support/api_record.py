@@ -100,6 +100,7 @@ class Record:
             "prove_inclusion": {"index": 3},
             "prove_consistency": {"old": 24},
             "download_proof": {"index": 3},
+            "download_statement": {"index": 3},
         }
 
 

@@ -3,22 +3,31 @@
 import json
 import os
 import secrets
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 import uuid_utils.compat
 from django.conf import settings
 from django.db import connection
+from tooltrail.ledger import Entry, SigningKey, commit_of, leaf_of, root_of
 from tooltrail.ledger.lines import to_base64
 
 from audit.events.batch_ids import batch_day
+from audit.events.body import Line
+from audit.events.candidates import read_logged
+from audit.events.instants import microseconds
 from audit.ledger import signer
+from audit.ledger.cose import sign_root
 from audit.ledger.folding import fold_slice
 from audit.ledger.status import LedgerStatus, ledger_status
+from audit.log.payload import pack
+from audit.models import LedgerKey
 from config import private_files
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
@@ -106,3 +115,39 @@ def write_key(folder: Path, private: bytes) -> None:
     key = {"private": to_base64(private), "created_at": "2026-11-01T00:00:00+00:00"}
     document = json.dumps([key | {"signs_until": None}])
     private_files.write(folder / "signing-keys.json", document.encode())
+
+
+def signed_batch(
+    batch_id: UUID, received_at: datetime, raws: Sequence[bytes], origin: str
+) -> dict[str, Any]:
+    """The columns of a batch with these events, and of the tile and the checkpoint above them.
+
+    The key of the receipts is the same for all, and becomes a public key of this installation.
+    """
+    salts = [secrets.token_bytes(32) for _ in raws]
+    lines = [Line(position, raw) for position, raw in enumerate(raws, 1)]
+    read = read_logged(lines, batch_id, received_at).candidates
+    hashes = [
+        leaf_of(
+            Entry(
+                kind=one.kind,
+                event_id=one.event_id,
+                invocation_id=one.invocation_id,
+                received_us=microseconds(received_at),
+                raw_length=len(raw),
+                commit=commit_of(salt, raw),
+            ).to_bytes()
+        )
+        for one, salt, raw in zip(read, salts, raws, strict=True)
+    ]
+    key, root = SigningKey(origin, sha256(b"a signer").digest()), root_of(hashes)
+    published = LedgerKey(key.verifier.public, received_at)
+    LedgerKey.objects.using("keeper").bulk_create([published], ignore_conflicts=True)
+    return {
+        "batch.payload": pack(zip(salts, raws, strict=True)),
+        "batch.leaves": b"".join(hashes),
+        "ledger_tile.hashes": b"".join(hashes),
+        "ledger_checkpoint.root": root,
+        "ledger_checkpoint.origin": origin,
+        "ledger_checkpoint.receipts": [sign_root(key, root, received_at)],
+    }

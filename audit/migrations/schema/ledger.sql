@@ -41,6 +41,8 @@ CREATE TABLE ledger_checkpoint (
     root bytea NOT NULL,
     note text NOT NULL,                  -- the signed note, byte by byte
     signed_at timestamptz NOT NULL,
+    receipts bytea[] DEFAULT '{}'::bytea[] NOT NULL,  -- the root, signed for COSE by each key; '{}': by
+                                         -- a release that made none
     CONSTRAINT ledger_checkpoint_pkey PRIMARY KEY (tenant_id, epoch, size),
     CONSTRAINT ledger_checkpoint_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );

@@ -20,9 +20,10 @@ from tooltrail.ledger.proof_file import SUFFIX
 
 from audit.ledger import proofs
 from audit.ledger.entry_view import EntryView, entry_at
-from audit.ledger.proof_download import proof_file
+from audit.ledger.proof_download import COSE, KEY_SET, key_set_file, proof_file, statement_file
 from audit.ledger.proofs import AlteredError, UnsignedError
 from audit.ledger.signer_state import origin_of
+from audit.ledger.statements import ErasedError
 from audit.ledger.status import ledger_status
 from audit.ledger.witnesses.states import WitnessState, cosigned_notes, witness_states
 from audit.log.payload import LogPayloadError
@@ -32,6 +33,7 @@ from audit.pages.show.router import router
 from audit.queries.call_events import read_call_events
 from audit.queries.call_list import call_day
 from audit.queries.calls import call_detail
+from config.boxes import BoxError
 from config.http.problems import ProblemError, problem_responses
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.api_reads import ListParams, Params, paged, reads, record_read, seal, unseal, utc
@@ -249,6 +251,30 @@ def download_proof(request: HttpRequest, index: Path[int]) -> HttpResponse:
     `extra` is the entry that the leaf hash is made of, unless the event was erased.
     """
     return proof_file(*_proved(index, None))
+
+
+@_file("/ledger/entries/{int:index}.cose", COSE, ("not_found", "unsigned", "altered", "conflict"))
+def download_statement(request: HttpRequest, index: Path[int]) -> HttpResponse:
+    """Download an entry as a signed statement with COSE receipts (RFC 9942). Experimental.
+
+    The payload is the entry that the leaf hash is made of.
+    """
+    proof, view = _proved(index, None)
+    try:
+        return _or_problem(lambda: statement_file(proof, view))
+    except ErasedError as error:
+        raise ProblemError("not_found", str(error)) from error
+    except BoxError as error:
+        raise ProblemError("conflict", str(error)) from error
+
+
+@_file("/ledger/keys.jwks", KEY_SET, ())
+def download_keys(request: HttpRequest) -> HttpResponse:
+    """Download the public keys of COSE receipts and statements as a JWK Set (RFC 7517).
+
+    The member `signs` of a key is `receipts` or `statements`. Experimental.
+    """
+    return key_set_file()
 
 
 def _proved(index: int, size: int | None) -> tuple[proofs.Inclusion, EntryView]:

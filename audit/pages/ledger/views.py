@@ -17,14 +17,16 @@ from tooltrail.ledger.lines import to_base64
 from audit.ledger import checks, proofs
 from audit.ledger.entry_view import EntryView, entry_at
 from audit.ledger.erased import erased_of
-from audit.ledger.proof_download import proof_file
+from audit.ledger.proof_download import key_set_file, proof_file, statement_file
 from audit.ledger.proofs import AlteredError, Inclusion, UnsignedError
 from audit.ledger.signer_state import origin_of
+from audit.ledger.statements import ErasedError
 from audit.ledger.status import LedgerStatus, ledger_status, unsigned_since
 from audit.ledger.witnesses.states import cosigned_notes, witness_states
 from audit.models import LedgerCheck, LedgerCheckpoint
 from audit.pages.ledger.acts import begin_check, stop_check
 from audit.queries.call_list import call_day
+from config.boxes import BoxError
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
@@ -111,6 +113,7 @@ def ledger_entry(request: TenantRequest, index: int) -> HttpResponse:
         "leaf": to_base64(view.leaf),
         "commit": "" if view.entry is None else to_base64(view.entry.commit),
         "proof": proof,
+        "has_receipts": proof is not None and bool(proof.checkpoint.receipts),
         "hashes": [] if proof is None else [to_base64(each) for each in proof.hashes],
         "problem": problem,
         "is_altered": is_altered or bool(view.fault),
@@ -135,6 +138,17 @@ def ledger_proof(request: TenantRequest, index: int) -> HttpResponse:
     try:
         return proof_file(proofs.inclusion(index), view)
     except (UnsignedError, AlteredError) as error:
+        raise Http404(str(error)) from error
+
+
+@require_safe
+@tenant_page()
+def ledger_statement(request: TenantRequest, index: int) -> HttpResponse:
+    """Return the entry as a signed statement with COSE receipts (RFC 9942)."""
+    view = _entry(index)
+    try:
+        return statement_file(proofs.inclusion(index), view)
+    except (ErasedError, UnsignedError, AlteredError, BoxError) as error:
         raise Http404(str(error)) from error
 
 
@@ -185,6 +199,13 @@ def ledger_keys(request: TenantRequest) -> HttpResponse:
     now = timezone.now()
     vkeys = [key.vkey for name in names for key in proofs.public_keys(name, now)]
     return _text_file("".join(f"{vkey}\n" for vkey in vkeys), f"keys-{request.tenant.slug}.txt")
+
+
+@require_safe
+@tenant_page()
+def ledger_key_set(request: TenantRequest) -> HttpResponse:
+    """Return the public keys of COSE receipts and statements as a JWK Set (RFC 7517)."""
+    return key_set_file()
 
 
 @require_POST

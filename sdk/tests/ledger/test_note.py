@@ -92,7 +92,7 @@ def test_first_key_and_signature_of_rfc_8032_match() -> None:
     )
     public = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"
     assert key.verifier.public.hex() == public
-    assert key.sign("r").hex() == (
+    assert key.sign(b"r").hex() == (
         "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
         "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
     )

@@ -85,6 +85,9 @@ CREATE UNIQUE INDEX action_tenant_ledger_index_uniq ON action (tenant_id, ledger
 -- Who has revealed a payload, read whenever an auditor opens it; few of all actions.
 CREATE INDEX action_tenant_reveal_idx ON action (tenant_id, subject, at)
     WHERE verb = 'call.reveal' OR verb = 'inbox.reveal';  -- a restore would reword IN
+-- The keys that signed statements about entries: a few of all actions.
+CREATE INDEX action_tenant_statement_key_idx ON action (tenant_id, at)
+    WHERE verb = 'ledger.statement_key';
 ALTER TABLE action ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON action
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)

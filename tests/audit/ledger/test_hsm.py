@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from tooltrail.ledger import VerifierKey, open_checkpoint, open_note
+from tooltrail.ledger import SignatureError, VerifierKey, open_checkpoint, open_note
 
 from audit.ledger import hsm, keys
+from audit.ledger.cose import check_root
 from audit.ledger.signer_state import origin_of
 from audit.models import LedgerCheckpoint, LedgerKey
 from tenants.models import Tenant
@@ -90,6 +91,11 @@ def test_ledger_is_signed_in_the_token(acme: Cast, folder: Path, in_token: str) 
     known = VerifierKey(origin_of(acme.tenant.id, 0), key.public())
     checkpoint = open_checkpoint(newest_note(acme.tenant).encode(), known.name, [known])
     assert checkpoint.size == 5
+    with tenant_scope(acme.tenant.id):
+        (receipt,) = LedgerCheckpoint.objects.for_tenant(acme.tenant.id).latest("size").receipts
+    check_root(bytes(receipt), known.name, checkpoint.root, [key.public()])
+    with pytest.raises(SignatureError):
+        check_root(bytes(receipt), known.name, bytes(32), [key.public()])
 
 
 def test_private_key_cannot_leave_the_token(in_token: str) -> None:

@@ -1,21 +1,18 @@
 """A real OpenID provider in a process of its own: npm's `oidc-provider`, on loopback."""
 
-import fcntl
 import json
-import os
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.support.installation import clean_environment
+from tests.support.node_packages import installed
 
 _SOURCE = Path(__file__).parent
 CLIENT = "tooltrail"
@@ -50,7 +47,7 @@ class RealProvider:
         assert node is not None
         self._process = subprocess.Popen(
             [node, "provider.mjs"],
-            cwd=_installed(),
+            cwd=installed(_SOURCE),
             env=clean_environment(
                 PORT=str(self.port),
                 PEOPLE=str(self.people),
@@ -90,35 +87,3 @@ def real_provider(folder: Path) -> Iterator[RealProvider]:
         yield provider
     finally:
         provider.stop()
-
-
-@cache
-def _installed() -> Path:
-    """The folder with the script and what it needs, beside the running environment."""
-    version = json.loads((_SOURCE / "package.json").read_text())["dependencies"]["oidc-provider"]
-    folder = Path(sys.prefix) / f"identity-provider-{version}"
-    folder.mkdir(exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes of pytest share it
-        for name in ("package.json", "provider.mjs"):
-            shutil.copyfile(_SOURCE / name, folder / name)
-        if not (folder / "complete").exists():
-            npm = shutil.which("npm")
-            assert npm is not None
-            subprocess.run(
-                [
-                    npm,
-                    "install",
-                    "--no-package-lock",
-                    "--ignore-scripts",
-                    "--no-audit",
-                    "--no-fund",
-                ],
-                cwd=folder,
-                env=dict(os.environ),
-                check=True,
-                capture_output=True,
-                timeout=600,
-            )
-            (folder / "complete").touch()
-    return folder

@@ -55,6 +55,11 @@ def kinds() -> Iterator[Tampering]:
             f"UPDATE ledger_checkpoint SET note = replace(note, E'\\n\\n', E'\\nx\\n\\n') {which}"
         )
         yield sql("a checkpoint has another note", OWNER, edit, CHECK, *in_bundle, of=of)
+        edit = (
+            "UPDATE ledger_checkpoint"
+            f" SET receipts[1] = set_byte(receipts[1], 60, 255 - get_byte(receipts[1], 60)) {which}"
+        )
+        yield sql("a checkpoint has another receipt for COSE", OWNER, edit, CHECK, of=of)
     yield sql(
         "a checkpoint has another time",
         OWNER,

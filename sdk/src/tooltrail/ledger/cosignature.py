@@ -68,7 +68,7 @@ class WitnessKey:
         if time >= _TIME_MAX:
             raise SignatureError(f"the time of the cosignature of {shown(self.name)} is too large")
         signed = signature.signature[_TIME_BYTES:]
-        check_signature(self.name, self.public, _message(text, time), signed)
+        check_signature(self.name, self.public, _message(text, time).encode(), signed)
         return time
 
 
@@ -78,7 +78,7 @@ def cosign(text: str, key: Signer, time: int) -> Signature:
     `time` is in seconds since 1970. Raises ImportError without the extra `verify`.
     """
     witness = WitnessKey(key.name, key.verifier.public)
-    signature = time.to_bytes(_TIME_BYTES, "big") + key.sign(_message(text, time))
+    signature = time.to_bytes(_TIME_BYTES, "big") + key.sign(_message(text, time).encode())
     return Signature(key.name, witness.key_id, signature)
 
 

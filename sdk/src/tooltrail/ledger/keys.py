@@ -50,7 +50,7 @@ class VerifierKey:
 
     def verify(self, text: str, signature: bytes) -> None:
         """Check a signature. Raises SignatureError, or ImportError without the extra `verify`."""
-        check_signature(self.name, self.public, text, signature)
+        check_signature(self.name, self.public, text.encode(), signature)
 
 
 class Signer(Protocol):
@@ -64,8 +64,8 @@ class Signer(Protocol):
     def verifier(self) -> VerifierKey:
         """The matching public key."""
 
-    def sign(self, text: str) -> bytes:
-        """Sign a text; returns the 64 bytes of RFC 8032."""
+    def sign(self, message: bytes) -> bytes:
+        """Sign a message; returns the 64 bytes of RFC 8032."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class SigningKey:
         """The matching public key. Raises ImportError without the extra `verify`."""
         return VerifierKey(self.name, self._key().public_key().public_bytes_raw())
 
-    def sign(self, text: str) -> bytes:
-        """Sign a text; returns 64 bytes. Raises ImportError without the extra `verify`."""
-        return self._key().sign(text.encode())
+    def sign(self, message: bytes) -> bytes:
+        """Sign a message; returns 64 bytes. Raises ImportError without the extra `verify`."""
+        return self._key().sign(message)
 
     def _key(self) -> "ed25519.Ed25519PrivateKey":
         key: ed25519.Ed25519PrivateKey = _ed25519().Ed25519PrivateKey.from_private_bytes(
@@ -131,13 +131,13 @@ def check_public(public: bytes) -> None:
         raise FormatError(f"a public key has {KEY_LENGTH} bytes, not {len(public)}")
 
 
-def check_signature(name: str, public: bytes, text: str, signature: bytes) -> None:
+def check_signature(name: str, public: bytes, message: bytes, signature: bytes) -> None:
     """Raise SignatureError if it is not this key's, or ImportError without the extra `verify`."""
     ed25519 = _ed25519()
     from cryptography.exceptions import InvalidSignature
 
     try:
-        ed25519.Ed25519PublicKey.from_public_bytes(public).verify(signature, text.encode())
+        ed25519.Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
     except (InvalidSignature, ValueError):
         raise SignatureError(f"the signature of {shown(name)} is wrong") from None
 

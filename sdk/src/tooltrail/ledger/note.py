@@ -65,7 +65,7 @@ def sign_note(text: str, keys: Sequence[Signer]) -> bytes:
     if not 1 <= len(keys) <= MAX_SIGNATURES:
         raise FormatError(f"a note must be signed by 1 to {MAX_SIGNATURES} keys, not {len(keys)}")
     _check_text(text)
-    signed = [Signature(key.name, key.verifier.key_id, key.sign(text)) for key in keys]
+    signed = [Signature(key.name, key.verifier.key_id, key.sign(text.encode())) for key in keys]
     return "".join([text, "\n", *map(str, signed)]).encode()
 
 

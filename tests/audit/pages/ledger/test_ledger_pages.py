@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from procrastinate.contrib.django.models import ProcrastinateJob
+from scitt_cose import extract_receipts
 from tooltrail.ledger import ProofFile, VerifierKey, leaf_of
 
 from audit.ledger import checks, keys
@@ -112,6 +113,11 @@ def test_call_panel_links_to_the_proof_of_each_event(acme: Cast) -> None:
     origin = f"localhost/log/{acme.tenant.id}"
     checkpoint = file.verify(leaf_of(file.extra), origin, map(VerifierKey.parse, vkeys))
     assert checkpoint.size == 2
+    assert '"/ledger/entries/1.cose"' in page
+    (receipt,) = extract_receipts(member.get("/ledger/entries/1.cose").content)
+    keys = member.get("/ledger/keys.jwks").json()["keys"]
+    assert len(receipt) > 64
+    assert {key["signs"] for key in keys} == {"receipts", "statements"}
 
 
 def test_unprovable_entries_are_explained(acme: Cast) -> None:
@@ -119,6 +125,7 @@ def test_unprovable_entries_are_explained(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     assert "not signed yet" in shown(acme, "/ledger/entries/0")
     assert member.get("/ledger/entries/0.tlog-proof").status_code == 404
+    assert member.get("/ledger/entries/0.cose").status_code == 404
     for index in (2, 10**18, 10**40):
         assert member.get(f"/ledger/entries/{index}").status_code == 404
     keep(acme.tenant, NOW)

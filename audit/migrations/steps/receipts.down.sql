@@ -1,0 +1,1 @@
+ALTER TABLE ledger_checkpoint DROP COLUMN receipts;

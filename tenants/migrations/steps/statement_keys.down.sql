@@ -1,0 +1,1 @@
+DROP INDEX action_tenant_statement_key_idx;
