@@ -1,7 +1,7 @@
 """A witness signs only states of one ledger, whoever asks, and however often it is killed."""
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from tooltrail.ledger import (
     FormatError,
     SignatureError,
     SigningKey,
+    VerifierKey,
     consistency_proof,
     parse_note,
 )
@@ -28,6 +29,15 @@ from tooltrail.ledger.cosignature import WitnessKey, cosigned_by
 from tooltrail.ledger.note import Signature
 
 from sdk.tests.support.bundles import KEY, ORIGIN, OTHER_KEY, Log
+from sdk.tests.support.published_logs import (
+    MONKEYS,
+    MONKEYS_5,
+    MONKEYS_5_TO_8,
+    MONKEYS_8,
+    SIGSUM_ORIGIN,
+    SIGSUM_PUBLIC,
+    SIGSUM_REQUESTS,
+)
 from sdk.tests.support.witnesses import NAME, WitnessProcess, asking, brought, running_witness
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -124,6 +134,44 @@ def test_anything_else_is_refused(witness: Witness, body: bytes, status: int) ->
     if answer.media_type == SIZE_TYPE:
         assert answer.body == "50\n"
     assert witness.answer(asking(LOG, 50, 60)).status == HTTPStatus.OK, "the state is unchanged"
+
+
+def test_requests_of_litewitness_get_its_answers(tmp_path: Path) -> None:
+    """Two differ: C2SP has 404 for an unknown log, and base64 that is not canonical is malformed."""
+    log = VerifierKey(SIGSUM_ORIGIN, SIGSUM_PUBLIC)
+    witness = Witness(tmp_path / "w", NAME, [log], now=lambda: NOW)
+    statuses = []
+    for body, status in SIGSUM_REQUESTS:
+        answer = witness.answer(body.encode())
+        statuses.append((int(answer.status), status))
+        if answer.status == HTTPStatus.OK:
+            text, _ = parse_note(body.partition("\n\n")[2].encode())
+            line = Signature.parse(answer.body.removesuffix("\n"))
+            assert cosigned_by(text, [line], [witness.key]) == {witness.key: int(NOW.timestamp())}
+        elif answer.status == HTTPStatus.CONFLICT:
+            assert answer.media_type == SIZE_TYPE
+            assert answer.body == ("3\n" if "old 1" in body else "5\n")
+    differing = {(400, 403), (404, 403)}
+    assert [one for one in statuses if one[0] != one[1]] == sorted(differing)
+    assert [ours for ours, _ in statuses] == [200, 400, 404, 422, 422, 200, 409, 200, 409]
+
+
+def test_log_of_another_implementation_is_followed(tmp_path: Path) -> None:
+    witness = Witness(tmp_path / "w", NAME, [VerifierKey.parse(MONKEYS)], now=lambda: NOW)
+    five, eight = MONKEYS_5.encode(), MONKEYS_8.encode()
+
+    def status(old: int, proof: Sequence[bytes], note: bytes) -> int:
+        return int(witness.answer(AddCheckpoint(old, tuple(proof), note).to_bytes()).status)
+
+    assert status(0, MONKEYS_5_TO_8, five) == HTTPStatus.UNPROCESSABLE_ENTITY, "superfluous"
+    assert status(0, (), five) == HTTPStatus.OK
+    assert status(5, (), five) == HTTPStatus.OK, "the same again"
+    assert status(2, MONKEYS_5_TO_8, eight) == HTTPStatus.CONFLICT, "stale"
+    assert status(5, (), eight) == HTTPStatus.UNPROCESSABLE_ENTITY, "no proof"
+    garbage = [bytes([number]) * 32 for number in range(4)]
+    assert status(5, garbage, eight) == HTTPStatus.UNPROCESSABLE_ENTITY
+    assert status(5, MONKEYS_5_TO_8, eight) == HTTPStatus.OK
+    assert status(8, MONKEYS_5_TO_8, five) == HTTPStatus.BAD_REQUEST, "smaller"
 
 
 def test_first_checkpoint_needs_no_proof_and_an_empty_log_has_one_root(witness: Witness) -> None:
