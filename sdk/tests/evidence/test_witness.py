@@ -137,7 +137,7 @@ def test_anything_else_is_refused(witness: Witness, body: bytes, status: int) ->
 
 
 def test_requests_of_litewitness_get_its_answers(tmp_path: Path) -> None:
-    """Two differ: C2SP has 404 for an unknown log, and base64 that is not canonical is malformed."""
+    """Two differ: C2SP has 404 for an unknown log, and base64 has one form here."""
     log = VerifierKey(SIGSUM_ORIGIN, SIGSUM_PUBLIC)
     witness = Witness(tmp_path / "w", NAME, [log], now=lambda: NOW)
     statuses = []
