@@ -62,6 +62,14 @@ class Side:
         document: dict[str, Any] = json.loads(self.request("ledger"))
         return document
 
+    def is_signed(self) -> bool:
+        """Whether a checkpoint covers the two events of the call."""
+        return bool(self.ledger()["signed"] >= 2)
+
+    def is_witnessed(self) -> bool:
+        """Whether enough witnesses have signed some checkpoint."""
+        return self.ledger()["witnessed"] is not None
+
     def verifier(self) -> VerifierKey:
         """The public key of its ledger."""
         (item,) = json.loads(self.request("ledger/keys"))["items"]
@@ -122,7 +130,7 @@ def test_two_installations_witness_each_other(tmp_path: Path) -> None:
         installations = [stack.enter_context(prepared_installation()) for _ in range(2)]
         sides = list(started(installations))
         for side in sides:
-            until(lambda side=side: side.ledger()["signed"] >= 2)
+            until(side.is_signed)
         logs = [side.verifier() for side in sides]
         assert [log.name.partition("/")[0] for log in logs] == [side.name for side in sides]
         assert logs[0].public != logs[1].public
@@ -137,9 +145,8 @@ def test_two_installations_witness_each_other(tmp_path: Path) -> None:
             named = {"url": witness.url, "key": str(witness.key)}
             side.request("settings/witnesses", {"needed": 1, "witnesses": [named]})
         for side, log, witness in of:
-            stands = until(
-                lambda side=side: (one := side.ledger())["witnessed"] is not None and one
-            )
+            until(side.is_witnessed)
+            stands = side.ledger()
             assert [one["outcome"] for one in stands["witnesses"]] == ["signed"]
             notes = json.loads(side.request("ledger/checkpoints"))["items"]
             (note,) = [one["note"] for one in notes if one["size"] == stands["witnessed"]]
