@@ -33,7 +33,10 @@ def statement_file(proof: Inclusion, view: EntryView) -> HttpResponse:
 
 
 def key_set_file() -> HttpResponse:
-    """The public keys of statements and receipts as a JWK Set (RFC 7517). Needs the scope."""
+    """The public keys of statements and receipts as a JWK Set (RFC 7517).
+
+    Needs the scope. Raises BoxError.
+    """
     return HttpResponse(
         json.dumps({"keys": key_set()}),
         content_type=KEY_SET,

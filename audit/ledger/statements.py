@@ -53,7 +53,12 @@ def issuer() -> str:
 
 
 def key_set() -> list[dict[str, str]]:
-    """The public keys of receipts and of statements as JWKs, those in use first."""
+    """The public keys of receipts and of statements as JWKs, those in use first.
+
+    Announces the tenant's key if it is new, so that the set is complete whenever somebody keeps
+    it. Raises BoxError.
+    """
+    _signing_key()
     logs = LedgerKey.objects.order_by("-created_at", "public_key")
     announced = Action.objects.filter(tenant_id=current_tenant_id(), verb=KEY_VERB)
     statements = announced.order_by("-at", "id").values_list("subject", flat=True)

@@ -268,13 +268,16 @@ def download_statement(request: HttpRequest, index: Path[int]) -> HttpResponse:
         raise ProblemError("conflict", str(error)) from error
 
 
-@_file("/ledger/keys.jwks", KEY_SET, ())
+@_file("/ledger/keys.jwks", KEY_SET, ("conflict",))
 def download_keys(request: HttpRequest) -> HttpResponse:
     """Download the public keys of COSE receipts and statements as a JWK Set (RFC 7517).
 
     The member `signs` of a key is `receipts` or `statements`. Experimental.
     """
-    return key_set_file()
+    try:
+        return key_set_file()
+    except BoxError as error:
+        raise ProblemError("conflict", str(error)) from error
 
 
 def _proved(index: int, size: int | None) -> tuple[proofs.Inclusion, EntryView]:

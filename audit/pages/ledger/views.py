@@ -205,7 +205,10 @@ def ledger_keys(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def ledger_key_set(request: TenantRequest) -> HttpResponse:
     """Return the public keys of COSE receipts and statements as a JWK Set (RFC 7517)."""
-    return key_set_file()
+    try:
+        return key_set_file()
+    except BoxError as error:
+        raise Http404(str(error)) from error
 
 
 @require_POST

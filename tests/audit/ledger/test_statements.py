@@ -30,6 +30,7 @@ from tests.support.documents import ROOT
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.ledger_log import append, as_owner, keep, leaves, own_folder
 from tests.support.node_packages import installed
+from tests.support.pages import signed_in
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 LATER = timedelta(minutes=1)
@@ -375,7 +376,7 @@ def test_key_of_statements_is_announced_once_before_it_signs(acme: Cast, globex:
     for cast in (acme, globex):
         fill(cast)
     client, other = api_client(acme), api_client(globex)
-    assert public_keys(client, "statements") == []
+    assert len(public_keys(client, "statements")) == 1, "the set of keys announces it, too"
     for index in range(3):
         statement_at(client, index)
     statement_at(other, 0)
@@ -402,6 +403,11 @@ def test_another_first_key_is_another_key_of_statements(acme: Cast) -> None:
 def test_unreadable_keys_that_encrypt_are_a_problem(acme: Cast) -> None:
     fill(acme)
     settings.ENCRYPTION_KEYS.write_text("no keys")
-    status, code, text = refused(api_client(acme), 1)
+    client = api_client(acme)
+    status, code, text = refused(client, 1)
     assert (status, code) == (409, "conflict")
     assert "can be read by others" in text or "is not a file of keys" in text
+    assert client.get("/api/v1/ledger/keys.jwks").json()["code"] == "conflict"
+    viewer = signed_in(acme.viewer)
+    for address in ("entries/1.cose", "keys.jwks"):
+        assert viewer.get(f"/ledger/{address}").status_code == 404
