@@ -63,7 +63,7 @@ class Candidate(msgspec.Struct, eq=False, gc=False):
     server: str | None = None
     """The MCP server, as it names itself in its result."""
     context: ReportedContext = NOTHING
-    """Of a start event."""
+    """Of a start event or a decision."""
     interim_state: str | None = None
     """The state of the open call, if this is an interim event: waiting or working."""
 
@@ -228,14 +228,14 @@ def _place(
     """Set what is known of the event of a call: its times, its call, what it reports."""
     candidate.started_us = instants.read(event.started_at)
     candidate.day = candidate.started_us // DAY_US
-    if event.kind is Kind.DECISION:
-        candidate.invocation_id = event.invocation_id or _decided_call_id(candidate, event)
-        return
-    if event.kind is Kind.START:
+    if event.kind is not Kind.END:
         candidate.context, conversation = reported_context(event.context)
         if conversation and event.run_id is None and event.ingestion_run_id is None:
             event.run_id = conversation[:ID_MAX_LENGTH]
-    else:
+    if event.kind is Kind.DECISION:
+        candidate.invocation_id = event.invocation_id or _decided_call_id(candidate, event)
+        return
+    if event.kind is Kind.END:
         candidate.ended_us = instants.read(event.ended_at)
         if event.call_state in INTERIM_STATES:
             candidate.interim_state = event.call_state

@@ -189,6 +189,8 @@ class DecisionEvent(CallEvent, tag="toolCallDecision", kw_only=True, gc=False):
     reason: str | None = None
     definition_digest: FreeId | None = None
     violations: Annotated[list[Violation], Meta(max_length=1000)] = []
+    context: Raw = Raw(b"")
+    """As of a start."""
 
 
 class GapEvent(msgspec.Struct, tag="gap", kw_only=True, gc=False):

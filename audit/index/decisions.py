@@ -117,6 +117,8 @@ def _columns(decisions: Sequence[Candidate]) -> dict[str, Any]:
     }
     for name in _TEXTS:
         columns[name] = arrays.texts([getattr(each, name) for each in events])
+    for name in _OF_CONTEXT:
+        columns[name] = arrays.texts([getattr(each.context, name) for each in decisions])
     return columns
 
 
@@ -156,3 +158,5 @@ _TEXTS = (
     "producer_id",
 )
 """The members of an event that are columns as they are."""
+_OF_CONTEXT = ("agent", "agent_version", "model", "provider", "environment", "service")
+"""The members of a context that are columns. Not the principal: `requested_by` is the person."""

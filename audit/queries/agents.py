@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from audit.index.histogram import BUCKET_COUNT, percentile
-from audit.queries.call_filter import CallFilter
-from audit.queries.call_walk import QUERY_BUDGET, Budget, Walk
+from audit.queries.call_conditions import without_walk
+from audit.queries.call_filter import CallFilter, Text
+from audit.queries.call_walk import QUERY_BUDGET, SILENCE, Budget, Walk
+from audit.queries.decisions import newest_decision
 from audit.queries.over_time import FORMULA
 from audit.queries.time_range import TimeRange
 from audit.sql.run import rows
@@ -31,6 +33,8 @@ class AgentFigures:
     last_at: datetime = _NEVER
     latency: Counter[int] = field(default_factory=Counter)
     """Completed calls by bucket of their duration."""
+    refused: int = 0
+    """Calls that were refused, which are in no other figure. Not counted by environment."""
 
     @property
     def p50_us(self) -> int | None:
@@ -55,6 +59,7 @@ class AgentFigures:
         self.tokens += other.tokens
         self.last_at = max(self.last_at, other.last_at)
         self.latency.update(other.latency)
+        self.refused += other.refused
 
 
 @dataclass(slots=True)
@@ -84,16 +89,23 @@ class Agents:
 
 
 def agents_in(of: TimeRange, agent: str | None = None) -> Agents:
-    """All agents in a range, or one. The calls of no agent are those of ''. One statement."""
-    counted = _Counted()
+    """All agents in a range, or one. The calls of no agent are those of ''.
+
+    Refused calls are of the same time as the calls. At most three statements.
+    """
+    counted, first_at = _Counted(), of.end
     parameters = bounds(of) | FORMULA | {"agent": agent, "call_limit": CALLS_MAX}
-    for name, version, tool, *counts, last_at, buckets, in_buckets in rows(
+    for name, version, tool, *counts, group_at, last_at, buckets, in_buckets in rows(
         "agents_counted", parameters
     ):
         latency = Counter(dict(zip(buckets or (), in_buckets or (), strict=True)))
         calls, failed, violating, tokens = counts
         one = AgentFigures(name, calls, failed, violating, tokens, last_at, latency)
         counted.add(version, tool, one)
+        first_at = min(first_at, group_at)
+    is_cut = Agents(counted.agents).is_cut
+    own = CallFilter(agent=None if agent is None else Text(agent))
+    counted.add_refused(own, replace(of, start=first_at) if is_cut else of, of.end)
     return Agents(counted.agents)
 
 
@@ -104,11 +116,11 @@ def environments_in(of: TimeRange, agent: str | None = None) -> list[AgentFigure
 
 
 def agents_of_query(
-    wanted: CallFilter, now: datetime, *, budget: Budget = QUERY_BUDGET
+    wanted: CallFilter, of: TimeRange, now: datetime, *, budget: Budget = QUERY_BUDGET
 ) -> tuple[Sequence[Agent], datetime | None]:
-    """The agents of the calls that match, most calls first, and until when calls were searched.
+    """The agents of a range's calls that match, most calls first, and until when was searched.
 
-    None: all were. The filter has no payload terms.
+    None: everything was. The filter is of the range, and has no payload terms.
     """
     walk, counted = Walk(wanted, now, budget), _Counted()
     for ran, name, version, tool, bucket, *sums in walk.summed("agents_summed_before", FORMULA):
@@ -117,7 +129,9 @@ def agents_of_query(
             latency = Counter({} if bucket is None else {bucket: calls})
             one = AgentFigures(name, calls, failed, violating, tokens, last_at, latency)
             counted.add(version, tool, one)
-    return counted.agents, walk.stopped.at if walk.stopped else None
+    until = walk.stopped.at if walk.stopped else None
+    counted.add_refused(wanted, of if until is None else replace(of, start=until), now)
+    return counted.agents, until
 
 
 class _Counted:
@@ -130,6 +144,17 @@ class _Counted:
         self._totals.add("", one.name, one)
         self._tools.add(one.name, tool, one)
         self._versions.add(one.name, version, one)
+
+    def add_refused(self, wanted: CallFilter, of: TimeRange, now: datetime) -> None:
+        newest = newest_decision()
+        if newest is None or newest < of.start:
+            return
+        among = without_walk(wanted)
+        known = {"now": now, "silent_since": now - SILENCE}
+        for name, version, tool, refused, last_at in rows(
+            "refused_by_agent", bounds(of) | known | among.parameters, conditions=among.text
+        ):
+            self.add(version, tool, AgentFigures(name, last_at=last_at, refused=refused))
 
     @property
     def agents(self) -> list[Agent]:

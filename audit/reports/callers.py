@@ -34,6 +34,7 @@ def caller_figures(of: TimeRange) -> dict[str, Any]:
             {
                 "agent": one.total.name or None,
                 **_sums(one.total),
+                "refused": one.total.refused,
                 "p95_ms": None if one.total.p95_us is None else one.total.p95_us / 1000,
                 "cost_of_tools": calls and _cost(costs.of(one.total.name).tools),
                 "cost_of_models": answers and _cost(costs.of(one.total.name).models),
@@ -57,13 +58,16 @@ def callers(all_figures: dict[str, Any]) -> Section:
         for head, kind in (("Cost of tools", "tools"), ("Cost of models", "models"))
         if own[f"{kind}_currency"]
     ]
+    has_refused = any(one.get("refused") for one in agents)  # not in older reports
+    refused = ("Refused",) if has_refused else ()
     by_agent = Table(
         "By agent, most calls first",
-        [Column("Agent"), *numbers(*_HEADS, "p95", *(head for head, *_ in costs))],
+        [Column("Agent"), *numbers(*_HEADS, *refused, "p95", *(head for head, *_ in costs))],
         [
             [
                 Cell(one["agent"] or "none reported"),
                 *_cells(one),
+                *([Cell(count(one["refused"]))] if has_refused else []),
                 Cell(ms(one["p95_ms"])),
                 *(_amount(one[member], currency) for _, member, currency in costs),
             ]

@@ -13,14 +13,15 @@ LIMIT %(call_limit)s
 -- buckets and the calls in each. '': not reported. Three sorted lists of durations, one for each
 -- group that the page shows, took four times as long.
 SELECT agent, agent_version, tool_name, sum(calls)::bigint, sum(failed)::bigint,
-       sum(violating)::bigint, sum(tokens), max(last_at),
+       sum(violating)::bigint, sum(tokens), min(first_at), max(last_at),
        array_agg(bucket) FILTER (WHERE bucket IS NOT NULL),
        array_agg(calls) FILTER (WHERE bucket IS NOT NULL)
 FROM (
     SELECT agent, agent_version, tool_name, bucket, count(*) AS calls,
            count(*) FILTER (WHERE state = 'failed') AS failed,
            count(*) FILTER (WHERE violation_count > 0) AS violating,
-           sum(prompt_tokens::numeric + completion_tokens) AS tokens, max(started_at) AS last_at
+           sum(prompt_tokens::numeric + completion_tokens) AS tokens,
+           min(started_at) AS first_at, max(started_at) AS last_at
     FROM (
         SELECT coalesce(agent, '') AS agent, coalesce(agent_version, '') AS agent_version,
                tool_name, state, violation_count, prompt_tokens, completion_tokens, started_at,
@@ -31,6 +32,16 @@ FROM (
     GROUP BY agent, agent_version, tool_name, bucket
 ) AS counted
 GROUP BY agent, agent_version, tool_name
+
+-- refused_by_agent --
+-- Calls that were refused in a range and match a query, by agent, as their latest decisions name it.
+SELECT coalesce(agent, ''), coalesce(agent_version, ''), tool_name, count(*), max(started_at)
+FROM ({{unrun_call}}) AS call
+WHERE started_at >= %(start)s
+  AND started_at < %(end)s
+  AND state = 'refused'
+  AND {{call_matches}}
+GROUP BY 1, 2, 3
 
 -- environments_counted --
 -- The same calls by environment, most of them first.

@@ -120,9 +120,8 @@ SELECT d.tenant_id, d.decision, NULL::bigint AS budget_tokens, d.started_on, d.i
        d.case_id, NULL::bigint AS timeouts_ms, d.producer_id, d.batch_id AS start_batch_id,
        d.pos AS start_pos, NULL::uuid AS end_batch_id, NULL::integer AS end_pos,
        FALSE AS pair_conflict, NULL::text AS mcp_server, NULL::text AS mcp_client,
-       NULL::text AS mcp_protocol, NULL::text AS agent, NULL::text AS agent_version,
-       NULL::text AS model, NULL::text AS provider, NULL::text AS principal,
-       NULL::text AS environment, NULL::text AS service
+       NULL::text AS mcp_protocol, d.agent, d.agent_version, d.model, d.provider,
+       NULL::text AS principal, d.environment, d.service
 FROM decision d
 WHERE d.tenant_id = %(tenant_id)s
   AND d.started_on BETWEEN %(first_day)s AND %(last_day)s

@@ -366,7 +366,7 @@ INSERT INTO decision (
     tool_version, trace_id, parent_invocation_id, call_id, tool_call_id, by_kind, by_id, by_name,
     requested_by, reason, definition_digest, violation_count, paths, codes, expected, turn_id,
     run_id, ingestion_run_id, workflow_id, collection_id, document_id, document_version_id,
-    case_id, producer_id, batch_id, pos
+    case_id, agent, agent_version, model, provider, environment, service, producer_id, batch_id, pos
 )
 SELECT %(tenant_id)s, started_on, decision_id, decided_at, decision, invocation_id, tool_name,
        coalesce(tool_version, ''), trace_id, parent_invocation_id, call_id, tool_call_id, by_kind,
@@ -375,7 +375,8 @@ SELECT %(tenant_id)s, started_on, decision_id, decided_at, decision, invocation_
        ARRAY(SELECT jsonb_array_elements_text(violations::jsonb -> 1)),
        ARRAY(SELECT jsonb_array_elements_text(violations::jsonb -> 2)),
        turn_id, run_id, ingestion_run_id, workflow_id, collection_id, document_id,
-       document_version_id, case_id, producer_id, batch_id, pos
+       document_version_id, case_id, agent, agent_version, model, provider, environment, service,
+       producer_id, batch_id, pos
 FROM unnest(
     %(started_on)b::date[], %(decision_id)b::uuid[], %(decided_at)b::timestamptz[],
     %(decision)b::text[], %(invocation_id)b::uuid[], %(tool_name)b::text[],
@@ -385,14 +386,15 @@ FROM unnest(
     %(definition_digest)b::text[], %(violation_count)b::integer[], %(violations)b::text[],
     %(turn_id)b::text[], %(run_id)b::text[], %(ingestion_run_id)b::text[],
     %(workflow_id)b::text[], %(collection_id)b::text[], %(document_id)b::text[],
-    %(document_version_id)b::text[], %(case_id)b::text[], %(producer_id)b::text[],
-    %(batch_id)b::uuid[], %(pos)b::integer[]
+    %(document_version_id)b::text[], %(case_id)b::text[], %(agent)b::text[],
+    %(agent_version)b::text[], %(model)b::text[], %(provider)b::text[], %(environment)b::text[],
+    %(service)b::text[], %(producer_id)b::text[], %(batch_id)b::uuid[], %(pos)b::integer[]
 ) AS u (
     started_on, decision_id, decided_at, decision, invocation_id, tool_name, tool_version,
     trace_id, parent_invocation_id, call_id, tool_call_id, by_kind, by_id, by_name, requested_by,
     reason, definition_digest, violation_count, violations, turn_id, run_id, ingestion_run_id,
-    workflow_id, collection_id, document_id, document_version_id, case_id, producer_id, batch_id,
-    pos
+    workflow_id, collection_id, document_id, document_version_id, case_id, agent, agent_version,
+    model, provider, environment, service, producer_id, batch_id, pos
 )
 ON CONFLICT DO NOTHING
 RETURNING started_on - date '1970-01-01', decision_id

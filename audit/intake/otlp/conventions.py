@@ -16,7 +16,7 @@ import msgspec
 from audit.events.any_json import ANY_JSON
 from audit.events.spans import Span
 
-MAPPING_VERSION = 8
+MAPPING_VERSION = 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)

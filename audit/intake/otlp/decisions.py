@@ -19,7 +19,7 @@ from tooltrail.events import NAME_MAX_LENGTH
 from audit.events.decode import is_too_deep
 from audit.events.instants import instant_of
 from audit.events.spans import Span, event_uuid, span_uuid
-from audit.intake.otlp.conventions import MAPPING_VERSION
+from audit.intake.otlp.conventions import MAPPING_VERSION, deployed, read_context
 from audit.intake.otlp.facts import Facts, read_value, short_id
 from audit.intake.otlp.outcomes import ABSENT, ADK_SCOPES, decoded, first_text
 
@@ -66,6 +66,8 @@ class Decided(NamedTuple):
     by: dict[str, Any] | None
     reason: str | None
     args: Any = ABSENT
+    above: Mapping[str, str] = {}
+    """The `context` members in the spans above it."""
 
 
 def guardrail_decision(span: Span, around: Facts | None) -> Decided | None:
@@ -210,6 +212,7 @@ def to_event(one: Decided, invocation_ids: Mapping[tuple[str, str], UUID]) -> by
         "decision": one.decision,
         "by": one.by,
         "reason": one.reason,
+        "context": {**one.above, **read_context(span), **deployed(span.resource)} or None,
     }
     event = {name: value for name, value in event.items() if value is not None}
     if one.args is not ABSENT:

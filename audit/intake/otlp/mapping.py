@@ -161,7 +161,8 @@ class _Mapping:
 
     def run(self) -> Mapped:
         mapped = self._mapped
-        mapped.others, mapped.decisions = self._read()
+        mapped.others, decisions = self._read()
+        mapped.decisions = [one._replace(above=self._above(one.span).context) for one in decisions]
         calls: dict[tuple[str, str], ToolCall] = {}
         depths: dict[tuple[str, str], int] = {}
         for key, facts in self._facts.items():

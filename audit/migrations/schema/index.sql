@@ -197,6 +197,12 @@ CREATE TABLE decision (
     document_id text,
     document_version_id text,
     case_id text,
+    agent text COLLATE "C",              -- this and the next five: as of a call
+    agent_version text COLLATE "C",
+    model text COLLATE "C",
+    provider text COLLATE "C",
+    environment text COLLATE "C",
+    service text COLLATE "C",
     producer_id text,
     batch_id uuid NOT NULL,              -- where the event is in the log
     pos integer NOT NULL,                -- its position in the batch, from 0

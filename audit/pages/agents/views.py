@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from audit.pages.show.graph_view import shown_graph
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
-from audit.queries.agents import CALLS_MAX, AgentFigures, agents_in, environments_in
+from audit.queries.agents import CALLS_MAX, Agent, AgentFigures, agents_in, environments_in
 from audit.queries.call_graph import graph_of_range
 from audit.queries.call_query import quoted
 from audit.queries.costs import costs_of_agents
@@ -51,7 +51,11 @@ def agent_list(request: TenantRequest) -> HttpResponse:
         else [],
         "of_agent": of_agent,
         "of_others": f"{within} agent:* NOT agent:{quoted(chosen)}",
-        "agents": [(each, costs.of(each.total.name)) for each in shown],
+        "agents": [
+            (each, costs.of(each.total.name), f"{within} {_named(each)} state:refused")
+            for each in shown
+        ],
+        "has_refused": any(each.total.refused for each in counted.agents),
         "more_agents": len(counted.agents) - _SHOWN,
         "tools_shown": f":{_TOOLS_SHOWN}",
         "counted": counted,
@@ -59,6 +63,10 @@ def agent_list(request: TenantRequest) -> HttpResponse:
         "graph": shown_graph(graph_of_range(requested.range, chosen or None)),
     }
     return render_page(request, "agents/agent_list.html", "agents", context)
+
+
+def _named(one: Agent) -> str:
+    return f"agent:{quoted(one.total.name)}" if one.total.name else "NOT agent:*"
 
 
 def _with_queries(

@@ -45,19 +45,26 @@ class CallSums(Answer):
     p95_ms: float | None
 
 
-class AgentTool(CallSums):
+class AgentSums(CallSums):
+    """Sums of calls of agents."""
+
+    refused: int
+    """Calls that were refused, and did not run. They are in no other figure."""
+
+
+class AgentTool(AgentSums):
     """The calls of an agent and a tool."""
 
     tool_name: str
 
 
-class AgentVersion(CallSums):
+class AgentVersion(AgentSums):
     """The calls of a version of an agent."""
 
     agent_version: str | None
 
 
-class OneAgent(CallSums):
+class OneAgent(AgentSums):
     """The calls of an agent."""
 
     agent: str | None
@@ -94,7 +101,7 @@ def list_agents(request: HttpRequest, params: Query[CallSumListParams]) -> dict[
     """List the agents of a range with their tools and versions, most calls first."""
     page, now = FigurePage.read("agents", params), timezone.now()
     wanted = params.read_any_calls(request, page.of, now)
-    agents, searched_until = agents_of_query(wanted, now)
+    agents, searched_until = agents_of_query(wanted, page.of, now)
     return {
         **bounds(page.of),
         "searched_until": searched_until and utc(searched_until),
@@ -133,6 +140,7 @@ def _sums(one: AgentFigures) -> dict[str, Any]:
         "calls": one.calls,
         "failed": one.failed,
         "violating": one.violating,
+        "refused": one.refused,
         "tokens": int(one.tokens),
         "last_at": utc(one.last_at),
         "p50_ms": None if one.p50_us is None else one.p50_us / 1000,

@@ -8,6 +8,7 @@ from typing import Any, get_args
 from uuid import UUID
 
 import pytest
+from django.core.management import call_command
 from django.db import connection, connections
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -121,6 +122,35 @@ def test_decisions_of_one_provider_call_belong_together(acme: Cast) -> None:
     assert len({pk for (pk,) in rows(acme, "invocation_id")}) == 1
     assert [state for _, state in matches(acme, "state:refused")] == ["refused"]
     assert matches(acme, "state:awaiting") == []
+
+
+def test_agent_and_place_of_a_call_that_did_not_run_can_be_asked_for(acme: Cast) -> None:
+    trail = MemoryTrail(clock=lambda: NOW - timedelta(seconds=30))
+    members = {"agent": "lead", "agent_version": "2", "model": "m-1", "provider": "acme"}
+    with trail.trace("trace-123", **members, environment="live", service="shop", principal="ada"):
+        trail.decision("pay", "denied")
+    unnamed = make_decision("denied", tool_name="search", context={"agent": 7, "conversation": "c"})
+    assert send_events(acme.tenant, [*trail.events, unnamed])["rejected"] == []
+    columns = "agent, agent_version, model, provider, environment, service, run_id"
+    assert sorted(rows(acme, columns), key=str) == [
+        ("lead", "2", "m-1", "acme", "live", "shop", None),
+        (*(None,) * 6, "c"),
+    ]
+    query = "state:refused agent:le* agent-version:2 model:m-1 provider:acme environment:live"
+    assert [state for _, state in matches(acme, f"{query} service:shop")] == ["refused"]
+    assert len(matches(acme, "state:refused NOT agent:*")) == 1
+    assert index_agrees_with_log(acme)
+    assert_consistent(acme.tenant)
+
+
+def test_reindex_fills_in_the_agents_of_older_decisions(acme: Cast) -> None:
+    send_events(acme.tenant, [make_decision("denied", context={"agent": "lead"})])
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("UPDATE decision SET agent = NULL WHERE tenant_id = %s", [acme.tenant.id])
+    assert matches(acme, "state:refused agent:lead") == []
+    call_command("reindex", tenant=acme.tenant.slug)
+    assert len(matches(acme, "state:refused agent:lead")) == 1
+    assert index_agrees_with_log(acme)
 
 
 def test_camel_case_names_are_accepted(acme: Cast) -> None:

@@ -19,7 +19,7 @@ from audit.queries.unrun import unrun_calls
 from audit.queries.violations import ViolationFilter, violations
 from tenants.scope import tenant_scope
 from tests.support.call_histories import MIDNIGHT, some_call, some_decision, some_long_call
-from tests.support.factories import Cast, send_events
+from tests.support.factories import Cast, make_decision, send_events
 
 OF = TimeRange(MIDNIGHT - timedelta(minutes=57), MIDNIGHT + timedelta(minutes=49), UTC)
 NOW = MIDNIGHT + timedelta(hours=2)
@@ -156,14 +156,20 @@ def test_agents_of_all_calls_are_those_of_the_range(acme: Cast) -> None:
             start, *end = some_call(rng, number)
             send_events(acme.tenant, [start | {"context": context}, *end])
     send_events(acme.tenant, [some_decision(rng) for _ in range(5)])
+    context = {"agent": "planner"}
+    ago = [timedelta(minutes=minutes) for minutes in (121, 122, 400)]  # the last is too early
+    refusals = [make_decision("denied", decided_at=NOW - each, context=context) for each in ago]
+    send_events(acme.tenant, refusals)
     with tenant_scope(acme.tenant.pk):
         whole = agents_in(OF).agents
         assert {one.total.name for one in whole} == {"planner", "", "writer"}
         for text in (ALL, f"{UNRUN} OR {ALL}"):
-            assert agents_of_query(within(text), NOW) == (whole, None)
-        ((planner,), _) = agents_of_query(within("agent:planner agent-version:2"), NOW)
+            assert agents_of_query(within(text), OF, NOW) == (whole, None)
+        ((planner,), _) = agents_of_query(within("agent:planner agent-version:2"), OF, NOW)
         budget = Budget(rows=20, seconds=600, first=10)
-        some, searched_until = agents_of_query(within(ALL), NOW, budget=budget)
+        some, searched_until = agents_of_query(within(ALL), OF, NOW, budget=budget)
+        refused = agents_of_query(within("agent:planner"), OF, NOW)[0][0].total.refused
+    assert refused == 2
     assert [one.name for one in planner.versions] == ["2"]
     assert sum(one.total.calls for one in some) == 20
     assert searched_until is not None

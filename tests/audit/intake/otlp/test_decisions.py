@@ -113,6 +113,22 @@ def test_guardrail_inside_a_tool_span_is_about_its_call(acme: Cast) -> None:
     assert decisions(acme) == [("denied", "guardrail", "Hook before tools")]
 
 
+def test_refused_call_has_the_agent_above_its_span_and_the_service_of_its_resource(
+    acme: Cast,
+) -> None:
+    agent = span(
+        "invoke_agent",
+        attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "lead"},
+    )
+    attributes = TOOL | {"gen_ai.tool.approval.resolution": "denied", "gen_ai.request.model": "m"}
+    tool = span(traceId=agent["traceId"], parentSpanId=agent["spanId"], attributes=attributes)
+    shop = request(agent, tool, **{"service.name": "shop"})
+    for _ in range(2):  # sent again, it is a duplicate
+        assert post(make_ingest_key(acme.tenant), shop, JSON).rejected == 0
+    assert states(acme, "state:refused agent:lead model:m service:shop") == [("refund", "refused")]
+    assert index_agrees_with_log(acme)
+
+
 def test_name_of_the_tool_comes_from_another_span_of_the_request(acme: Cast) -> None:
     trace = secrets.token_hex(16)
     other = TOOL | {"gen_ai.tool.approval.resolution": "denied"}

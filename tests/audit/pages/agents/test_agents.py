@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from datetime import UTC
+from datetime import UTC, timedelta
 from html import unescape
 from math import ceil
 from random import Random
@@ -17,9 +17,11 @@ from django.utils import timezone
 from audit.models import Invocation
 from audit.queries.agents import agents_in, environments_in
 from audit.queries.call_graph import NODES_MAX, graph_of_range, graph_of_trace
+from audit.queries.call_list import call_page
+from audit.queries.call_query import parse
 from audit.queries.time_range import read
 from tenants.scope import tenant_scope
-from tests.support.factories import Cast, make_call, send_events
+from tests.support.factories import Cast, make_call, make_decision, send_events
 
 
 def call(number: int, tool: str, agent: str = "", **members: Any) -> list[dict[str, Any]]:
@@ -59,7 +61,7 @@ def test_agents_are_listed_with_their_figures(team: Cast) -> None:
     page = signed_in(team).get("/agents/", {"range": "24h"})
     figures = {
         each.total.name: (each.total.calls, each.total.failed, [tool.name for tool in each.tools])
-        for each, _ in page.context["agents"]
+        for each, *_ in page.context["agents"]
     }
     assert figures == {
         "helper": (3, 1, ["fetch <b>", "nested", "search"]),
@@ -117,6 +119,61 @@ def test_figures_of_agents_equal_a_recount(acme: Cast) -> None:
             assert figures.failed == sum(one.state == "failed" for one in of)
             assert figures.last_at == max(one.started_at for one in of)
             assert figures.p95_us == pytest.approx(took[ceil(0.95 * len(took)) - 1], rel=0.06)
+
+
+def refusal(agent: str = "", decision: str = "denied", **members: Any) -> dict[str, Any]:
+    context = {"agent": agent, "agent_version": members.pop("version", "1")} if agent else {}
+    return make_decision(decision, context=context, **members)
+
+
+def test_refused_calls_are_counted_by_agent_and_lead_to_them(team: Cast) -> None:
+    asked = str(UUID(int=1))  # a call that ran, although it was denied
+    send_events(
+        team.tenant,
+        [
+            refusal("lead", tool_name="search"),
+            refusal("lead", "overBudget", tool_name="<i>pay</i>", version="2"),
+            refusal("lead", "awaiting"),
+            refusal("lead", "denied", invocation_id=asked, trace_id="t-1"),
+            refusal("strict"),
+            refusal(),
+        ],
+    )
+    client = signed_in(team)
+    page = client.get("/agents/", {"range": "24h"})
+    shown = {each.total.name: each.total for each, *_ in page.context["agents"]}
+    assert {name: (one.calls, one.refused) for name, one in shown.items()} == {
+        "lead": (2, 2),
+        "strict": (0, 1),
+        "": (1, 1),
+        "helper": (3, 0),
+    }
+    queries = {each.total.name: query for each, _, query in page.context["agents"]}
+    for name, calls in (("lead", 2), ("", 1), ("helper", 0)):
+        with tenant_scope(team.tenant.id):
+            assert len(call_page(parse(queries[name]).wanted, now=timezone.now()).calls) == calls
+    one = client.get("/agents/", {"range": "24h", "agent": "lead"})
+    refused = {each.name: each.refused for each, *_ in one.context["tools"]}
+    assert refused == {"delegate": 0, "search": 1, "<i>pay</i>": 1}
+    assert {each.name: each.refused for each, *_ in one.context["versions"]} == {"1": 1, "2": 1}
+    assert "<i>pay</i>" not in one.content.decode()
+
+
+def test_refused_calls_are_of_the_time_of_the_calls_that_are_counted(
+    team: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    late = call(8, "search", "lead", started_at=now - timedelta(seconds=5))
+    early, between = (
+        refusal("lead", decided_at=now - timedelta(seconds=ago)) for ago in (3_000, 2)
+    )
+    send_events(team.tenant, [*late, early, between])
+    with tenant_scope(team.tenant.id):
+        past_day = read({"range": "24h"}, now=timezone.now(), zone=UTC).range
+        assert [one.total.refused for one in agents_in(past_day, "lead").agents] == [2]
+        monkeypatch.setattr("audit.queries.agents.CALLS_MAX", 1)
+        (lead,) = agents_in(past_day, "lead").agents
+    assert (lead.total.calls, lead.total.refused) == (1, 1)
 
 
 def test_environments_lead_to_their_calls(team: Cast) -> None:
