@@ -1,4 +1,4 @@
-"""A call as JSON and as a row, with the same members in the API and in every export. Pure."""
+"""A call as JSON and as a row: members of the API, and with its cost those of exports. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -58,6 +58,8 @@ COLUMNS = (
     "pair_conflict",
 )
 """Members and columns, in order. Path and code of a violation are those of the first one."""
+EXPORTED = (*COLUMNS, "cost", "currency")
+"""Those of exports. A cost is an exact decimal number; null: the call has no price."""
 
 
 def document(

@@ -7,13 +7,16 @@ without it, a file was cut off.
 
 from collections.abc import Iterator
 from datetime import datetime
+from decimal import Decimal
 from uuid import UUID
 
-from audit.exports.call_document import COLUMNS, document
+from audit.exports.call_document import EXPORTED, document
 from audit.exports.forms import Document, Form, text_forms
 from audit.queries.call_filter import CallFilter
 from audit.queries.call_list import call_chunk, violations_of
+from audit.queries.costs import costs_of_calls
 from audit.queries.cursor import NEWEST, Cursor
+from audit.queries.price_lists import plain
 from audit.queries.withheld import without_messages
 from tenants.scope import tenant_scope
 
@@ -33,13 +36,24 @@ def chunks(
         with tenant_scope(tenant_id):
             calls, cursor = call_chunk(wanted, now=now, before=cursor, size=CHUNK)
             violations = violations_of(calls)
+            currency, costs = costs_of_calls(calls)
         if not with_messages:
             calls = without_messages(calls)
         if calls:
-            yield [document(call, violations.get(call.invocation_id)) for call in calls]
+            yield [
+                document(call, violations.get(call.invocation_id))
+                | _cost(currency, costs.get((call.started_on, call.invocation_id)))
+                for call in calls
+            ]
 
 
-FORMS = text_forms(COLUMNS)
+def _cost(currency: str, cost: Decimal | None) -> Document:
+    if cost is None:
+        return {"cost": None, "currency": None}
+    return {"cost": plain(cost), "currency": currency}
+
+
+FORMS = text_forms(EXPORTED)
 """The forms of the file, by file extension."""
 
 try:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow
 from pyarrow.parquet import ParquetWriter
 
-from audit.exports.call_document import COLUMNS
+from audit.exports.call_document import EXPORTED
 
 _ROW_GROUP = 10_000
 """Rows that are held and written at once. Smaller groups make larger, slower files."""
@@ -35,7 +35,7 @@ def _type_of(name: str) -> Any:
     return pyarrow.float64() if name == "duration_ms" else pyarrow.string()
 
 
-SCHEMA = pyarrow.schema([(name, _type_of(name)) for name in COLUMNS])
+SCHEMA = pyarrow.schema([(name, _type_of(name)) for name in EXPORTED])
 """The columns of the other forms. Instants and numbers have their own types."""
 
 

@@ -49,7 +49,7 @@ from audit.pages.channels.views import (
     channel_test,
 )
 from audit.pages.conversations.views import conversation_detail, conversation_list
-from audit.pages.costs.views import cost_page
+from audit.pages.costs.views import cost_export, cost_page
 from audit.pages.definitions.views import (
     definition_approve,
     definition_detail,
@@ -217,6 +217,7 @@ urlpatterns = [
     path("conversations/<text:run_id>", conversation_detail, name="conversation_detail"),
     # /costs
     path("costs/", cost_page, name="cost_page"),
+    path("costs/export.<slug:kind>", cost_export, name="cost_export"),
     # /violations
     path("violations/", violation_list, name="violation_list"),
     path("violations/export.<slug:kind>", violation_export, name="violation_export"),

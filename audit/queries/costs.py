@@ -7,12 +7,14 @@ counted as such; they are in no amount.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 from audit.queries.agents import CALLS_MAX as AGENT_CALLS_MAX
 from audit.queries.agents import bounds
+from audit.queries.listed_call import ListedCall
 from audit.queries.over_time import slot_parameters
 from audit.queries.price_lists import Held, prices_held
 from audit.queries.time_range import TimeRange
@@ -95,11 +97,8 @@ class CallCosts:
     models: list[NamedCost] = field(default_factory=list)
     conversations: list[NamedCost] = field(default_factory=list)
     traces: list[NamedCost] = field(default_factory=list)
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether there may be older calls that were not read."""
-        return self.total.calls >= CALLS_MAX
+    is_cut: bool = False
+    """Whether there may be older calls that were not read."""
 
 
 @dataclass(slots=True)
@@ -138,10 +137,10 @@ def costs_over_time(of: TimeRange, tool: str | None = None) -> RangeCosts | None
     return RangeCosts(of, held.currency, series.total, series.previous, series.parts, ran)
 
 
-def costs_by_dimension(of: TimeRange) -> CallCosts | None:
+def costs_by_dimension(of: TimeRange, *, most: int = CALLS_MAX) -> CallCosts | None:
     """What the newest calls of a range cost, and the dearest agents, models and so on.
 
-    None if the tenant uses no price list. One statement, two with a list.
+    `most` calls are read. None if the tenant uses no price list. One statement, two with a list.
     """
     held = prices_held(of.start, of.end)
     if held is None:
@@ -153,7 +152,7 @@ def costs_by_dimension(of: TimeRange) -> CallCosts | None:
         "run": costs.conversations,
         "trace": costs.traces,
     }
-    limits = {"call_limit": CALLS_MAX, "row_limit": LISTED}
+    limits = {"call_limit": most, "row_limit": LISTED}
     for kind, name, version, *sums in rows(
         "costs_by_dimension", _ANY | held.parameters() | bounds(of) | limits
     ):
@@ -161,6 +160,7 @@ def costs_by_dimension(of: TimeRange) -> CallCosts | None:
             costs.total = Cost(*sums)
         else:
             lists[kind].append(NamedCost(name or "", version or "", Cost(*sums)))
+    costs.is_cut = costs.total.calls >= most
     return costs
 
 
@@ -180,6 +180,25 @@ def cost_of_trace(trace_id: str) -> AgentCallCosts | None:
 def cost_of_conversation(run_id: str) -> AgentCallCosts | None:
     """What the calls of a conversation cost, likewise."""
     return _by_agent(prices_held(), {"run_id": run_id}, CALLS_MAX)
+
+
+def costs_of_calls(calls: Sequence[ListedCall]) -> tuple[str, dict[tuple[date, UUID], Decimal]]:
+    """The currency, and what each of these calls with a price cost, by day and id.
+
+    '' if the tenant uses no price list. One statement, two with a list.
+    """
+    ended = [call for call in calls if call.state in ("ok", "failed")]
+    held = prices_held() if ended else None
+    if held is None:
+        return "", {}
+    parameters = held.parameters() | {
+        "days": [call.started_on for call in ended],
+        "invocation_ids": [call.invocation_id for call in ended],
+        "tools": [call.tool_name for call in ended],
+        "starts": [call.started_at for call in ended],
+    }
+    priced = rows("costs_of_calls", parameters)
+    return held.currency, {(day, call_id): cost for day, call_id, cost in priced}
 
 
 _ANY: dict[str, datetime | str | None] = dict.fromkeys(

@@ -107,11 +107,8 @@ class NamedTokenCosts:
     agents: list[NamedTokenCost] = field(default_factory=list)
     conversations: list[NamedTokenCost] = field(default_factory=list)
     traces: list[NamedTokenCost] = field(default_factory=list)
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether there may be older answers that were not read."""
-        return self.total.answers >= ANSWERS_MAX
+    is_cut: bool = False
+    """Whether there may be older answers that were not read."""
 
 
 @dataclass(slots=True)
@@ -213,8 +210,10 @@ def token_costs_over_time(of: TimeRange) -> TokenCosts | None:
     return None if over_time is None else over_time[0]
 
 
-def token_costs_by_name(of: TimeRange) -> tuple[TokenCosts, NamedTokenCosts] | None:
-    """The same, and what its newest answers cost by agent, conversation and trace.
+def token_costs_by_name(
+    of: TimeRange, *, most: int = ANSWERS_MAX
+) -> tuple[TokenCosts, NamedTokenCosts] | None:
+    """The same, and what its newest answers cost by agent, conversation and trace: `most` are read.
 
     One statement, four with answers.
     """
@@ -224,7 +223,7 @@ def token_costs_by_name(of: TimeRange) -> tuple[TokenCosts, NamedTokenCosts] | N
     costs, prices = over_time
     named = NamedTokenCosts(prices.currency)
     lists = {"agent": named.agents, "run": named.conversations, "trace": named.traces}
-    limits = {"agent": None, "answer_limit": ANSWERS_MAX, "row_limit": LISTED}
+    limits = {"agent": None, "answer_limit": most, "row_limit": LISTED}
     for kind, name, version, *sums in rows(
         "newest_answers_by_name", bounds(of) | limits | prices.steps() | prices.known()
     ):
@@ -234,6 +233,7 @@ def token_costs_by_name(of: TimeRange) -> tuple[TokenCosts, NamedTokenCosts] | N
             named.total = cost
         else:
             lists[kind].append(NamedTokenCost(name, version, cost))
+    named.is_cut = named.total.answers >= most
     return costs, named
 
 

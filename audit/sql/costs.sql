@@ -147,6 +147,25 @@ UNION ALL (
     LIMIT %(row_limit)s
 )
 
+-- costs_of_calls --
+-- What these completed calls cost; those without a price are left out.
+SELECT priced.*
+FROM (
+    SELECT i.started_on, i.invocation_id, coalesce(price.per_call, price.per_unit * u.units) AS cost
+    FROM unnest(
+        %(days)s::date[], %(invocation_ids)s::uuid[], %(tools)s::text[], %(starts)s::timestamptz[]
+    ) AS i (started_on, invocation_id, tool_name, started_at)
+    JOIN {{price}}
+        ON price.tool_name = i.tool_name
+       AND price.list = width_bucket(i.started_at, %(list_starts)s::timestamptz[])
+    LEFT JOIN call_units u
+        ON u.tenant_id = %(tenant_id)s
+       AND u.started_on = i.started_on
+       AND u.unit_path_id = price.unit_path_id
+       AND u.invocation_id = i.invocation_id
+) AS priced
+WHERE cost IS NOT NULL
+
 -- costs_summed_before --
 -- What the calls of a query cost: the completed ones that match, among the calls before a cursor that
 -- calls_before scans. All others are one row.

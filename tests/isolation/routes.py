@@ -371,6 +371,7 @@ ROUTES: dict[str, Visit] = {
     "agents/": Listing("/agents/"),
     "go/": Listing("/go/"),
     "costs/": Listing("/costs/"),
+    "costs/export.<slug:kind>": Listing("/costs/export.ndjson"),
     "conversations/": Listing("/conversations/"),
     "conversations/<text:run_id>": Object(lambda world: f"/conversations/{world.canary}"),
     "latency/": Listing("/latency/"),

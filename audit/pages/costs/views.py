@@ -4,8 +4,12 @@ from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from audit.exports.costs import FORMS, documents
+from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
-from audit.queries.costs import CALLS_MAX, LISTED, costs_by_dimension, costs_over_time
+from audit.queries.agents import CALLS_MAX
+from audit.queries.costs import CALLS_MAX as READ_MAX
+from audit.queries.costs import LISTED, costs_by_dimension, costs_over_time
 from audit.queries.over_time import has_figures_before
 from audit.queries.price_lists import all_lists, percent_counted
 from audit.queries.token_costs import token_costs_by_name
@@ -32,6 +36,8 @@ def cost_page(request: TenantRequest) -> HttpResponse:
         "changed": max(lists, key=lambda one: one.changed_at, default=None),
         "costs": costs,
         "calls_max": CALLS_MAX,
+        "read_max": READ_MAX,
+        "exports": tuple(FORMS),
         "listed": LISTED,
         "within": within,
         "percent_counted": percent_counted(),
@@ -39,9 +45,19 @@ def cost_page(request: TenantRequest) -> HttpResponse:
     is_comparable = has_figures_before(of.previous.start)
     if costs is not None:
         context["tile"] = cost_tile(costs, is_comparable=is_comparable)
-        context["by"] = costs_by_dimension(of)
-    if (both := token_costs_by_name(of)) is not None:
+        context["by"] = costs_by_dimension(of, most=CALLS_MAX)
+    if (both := token_costs_by_name(of, most=CALLS_MAX)) is not None:
         tokens, context["tokens_by"] = both
         context["tokens"] = tokens
         context["token_tile"] = token_tile(tokens, of, is_comparable=is_comparable)
     return render_page(request, page, "costs", context)
+
+
+@require_safe
+@tenant_page()
+def cost_export(request: TenantRequest, kind: str) -> HttpResponse:
+    """Export what the calls and the models' answers of the range cost, as NDJSON or CSV.
+
+    The audit log records it.
+    """
+    return figures_file(request, kind, FORMS, documents, of="costs", action="cost.export")

@@ -6,15 +6,19 @@ import json
 import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from audit.exports import calls
-from audit.exports.call_document import COLUMNS
+from audit.exports.call_document import EXPORTED
 from audit.exports.csv_file import is_formula
 from audit.exports.forms import Form
+from audit.prices import units
+from audit.prices.lists import save_list
 from audit.queries.call_filter import CallFilter
+from audit.queries.price_lists import ToolPrice
 from tenants.models import Action
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
@@ -51,7 +55,7 @@ def test_ndjson_contains_the_listed_calls_and_their_count(
     assert [line["tool_name"] for line in lines] == [
         f"tool-{n:03}" for n in reversed(range(10, 20))
     ]
-    assert all(tuple(line) == COLUMNS for line in lines)
+    assert all(tuple(line) == EXPORTED for line in lines)
 
 
 def test_rare_call_is_exported_from_any_position(
@@ -68,8 +72,8 @@ def test_rare_call_is_exported_from_any_position(
 def test_csv_has_a_header_and_a_count(acme: Cast) -> None:
     send_numbered(acme, 3)
     rows = list(csv.reader(io.StringIO(exported(acme, "csv").decode())))
-    assert tuple(rows[0]) == COLUMNS
-    assert [row[COLUMNS.index("tool_name")] for row in rows[1:-1]] == [
+    assert tuple(rows[0]) == EXPORTED
+    assert [row[EXPORTED.index("tool_name")] for row in rows[1:-1]] == [
         "tool-002",
         "tool-001",
         "tool-000",
@@ -155,7 +159,7 @@ def test_invalid_query_or_format_exports_nothing(acme: Cast) -> None:
 @pytest.mark.slow
 def test_export_memory_does_not_grow_with_the_number_of_calls() -> None:
     """The peak memory of writing 200 chunks equals that of writing 20."""
-    call = dict.fromkeys(COLUMNS, "x" * 30)
+    call = dict.fromkeys(EXPORTED, "x" * 30)
 
     def chunks(number: int) -> Iterator[list[dict[str, Any]]]:
         return ([dict(call) for _ in range(100)] for _ in range(number))
@@ -190,10 +194,44 @@ def test_parquet_contains_the_same_rows_with_typed_columns(acme: Cast) -> None:
     send_numbered(acme, 3)
     table = read_table(io.BytesIO(exported(acme, "parquet")))
     assert table.num_rows == 3
-    assert table.column_names == list(COLUMNS)
+    assert table.column_names == list(EXPORTED)
     assert table.schema.field("started_at").type == pyarrow.timestamp("us", tz="UTC")
     assert table.column("tool_name").to_pylist() == ["tool-002", "tool-001", "tool-000"]
     assert table.column("started_at")[0].as_py() == NOW - timedelta(seconds=997)
     assert table.column("duration_ms").to_pylist() == [20.0] * 3
     empty = read_table(io.BytesIO(exported(acme, "parquet", "tool:none")))
     assert empty.num_rows == 0
+
+
+def test_exports_have_the_cost_of_each_call_with_a_price(acme: Cast) -> None:
+    """Calls whose units are not counted, that are open, or whose tool no list names have none."""
+    day = (NOW - timedelta(days=1)).date()
+    prices = [
+        ToolPrice("search", Decimal("0.004")),
+        ToolPrice("read", Decimal("0.0015"), "output.meta.pages"),
+    ]
+    with tenant_scope(acme.tenant.id):
+        save_list(acme.tenant, acme.admin, day, "EUR", prices, NOW)
+    output = {"status": "ok", "data": 1, "meta": {"took_ms": 1, "pages": 12}}
+    events = [
+        *make_call(tool_name="search", is_error=True),
+        *make_call(tool_name="search", is_open=True),
+        *make_call(tool_name="read", output=output),
+        *make_call(tool_name="read"),
+        *make_call(tool_name="other"),
+    ]
+    send_events(acme.tenant, events)
+    while units.run_slice(acme.tenant.id, seconds=0):
+        pass
+    rows = [json.loads(line) for line in exported(acme, "ndjson").splitlines()][:-1]
+    assert sorted(
+        (row["tool_name"], row["state"], row["cost"], row["currency"])
+        for row in rows
+        if row["cost"]
+    ) == [
+        ("read", "ok", "0.018", "EUR"),
+        ("search", "failed", "0.004", "EUR"),
+    ]
+    assert {row["currency"] for row in rows if row["cost"] is None} == {None}
+    table = list(csv.DictReader(io.StringIO(exported(acme, "csv").decode())))
+    assert sorted(row["cost"] or "" for row in table[:-1]) == ["", "", "", "0.004", "0.018"]

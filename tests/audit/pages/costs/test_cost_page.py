@@ -1,5 +1,6 @@
 """The page of costs and the overview's tile: amounts, and calls without a price."""
 
+import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from audit.prices.lists import save_list
 from audit.queries.price_lists import ModelPrice, ToolPrice
 from audit.show.figures import money
 from tenants.keys import create_key
-from tenants.models import Scope
+from tenants.models import Action, Scope
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, make_ingest_key, send_events
 from tests.support.otlp_requests import JSON, post, request, span
@@ -259,3 +260,60 @@ def reader(cast: Cast) -> dict[str, str]:
     with tenant_scope(cast.tenant.id):
         key = create_key(cast.tenant, "key", [Scope.READ], owner=cast.admin)[1]
     return {"Authorization": f"Bearer {key}"}
+
+
+def test_export_has_the_sums_of_the_page_with_their_currency(acme: Cast) -> None:
+    models = [ModelPrice("m-1", Decimal(3), Decimal(5))]
+    priced(acme, ToolPrice("search", Decimal("0.004")), models=models)
+    start = datetime.now(UTC) - timedelta(minutes=5)
+    events = [
+        *make_call(tool_name="search", tool_version="1", started_at=start),
+        *make_call(tool_name="search", tool_version="2", started_at=start),
+        *make_call(tool_name="=mystery", started_at=start),
+    ]
+    events[0]["context"] = {"agent": "planner", "agent_version": "7", "model": "m-1"}
+    send_events(acme.tenant, events)
+    tokens = {"input_tokens": 100, "output_tokens": 20}
+    usage = {f"gen_ai.usage.{name}": {"intValue": n} for name, n in tokens.items()}
+    answer = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1"} | usage
+    assert post(make_ingest_key(acme.tenant), request(span(attributes=answer)), JSON).rejected == 0
+    client = signed_in(acme.viewer)
+    body = client.get("/costs/export.ndjson", {"range": "24h"}).content
+    *rows, count = [json.loads(line) for line in body.splitlines()]
+    assert count == {"count": len(rows)}
+    sums = {
+        (row["of"], row["by"], row["name"], row["version"]): tuple(
+            row[name] for name in ("count", "without_price", "cost", "currency")
+        )
+        for row in rows
+    }
+    assert sums["calls", "all", None, None] == (3, 1, "0.008", "EUR")
+    assert sums["calls", "tool", "search", "2"] == (1, 0, "0.004", "EUR")
+    assert sums["calls", "tool", "=mystery", None] == (1, 1, None, "EUR")
+    assert sums["calls", "agent", "planner", "7"] == (1, 0, "0.004", "EUR")
+    assert sums["answers", "model", "m-1", None] == (1, 0, "0.0004", "EUR")
+    assert all(row["is_complete"] for row in rows)
+    table = client.get("/costs/export.csv", {"range": "24h"}).content.decode()
+    assert "calls,tool,'=mystery,,,1,1,,EUR,,,,,True" in table
+    with tenant_scope(acme.tenant.id):
+        assert Action.objects.filter(tenant=acme.tenant, verb="cost.export").exists()
+    assert client.get("/costs/export.ndjson", {"range": "nonsense"}).status_code == 400
+    assert client.get("/costs/export.xml").status_code == 404
+
+
+def test_page_says_that_it_counts_the_newest_calls_and_the_export_more(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priced(acme, ToolPrice("get_weather", Decimal("0.004")))
+    context = {"agent": "planner"}
+    send_events(acme.tenant, [one for _ in range(3) for one in make_call(context=context)])
+    client = signed_in(acme.viewer)
+    note = "The range has more calls."
+    assert note not in text_of(client.get("/costs/").content.decode())
+    monkeypatch.setattr("audit.pages.costs.views.CALLS_MAX", 2)
+    words = text_of(client.get("/costs/").content.decode())
+    assert f"{note} The figures below are of the newest 2, those of exports" in words
+    assert re.search("planner [^a-z]*2 0 EUR 0.00800", words)
+    body = client.get("/costs/export.ndjson").content.decode()
+    (of_agent,) = [json.loads(line) for line in body.splitlines() if '"by": "agent"' in line]
+    assert (of_agent["count"], of_agent["is_complete"]) == (3, True)
