@@ -141,6 +141,7 @@ class DriftAnalysis(models.Model):
     base_number = models.IntegerField(null=True)
     since = models.DateTimeField()
     until = models.DateTimeField()
+    query = models.TextField(default="")
     call_limit = models.IntegerField()
     state = models.TextField(choices=JobState)
     call_count = models.BigIntegerField()

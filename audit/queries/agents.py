@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from audit.index.histogram import BUCKET_COUNT, percentile
-from audit.queries.call_conditions import without_walk
+from audit.queries.among import Among
 from audit.queries.call_filter import CallFilter, Text
-from audit.queries.call_walk import QUERY_BUDGET, SILENCE, Budget, Walk
+from audit.queries.call_walk import QUERY_BUDGET, Budget, Walk
 from audit.queries.decisions import newest_decision
 from audit.queries.over_time import FORMULA
 from audit.queries.time_range import TimeRange
@@ -149,10 +149,9 @@ class _Counted:
         newest = newest_decision()
         if newest is None or newest < of.start:
             return
-        among = without_walk(wanted)
-        known = {"now": now, "silent_since": now - SILENCE}
+        among = Among.those_of(wanted, now)
         for name, version, tool, refused, last_at in rows(
-            "refused_by_agent", bounds(of) | known | among.parameters, conditions=among.text
+            "refused_by_agent", bounds(of) | among.parameters, conditions=among.conditions
         ):
             self.add(version, tool, AgentFigures(name, last_at=last_at, refused=refused))
 

@@ -24,6 +24,7 @@ _NO_TIME = (
 _MIXED = (
     "args. and output. terms cannot be in one OR or NOT with other terms. Write them outside of it."
 )
+_LISTS_ONLY = "args. and output. terms work in the list of calls only."
 _WITHHELD = (
     "Only members who can see payloads can use args. and output. Auditors can search in payloads"
     " and give a reason."
@@ -82,6 +83,17 @@ class Query:
         if self.problems:
             raise InvalidQueryError(self.problems[0].message)
         return self.readable
+
+    def of_index(self) -> "Query":
+        """The query for figures, which read the index: its terms on payloads are problems."""
+        withheld = (
+            Problem(_LISTS_ONLY, one.start, one.end) for one in self.terms if one.is_payload
+        )
+        return replace(self, problems=(*self.problems, *withheld))
+
+    def without(self, *names: str) -> str:
+        """The text of the query without its terms of these names."""
+        return " ".join(one.closed for one in self.terms if one.name not in names)
 
     def value(self, name: str) -> str:
         """The value of a term as written; '' without such a term."""

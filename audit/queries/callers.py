@@ -100,9 +100,11 @@ def callers(tool: Tool, of: ReplayRange) -> Callers:
         "last_day": of.until.astimezone(UTC).date(),
         "call_limit": CALLS_MAX,
         "limit": ROWS_MAX,
-    }
+    } | of.among.parameters
     call_count = 0
-    for name, producer_id, calls, failed, last_at, total in rows("callers_of_tool", parameters):
+    for name, producer_id, calls, failed, last_at, total in rows(
+        "callers_of_tool", parameters, conditions=of.among.conditions
+    ):
         number = by_name.get(name)
         is_current = number is not None and number == tool.current_number
         one = called.setdefault(name, NamedVersion(name, number, is_current))

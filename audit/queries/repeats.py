@@ -6,16 +6,14 @@ a range with more calls, only the newest whole hours are read, and the answer sa
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from django.db import connection
 
 from audit.log.payload import read_events
-from audit.queries.call_conditions import without_walk
-from audit.queries.call_filter import CallFilter
-from audit.queries.call_walk import SILENCE
+from audit.queries.among import ALL, Among
 from audit.queries.repetition import (
     LOOP,
     InTrace,
@@ -41,24 +39,6 @@ COMPARED, RESULTS = 20, 5
 """How many repeats are compared, and how many of the newest results of each."""
 COMPARE_SECONDS = 0.3
 _WORK_MEM = "64MB"  # groups half a million call ids in memory; with 4 MB they would go to disk
-
-
-@dataclass(frozen=True, slots=True)
-class Among:
-    """The calls among which identical ones are searched for: SQL conditions, and parameters."""
-
-    conditions: str = ""
-    parameters: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def those_of(cls, wanted: CallFilter, now: datetime) -> "Among":
-        """The calls that match a filter, whatever its times. It has no payload terms."""
-        conditions = without_walk(wanted)
-        known = {"now": now, "silent_since": now - SILENCE}
-        return cls(conditions.text, known | conditions.parameters)
-
-
-ALL: Final = Among()
 
 
 @dataclass(slots=True)
@@ -131,7 +111,12 @@ def find_repeats(
 
 
 def compare_results(
-    of: TimeRange, summary: Repeats, tool: str | None, polling: Sequence[str]
+    of: TimeRange,
+    summary: Repeats,
+    tool: str | None,
+    polling: Sequence[str],
+    *,
+    among: Among = ALL,
 ) -> list[Compared]:
     """Whether the results of the most frequent repeats differ, for as many as time allows.
 
@@ -139,10 +124,11 @@ def compare_results(
     """
     parameters = _parameters(of, tool, polling)
     parameters |= {"start": summary.since, "first_day": summary.since.astimezone(UTC).date()}
+    parameters |= among.parameters
     began, compared = time.monotonic(), []
     for repeat in summary.repeats[:COMPARED]:
         own = {"tool": repeat.tool_name, "call_id": repeat.call_id, "result_limit": RESULTS}
-        places = rows("newest_results", parameters | own)
+        places = rows("newest_results", parameters | own, conditions=among.conditions)
         events = read_events(current_tenant_id(), places)
         digests = [result_digest(event.raw) for event in events.values()]
         known = [digest for digest in digests if digest is not None]
@@ -158,6 +144,8 @@ def newest_arguments(
     calls: Iterable[InTrace | Repeat],
     tool: str | None,
     polling: Sequence[str],
+    *,
+    among: Among = ALL,
 ) -> dict[tuple[str, str], str]:
     """The arguments of the newest call of each, by tool and call id, as a short line of JSON.
 
@@ -168,7 +156,9 @@ def newest_arguments(
     parameters = _parameters(of, tool, polling)
     parameters |= {"start": summary.since, "first_day": summary.since.astimezone(UTC).date()}
     parameters |= {"tools": [name for name, _ in wanted], "call_ids": [pk for _, pk in wanted]}
-    places = {(row[2], row[3]): (row[0], row[1]) for row in rows("newest_arguments", parameters)}
+    parameters |= among.parameters
+    newest = rows("newest_arguments", parameters, conditions=among.conditions)
+    places = {(row[2], row[3]): (row[0], row[1]) for row in newest}
     events = read_events(current_tenant_id(), places)
     texts = {places[place]: arguments_text(event.raw) for place, event in events.items()}
     return {key: text for key, text in texts.items() if text is not None}

@@ -7,6 +7,7 @@ from itertools import starmap
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from audit.queries.among import ALL, Among
 from audit.queries.call_list import calls_by_day
 from audit.queries.cursor import Cursor
 from audit.queries.listed_call import ListedCall
@@ -39,15 +40,17 @@ class ReplayedCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplayRange:
-    """Calls of a tool that started in a range of time."""
+    """Calls of a tool that started in a range of time, all or those of a query."""
 
     tool_name: str
     since: datetime
     until: datetime
+    among: Among = ALL
 
     def count(self, limit: int) -> int:
         """How many calls there are, at most `limit`."""
-        ((count,),) = rows("replayed_count", {**self._parameters(), "count_limit": limit})
+        parameters = self._parameters() | {"count_limit": limit}
+        ((count,),) = rows("replayed_count", parameters, conditions=self.among.conditions)
         return int(count)
 
     def before(self, cursor: Cursor[UUID], size: int) -> list[ReplayedCall]:
@@ -58,10 +61,11 @@ class ReplayRange:
             "id": cursor.id,
             "page_limit": size,
         }
-        return list(starmap(ReplayedCall, rows("replayed_calls", parameters)))
+        calls = rows("replayed_calls", parameters, conditions=self.among.conditions)
+        return list(starmap(ReplayedCall, calls))
 
     def _parameters(self) -> dict[str, Any]:
-        return {
+        return self.among.parameters | {
             "tool": self.tool_name,
             "since": self.since,
             "until": self.until,

@@ -61,6 +61,7 @@ CREATE TABLE tool_drift (
     base_number integer,                 -- the version it is compared with; NULL: there was none
     since timestamptz NOT NULL,          -- of the calls' start; until is not included
     until timestamptz NOT NULL,
+    query text DEFAULT '' NOT NULL,      -- which calls, without times; '': all of the tool
     call_limit integer NOT NULL,         -- at most so many calls, the newest
     state text NOT NULL,
     call_count bigint NOT NULL,          -- calls to read

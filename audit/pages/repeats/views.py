@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.contrib import messages
@@ -16,9 +17,13 @@ from audit.exports.repeats import FORMS, documents
 from audit.pages.repeats.acts import exclude_tool, include_tool
 from audit.pages.repeats.forms import PollingToolForm
 from audit.pages.show.active_filters import active_filters
+from audit.pages.show.api_query import time_of, within
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
-from audit.queries.call_query import quoted
+from audit.pages.show.ranges import Span
+from audit.pages.show.requested_query import invalid, mistakes, read_query
+from audit.queries.among import ALL, Among
+from audit.queries.call_query import Query, quoted
 from audit.queries.latency import ToolFilter
 from audit.queries.polling import (
     MAX_TOOLS,
@@ -74,6 +79,55 @@ class ComparedRow:
         return self.one.repeat.call_id
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The calls that the URL asks for: those of a tool, of a query, or all."""
+
+    query: Query
+    of: TimeRange
+    tool: str | None
+    polling: list[str]
+    among: Among
+
+    @classmethod
+    def read(cls, request: TenantRequest, of: TimeRange, now: datetime) -> "Asked":
+        """Those of a range. Of an invalid query, nothing may be searched."""
+        query, among = read_query(request).of_index(), ALL
+        if query.terms and not query.problems:
+            wanted = within(query.wanted, Span(of.start, of.end), now)
+            of, among = time_of(wanted, of, now), Among.those_of(wanted, now)
+        return cls(query, of, ToolFilter.read(request.GET).tool, polling_tools(), among)
+
+    def repeats(self) -> Repeats:
+        """The identical calls among them."""
+        return find_repeats(self.of, self.tool, self.polling, among=self.among)
+
+    def arguments(
+        self, request: TenantRequest, analysis: Repeats, calls: Sequence[InTrace | Repeat]
+    ) -> Callable[[InTrace | Repeat], str]:
+        """Return a function from a call to its arguments; '' if the member may not see payloads.
+
+        The audit log records that arguments were shown.
+        """
+        texts: dict[tuple[str, str], str] = {}
+        if request.membership.sees_payloads and calls:
+            texts = newest_arguments(
+                self.of, analysis, calls, self.tool, self.polling, among=self.among
+            )
+            query = request.GET.urlencode()
+            record_view(request.tenant.id, request.user, "repeat.view", "arguments", query=query)
+        return lambda one: texts.get((one.tool_name, one.call_id), "")
+
+    def query_of(self, one: InTrace | Repeat, trace_id: str = "") -> str:
+        """The query for the calls of a loop or of a repeat."""
+        terms = [range_query(self.of.start, self.of.end), f"call:{quoted(one.call_id)}"]
+        terms.append(f"tool:{quoted(one.tool_name)}")
+        if trace_id:
+            terms.append(f"trace:{quoted(trace_id)}")
+        named = ("tool", "call", "trace") if trace_id else ("tool", "call")
+        return " ".join(filter(None, [*terms, self.query.without("since", "until", *named)]))
+
+
 class DiffParams(NamedTuple):
     """A tool with repeats that returned different results."""
 
@@ -90,33 +144,40 @@ def repeat_page(request: TenantRequest) -> HttpResponse:
     requested, wanted = requested_range(request, now), ToolFilter.read(request.GET)
     if requested.problem:
         return invalid_range(request, requested, "repeats/repeats.html", "Repeats")
-    tool = wanted.tool
-    polling = polling_tools()
-    analysis = find_repeats(requested.range, tool, polling)
-    looping, frequent = analysis.loops[:LOOPS_SHOWN], analysis.repeats[:REPEATS_SHOWN]
-    arguments = _arguments(request, requested.range, analysis, [*looping, *frequent])
+    asked = Asked.read(request, requested.range, now)
     context: dict[str, Any] = {
         **range_bar(request, requested),
-        "analysis": analysis,
-        "tool": tool,
+        "query": asked.query,
+        "mistakes": mistakes(asked.query),
         "filters": active_filters(wanted, {"tool": "Tool"}),
-        "within": range_query(analysis.since, requested.range.end),
+        "polling": asked.polling,
+        "may_edit": has_role(request.membership, Role.EDITOR),
+        "exports": tuple(FORMS),
+    }
+    if not asked.query.problems:
+        context |= _analysis(request, asked)
+    return render_page(request, "repeats/repeats.html", "repeats", context)
+
+
+def _analysis(request: TenantRequest, asked: Asked) -> dict[str, Any]:
+    analysis = asked.repeats()
+    looping, frequent = analysis.loops[:LOOPS_SHOWN], analysis.repeats[:REPEATS_SHOWN]
+    arguments = asked.arguments(request, analysis, [*looping, *frequent])
+    return {
+        "analysis": analysis,
+        "tool": asked.tool,
+        "within": range_query(analysis.since, asked.of.end),
         "loops": [
-            Row(one, _query(requested.range, one, trace_id=one.trace_id), arguments(one))
-            for one in looping
+            Row(one, asked.query_of(one, trace_id=one.trace_id), arguments(one)) for one in looping
         ],
-        "repeats": [Row(one, _query(requested.range, one), arguments(one)) for one in frequent],
+        "repeats": [Row(one, asked.query_of(one), arguments(one)) for one in frequent],
         "more_loops": analysis.loop_count - min(LOOPS_SHOWN, len(analysis.loops)),
         "more_repeats": analysis.repeated - min(REPEATS_SHOWN, len(analysis.repeats)),
         "wasted_us": sum(one.wasted_us for one in analysis.loops),
         "wasted_tokens": sum(one.wasted_tokens for one in analysis.loops),
         "is_part": analysis.loop_count > len(analysis.loops),
         "shows_arguments": request.membership.sees_payloads,
-        "polling": polling,
-        "may_edit": has_role(request.membership, Role.EDITOR),
-        "exports": tuple(FORMS),
     }
-    return render_page(request, "repeats/repeats.html", "repeats", context)
 
 
 @require_safe
@@ -124,24 +185,23 @@ def repeat_page(request: TenantRequest) -> HttpResponse:
 def repeat_results(request: TenantRequest) -> HttpResponse:
     """Show whether the most frequent repeats gave equal results, so that a cache would help."""
     now = timezone.now()
-    requested, tool = requested_range(request, now), ToolFilter.read(request.GET).tool
+    requested = requested_range(request, now)
     if requested.problem:
         heading = "Repeats: results"
         page = "repeats/repeat_results.html"
         return invalid_range(request, requested, page, heading, has_picker=False)
-    polling = polling_tools()
-    analysis = find_repeats(requested.range, tool, polling)
-    compared = compare_results(requested.range, analysis, tool, polling)
+    asked = Asked.read(request, requested.range, now)
+    if asked.query.problems:
+        return HttpResponse(invalid(asked.query, "compared"), status=400, content_type="text/plain")
+    analysis = asked.repeats()
+    compared = compare_results(asked.of, analysis, asked.tool, asked.polling, among=asked.among)
     by_tool: Counter[str] = Counter()
     differing: Counter[str] = Counter()
     for one in compared:
         by_tool[one.repeat.tool_name] += one.verdict != "unknown"
         differing[one.repeat.tool_name] += one.verdict == "different"
-    arguments = _arguments(request, requested.range, analysis, [one.repeat for one in compared])
-    rows = [
-        ComparedRow(one, _query(requested.range, one.repeat), arguments(one.repeat))
-        for one in compared
-    ]
+    arguments = asked.arguments(request, analysis, [one.repeat for one in compared])
+    rows = [ComparedRow(one, asked.query_of(one.repeat), arguments(one.repeat)) for one in compared]
     context: dict[str, Any] = {
         "range": requested.range,
         "requested": requested,
@@ -163,11 +223,14 @@ def repeat_results(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def repeat_export(request: TenantRequest, kind: str) -> HttpResponse:
     """Export the loops and repeats of the range as NDJSON or CSV. The audit log records it."""
+    query = read_query(request).of_index()
+    if query.problems:  # an export must not hold more than was requested
+        return HttpResponse(invalid(query, "exported"), status=400, content_type="text/plain")
     return figures_file(
         request,
         kind,
         FORMS,
-        lambda of: documents(find_repeats(of, ToolFilter.read(request.GET).tool, polling_tools())),
+        lambda of: documents(Asked.read(request, of, timezone.now()).repeats()),
         of="repeats",
         action="repeat.export",
     )
@@ -208,27 +271,3 @@ def _back(request: TenantRequest) -> HttpResponseBase:
     name = request.POST.get("range", "")
     address = reverse("repeat_page")
     return redirect(f"{address}?range={name}" if name in LENGTHS else address)
-
-
-def _arguments(
-    request: TenantRequest, of: TimeRange, analysis: Repeats, calls: Sequence[InTrace | Repeat]
-) -> Callable[[InTrace | Repeat], str]:
-    """Return a function from a call to its arguments; '' if the member may not see payloads.
-
-    The audit log records that arguments were shown.
-    """
-    texts: dict[tuple[str, str], str] = {}
-    if request.membership.sees_payloads and calls:
-        tool = ToolFilter.read(request.GET).tool
-        texts = newest_arguments(of, analysis, calls, tool, polling_tools())
-        query = request.GET.urlencode()
-        record_view(request.tenant.id, request.user, "repeat.view", "arguments", query=query)
-    return lambda one: texts.get((one.tool_name, one.call_id), "")
-
-
-def _query(of: TimeRange, one: InTrace | Repeat, trace_id: str = "") -> str:
-    terms = [range_query(of.start, of.end), f"call:{quoted(one.call_id)}"]
-    terms.append(f"tool:{quoted(one.tool_name)}")
-    if trace_id:
-        terms.append(f"trace:{quoted(trace_id)}")
-    return " ".join(terms)

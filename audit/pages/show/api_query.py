@@ -32,14 +32,18 @@ class QueriedRangeParams(RangeParams):
         return within(indexed_filter(request, self.q), Span(of.start, of.end), now)
 
 
-def parsed_query(request: HttpRequest, text: str) -> Query:
-    """A query as the key may ask it. Raises ProblemError for one that cannot be read as a whole."""
-    query = parse(text, Reader(sees_payloads=cast(ApiRequest, request).auth.sees_payloads))
+def checked(query: Query) -> Query:
+    """The same query. Raises ProblemError with its first problem."""
     if query.problems:
         first = query.problems[0]
         length = first.end - first.start
         raise ProblemError("query", first.message, position=first.start, length=length)
     return query
+
+
+def parsed_query(request: HttpRequest, text: str) -> Query:
+    """A query as the key may ask it. Raises ProblemError for one that cannot be read as a whole."""
+    return checked(parse(text, Reader(sees_payloads=cast(ApiRequest, request).auth.sees_payloads)))
 
 
 def parsed_terms(request: HttpRequest, text: str) -> Query:
@@ -52,13 +56,7 @@ def parsed_terms(request: HttpRequest, text: str) -> Query:
 
 def indexed_filter(request: HttpRequest, text: str) -> CallFilter:
     """The filter of a query without terms on payloads. Raises ProblemError."""
-    query = parsed_query(request, text)
-    for term in query.terms:
-        if term.is_payload:
-            length = term.end - term.start
-            message = "args. and output. terms work in the list of calls only."
-            raise ProblemError("query", message, position=term.start, length=length)
-    return query.wanted
+    return checked(parsed_query(request, text).of_index()).wanted
 
 
 def within(wanted: CallFilter, span: Span, now: datetime) -> CallFilter:

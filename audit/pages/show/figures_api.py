@@ -22,13 +22,14 @@ from audit.pages.show.api_query import QueriedRangeParams, indexed_filter, time_
 from audit.pages.show.figure_page import FigurePage
 from audit.pages.show.ranges import Span, ToolRangeParams, bounds, given
 from audit.pages.show.router import router
+from audit.queries.among import ALL, Among
 from audit.queries.call_filter import Text
 from audit.queries.call_rows import matched_violations
 from audit.queries.cursor import BEGINNING, END
 from audit.queries.latency import Latency, Spent, ToolFilter, latency
 from audit.queries.polling import polling_tools
 from audit.queries.queried import figures_of_query, violations_of_query
-from audit.queries.repeats import ALL, CALLS, Among, find_repeats
+from audit.queries.repeats import CALLS, find_repeats
 from audit.queries.summary import summary
 from audit.queries.time_range import TimeRange
 from audit.queries.unrun import unrun_calls

@@ -5,9 +5,14 @@ The pages and the API use these functions. All need the tenant's scope.
 
 from collections.abc import Mapping
 
+from django.utils import timezone
+
 from audit.events.outputs import Side
 from audit.log.payload import LogPayloadError
 from audit.models import DriftAnalysis, Replay
+from audit.pages.show.api_query import time_of, within
+from audit.pages.show.ranges import Span
+from audit.queries.call_query import Query
 from audit.queries.replays import ReplayRange
 from audit.queries.time_range import TimeRange
 from audit.tasks import analyze_drift, replay_calls
@@ -33,11 +38,19 @@ def begin_replay(tool: Tool, draft: ToolDraft, actor: Actor, of: TimeRange, limi
     return replay
 
 
-def begin_analysis(tool: Tool, actor: Actor, of: TimeRange, limit: int) -> DriftAnalysis:
-    """Analyze the newest calls of a range: few in this request, more in the worker."""
-    calls = ReplayRange(tool.name, of.start, of.end)
-    analysis = drift.start_analysis(tool, calls, limit, name_of(actor))
-    record_action(tool.tenant, actor, "tool.look-for-drift", tool.name)
+def begin_analysis(
+    tool: Tool, actor: Actor, of: TimeRange, limit: int, query: Query
+) -> DriftAnalysis:
+    """Analyze the newest calls of a range: few in this request, more in the worker.
+
+    With a query, those that match it, in its times, too. Raises InvalidQueryError.
+    """
+    now = timezone.now()
+    wanted = within(query.of_index().wanted, Span(of.start, of.end), now)
+    of, among = time_of(wanted, of, now), query.without("since", "until")
+    analysis = drift.start_analysis(tool, of, limit, name_of(actor), among)
+    asked = {"query": among} if among else {}
+    record_action(tool.tenant, actor, "tool.look-for-drift", tool.name, **asked)
     if _has_more(analysis):
         analyze_drift.defer(tenant_id=str(tool.tenant_id), analysis_id=str(analysis.id))
     return analysis

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from audit.events.judgement import UnusableSchemaError
 from audit.models import DriftAnalysis, Replay
+from audit.pages.show.api_query import checked
 from audit.pages.show.ranges import RangeParams
 from audit.pages.show.router import router
 from audit.pages.tools.acts import (
@@ -19,6 +20,7 @@ from audit.pages.tools.acts import (
     draft_what_was_observed,
     publish_draft,
 )
+from audit.queries.call_query import Reader, parse
 from audit.queries.time_range import TimeRange
 from audit.work.drift import job as drift
 from audit.work.replay import job as replays
@@ -63,6 +65,13 @@ class CallsBody(Body):
     """Instead of `range`: the start, an instant or a day."""
     to: str = ""
     """With `from`: the end, an instant or a day, inclusive. Default: now."""
+
+
+class DriftBody(CallsBody):
+    """Which calls are analyzed: the newest of a range, all or those that match a query."""
+
+    q: str = Field("", examples=["agent:planner environment:live"])
+    """As in the list of calls, without terms on payloads. Free text is not searched in messages."""
 
 
 class ReplayedKind(Answer):
@@ -112,6 +121,8 @@ class Analysis(Answer):
     against_version: int | None
     from_: datetime = Field(alias="from")
     to: datetime
+    query: str | None
+    """Which calls, without times; null: all calls of the tool."""
     calls: int
     of: int
     problem: str
@@ -206,15 +217,16 @@ def cancel_replay(act: Act, tool_id: Path[UUID], replay_id: Path[UUID]) -> dict[
     Analysis,
     scope=Scope.REGISTRY,
     tag="tools",
-    body=CallsBody,
+    body=DriftBody,
     status=201,
-    problems=("not_found", "range"),
+    problems=("not_found", "range", "query"),
 )
 def start_drift_analysis(act: Act, tool_id: Path[UUID]) -> dict[str, Any]:
     """Compare stored calls with the tool's contract: few at once, more in the background."""
     tool = found_tool(act.identity.tenant_id, tool_id)
-    body = act.read(CallsBody)
-    started = begin_analysis(tool, act.actor, _range(body), body.limit)
+    body = act.read(DriftBody)
+    query = checked(parse(body.q, Reader(sees_payloads=True)).of_index())
+    started = begin_analysis(tool, act.actor, _range(body), body.limit, query)
     return _analysis(_found_analysis(tool, started.id))
 
 
@@ -323,6 +335,7 @@ def _analysis(one: DriftAnalysis) -> dict[str, Any]:
         "against_version": one.base_number,
         "from": utc(one.since),
         "to": utc(one.until),
+        "query": one.query or None,
         "calls": one.read_count,
         "of": one.call_count,
         "problem": one.problem,

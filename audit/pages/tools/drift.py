@@ -16,12 +16,13 @@ from pydantic import ValidationError
 from audit.events.outputs import Side, Value, read_args, read_output
 from audit.log.payload import LogPayloadError, read_events
 from audit.models import DriftAnalysis
+from audit.pages.show.requested_query import reader_of
 from audit.pages.tools.acts import begin_analysis, draft_what_was_observed
-from audit.pages.tools.forms import ReplayForm
+from audit.pages.tools.forms import DriftForm
 from audit.pages.tools.skipped import skipped_reasons
 from audit.queries.callers import EXECUTORS_SHOWN, callers
 from audit.queries.listed_call import ListedCall
-from audit.queries.replays import ReplayRange, sampled_calls
+from audit.queries.replays import sampled_calls
 from audit.work.drift import job
 from audit.work.drift.declared import Declared
 from audit.work.drift.findings import (
@@ -91,7 +92,7 @@ def drift_page(request: TenantRequest, pk: UUID) -> HttpResponse:
     """Show the findings of the last analysis of the tool's calls, and who calls it."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     analysis = job.last_analysis(tool)
-    form = ReplayForm(now=timezone.now(), zone=timezone.get_current_timezone())
+    form = DriftForm(now=timezone.now(), reader=reader_of(request))
     context: dict[str, Any] = {
         "tool": tool,
         "form": form,
@@ -111,12 +112,12 @@ def drift_page(request: TenantRequest, pk: UUID) -> HttpResponse:
 def drift_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Analyze the newest calls of a range: few in this request, more in the worker."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
-    form = ReplayForm(request.POST, now=timezone.now(), zone=timezone.get_current_timezone())
+    form = DriftForm(request.POST, now=timezone.now(), reader=reader_of(request))
     if not form.is_valid():
         problems = " ".join(str(text) for texts in form.errors.values() for text in texts)
         messages.error(request, f"Nothing was analyzed. {problems}")
         return redirect("tool_drift", tool.pk)
-    begin_analysis(tool, request.user, form.wanted, form.cleaned_data["limit"])
+    begin_analysis(tool, request.user, form.wanted, form.cleaned_data["limit"], form.query)
     return redirect("tool_drift", tool.pk)
 
 
@@ -162,7 +163,7 @@ def _analysis_context(
         "is_of_current": analysis.base_number == (tool.current_number or None),
         "sides": sides,
         "has_findings": any(side.rows for side in sides),
-        "callers": callers(tool, ReplayRange(tool.name, analysis.since, analysis.until)),
+        "callers": callers(tool, job.calls_of(analysis)),
         "is_withheld": not membership.sees_payloads,
     }
 

@@ -10,10 +10,9 @@ from pydantic import Field
 
 from audit.pages.show.router import router
 from audit.queries.callers import NamedVersion, callers
-from audit.queries.replays import ReplayRange
 from audit.work.drift.declared import Declared
 from audit.work.drift.findings import Finding, compare
-from audit.work.drift.job import declared_by, last_analysis
+from audit.work.drift.job import calls_of, declared_by, last_analysis
 from audit.work.drift.shape import SIDES, loads
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
@@ -78,6 +77,8 @@ class ToolDrift(Answer):
     from_: datetime = Field(alias="from")
     to: datetime
     analyzed_at: datetime
+    query: str | None
+    """Which calls were read, without times; null: all calls of the tool."""
     calls: int
     """Number of calls read: the newest in the range."""
     differences: list[Difference]
@@ -98,13 +99,14 @@ def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
     if tool is None or analysis is None:
         raise ProblemError("not_found", "Tool not found, or its calls were never analyzed.")
     observed, declared = loads(analysis.shape), declared_by(analysis)
-    usage = callers(tool, ReplayRange(tool.name, analysis.since, analysis.until))
+    usage = callers(tool, calls_of(analysis))
     return {
         "state": analysis.state,
         "against_version": analysis.base_number,
         "from": analysis.since.astimezone(UTC),
         "to": analysis.until.astimezone(UTC),
         "analyzed_at": analysis.created_at.astimezone(UTC),
+        "query": analysis.query or None,
         "calls": analysis.read_count,
         "differences": [
             {"side": side, **_difference(finding)}

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 
+from audit.queries.call_query import MAX_LENGTH, Query, Reader, parse
 from audit.queries.time_range import LENGTHS, TimeRange
 from audit.queries.time_range import read as read_range
 from audit.work.replay.job import CALLS_MAX
@@ -58,6 +59,34 @@ class ReplayForm(forms.Form):
             raise forms.ValidationError(requested.problem)
         self.wanted = requested.range
         return cleaned
+
+
+class DriftForm(ReplayForm):
+    """Which calls are analyzed for drift: all of the tool, or those that match a query."""
+
+    q = forms.CharField(
+        label="Query",
+        required=False,
+        max_length=MAX_LENGTH,
+        help_text="Only calls that match, such as agent:planner environment:live.",
+        widget=forms.TextInput(
+            attrs={"class": "form-control mono", "autocomplete": "off", "spellcheck": "false"}
+        ),
+    )
+
+    query: Query
+
+    def __init__(self, data: Any = None, *, now: datetime, reader: Reader) -> None:
+        super().__init__(data, now=now, zone=reader.zone)
+        self._reader = reader
+
+    def clean_q(self) -> str:
+        """Read the query. Terms on payloads are refused, as in all figures."""
+        text: str = self.cleaned_data["q"]
+        self.query = parse(text, self._reader).of_index()
+        if self.query.problems:
+            raise forms.ValidationError(self.query.problems[0].message)
+        return text
 
 
 class PublishForm(forms.Form):

@@ -15,8 +15,11 @@ from django.utils import timezone
 from audit.events.outputs import Side, Skipped, Value, read_args, read_output
 from audit.log.payload import read_events
 from audit.models import DriftAnalysis
+from audit.queries.among import ALL, Among
+from audit.queries.call_query import parse
 from audit.queries.cursor import stored_cursor
 from audit.queries.replays import ReplayedCall, ReplayRange
+from audit.queries.time_range import TimeRange
 from audit.work.call_walk import places, raw_of, together
 from audit.work.drift.declared import Declared
 from audit.work.drift.shape import (
@@ -40,15 +43,19 @@ AT_ONCE_SECONDS = 2.0
 CHUNK = 2_000
 
 
-def start_analysis(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> DriftAnalysis:
+def start_analysis(
+    tool: Tool, of: TimeRange, limit: int, user_name: str, query: str = ""
+) -> DriftAnalysis:
     """Record an analysis for the worker. The caller defers the task. Needs the scope.
 
-    A running analysis of the same tool is cancelled.
+    `query` has no times and no terms on payloads; free text is not searched in messages. A running
+    analysis of the same tool is cancelled.
     """
     tenant_id = current_tenant_id()
     analyses = DriftAnalysis.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
     now = timezone.now()
     end_older(analyses, KEPT, now)
+    calls = _calls(tool.name, of.start, of.end, query, now)
     return DriftAnalysis.objects.create(
         tenant_id=tenant_id,
         id=new_id(),
@@ -59,6 +66,7 @@ def start_analysis(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -
         base_number=tool.current_number or None,
         since=calls.since,
         until=calls.until,
+        query=query,
         call_limit=limit,
         state=JobState.WAITING,
         call_count=calls.count(limit),
@@ -66,6 +74,19 @@ def start_analysis(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -
         shape="",
         problem="",
     )
+
+
+def calls_of(analysis: DriftAnalysis) -> ReplayRange:
+    """The calls that an analysis reads. What is overdue is so when it was created."""
+    of = (analysis.tool_name, analysis.since, analysis.until)
+    return _calls(*of, analysis.query, analysis.created_at)
+
+
+def _calls(
+    tool_name: str, since: datetime, until: datetime, query: str, now: datetime
+) -> ReplayRange:
+    among = Among.those_of(parse(query).wanted, now) if query else ALL
+    return ReplayRange(tool_name, since, until, among)
 
 
 def last_analysis(tool: Tool) -> DriftAnalysis | None:
@@ -128,7 +149,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
         analysis = analyses.filter(id=pk).select_for_update().first()
         if analysis is None or analysis.state not in UNDER_WAY:
             return False
-        calls = ReplayRange(analysis.tool_name, analysis.since, analysis.until)
+        calls = calls_of(analysis)
         cursor = stored_cursor(analysis.cursor_at, analysis.cursor_id)
         size = min(CHUNK, analysis.call_limit - analysis.read_count)
         chunk = calls.before(cursor, size) if size else []

@@ -23,11 +23,12 @@ from audit.log.payload import unpack
 from audit.models import Batch
 from audit.queries import polling
 from audit.queries import repeats as repeats_module
+from audit.queries.among import Among
 from audit.queries.call_list import count_calls
 from audit.queries.call_query import Reader, parse
 from audit.queries.call_walk import Budget
 from audit.queries.polling import add_polling_tool, polling_tools
-from audit.queries.repeats import Among, Repeats, compare_results, find_repeats
+from audit.queries.repeats import Repeats, compare_results, find_repeats
 from audit.queries.repetition import LOOP
 from audit.queries.time_range import TimeRange
 from tenants.models import Action
@@ -354,7 +355,7 @@ def test_csv_cells_are_not_formulas(acme: Cast) -> None:
 def test_empty_range_is_explained(acme: Cast) -> None:
     client = signed_in(acme.viewer)
     assert "No repeated calls" in text(client.get("/repeats/").content.decode())
-    assert "Show all tools" in text(client.get("/repeats/?tool=none").content.decode())
+    assert "Show all calls" in text(client.get("/repeats/?tool=none").content.decode())
     assert "None of the most frequent" in text(client.get("/repeats/results").content.decode())
 
 
@@ -410,3 +411,56 @@ def test_queries_read_only_the_days_of_the_range(cast: Cast) -> None:
             plan = "\n".join(row[0] for row in cursor.fetchall())
         assert days_read(plan) | days_read(plan, "rollup") <= days, name
         assert "Seq Scan" not in plan
+
+
+def send_loops_of_two_agents(cast: Cast) -> None:
+    """The same call in one trace: four times by one agent, three times by another."""
+    for agent, count in (("lead", 4), ("<b>", 3)):
+        for n in range(count):
+            output = {"status": "ok", "data": agent, "meta": {"took_ms": 1}}
+            at = NOW - timedelta(minutes=n + 1)
+            members = {"call_id": "same", "trace_id": "t", "output": output, "started_at": at}
+            context = {"agent": agent, "environment": "live"}
+            event, *end = make_call(tool_name="poll", args={"by": agent}, **members)
+            send_events(cast.tenant, [event | {"context": context}, *end])
+
+
+def test_page_results_and_export_are_of_the_query(acme: Cast) -> None:
+    send_loops_of_two_agents(acme)
+    client = signed_in(acme.editor)
+
+    def loops(query: str) -> list[tuple[str, int]]:
+        page = client.get("/repeats/", {"range": "1h", "q": query})
+        return [(row.one.tool_name, row.one.calls) for row in page.context["loops"]]
+
+    assert loops("") == [("poll", 7)]
+    assert loops("agent:lead environment:live") == [("poll", 4)]
+    assert loops('agent:"<b>" OR agent:none') == [("poll", 3)]
+    assert loops("agent:lead until:2m") == [("poll", 3)]
+    page = client.get("/repeats/", {"range": "1h", "q": 'tool:po* agent:"<b>"'})
+    (row,) = page.context["loops"]
+    assert "<b>" not in page.content.decode()
+    with tenant_scope(acme.tenant.id):
+        wanted = parse(row.query).wanted
+        assert count_calls(wanted, now=timezone.now()).count == 3
+    assert "lead" not in row.arguments
+    compared = client.get("/repeats/results", {"range": "1h", "q": "agent:lead"})
+    assert [one.one.verdict for one in compared.context["same"]] == ["same"]
+    both = client.get("/repeats/results", {"range": "1h"})
+    assert [one.one.verdict for one in both.context["different"]] == ["different"]
+    body = client.get("/repeats/export.ndjson", {"range": "1h", "q": "agent:lead"}).content
+    exported = [json.loads(line) for line in body.splitlines()]
+    assert {one["calls"] for one in exported[:-1]} == {4}
+    nothing = client.get("/repeats/", {"q": "agent:nobody"}).content.decode()
+    assert "These calls have no repeats" in text(nothing)
+
+
+@pytest.mark.parametrize("query", ["agent:", "nonsense:1", "args.city:London", "since:2d until:3d"])
+def test_invalid_query_finds_no_repeats_and_says_why(acme: Cast, query: str) -> None:
+    send_loops_of_two_agents(acme)
+    client = signed_in(acme.editor)
+    page = client.get("/repeats/", {"range": "1h", "q": query})
+    assert "loops" not in page.context
+    assert "Nothing was searched." in text(page.content.decode())
+    for address in ("/repeats/results", "/repeats/export.csv"):
+        assert client.get(address, {"range": "1h", "q": query}).status_code == 400

@@ -1,0 +1,1 @@
+ALTER TABLE tool_drift DROP COLUMN query;
