@@ -4,13 +4,20 @@ Failures, schema violations and latency, exactly, for any two ranges, as in
 `audit.queries.over_time`.
 """
 
+from typing import Final
+
 from django.db.models import Q
 
 from audit.effect.comparison import Calls, Counted, Windows
 from audit.index import histogram
+from audit.queries.among import ALL, Among
 from audit.queries.over_time import FORMULA, slot_parameters
 from audit.sql.run import rows
 from tools_registry.models import ChangeKind, ToolChange, ToolVersion
+
+QUERY_TIMEOUT_MS: Final = 2_000
+TOO_MANY: Final = "These windows have too many calls to read one by one. Choose shorter ones."
+"""Why the effect on the calls of a query is not known."""
 
 
 def version_before(version: ToolVersion) -> ToolVersion | None:
@@ -32,15 +39,30 @@ def names_of(version: ToolVersion | None) -> list[str]:
 
 
 def count_calls(
-    windows: Windows, tool_name: str, before: ToolVersion | None, after: ToolVersion
+    windows: Windows,
+    tool_name: str,
+    before: ToolVersion | None,
+    after: ToolVersion,
+    among: Among = ALL,
 ) -> Counted:
-    """The calls of both windows, by part. One statement."""
+    """The calls of both windows, by part: all, or those of a query. One statement.
+
+    Raises TimeoutError if a query has too many calls to read one by one.
+    """
     counted = Counted(windows)
-    parameters = slot_parameters(windows.bounds)
     named = {"tool": tool_name, "before": names_of(before), "after": names_of(after)}
-    for slot, taken_from, side, calls, failed, violating, number, buckets, in_buckets in rows(
-        "effect_of_version", parameters | FORMULA | named
-    ):
+    parameters = slot_parameters(windows.bounds) | FORMULA | named | among.parameters
+    cells = (
+        rows("effect_of_version", parameters)
+        if among is ALL
+        else rows(
+            "effect_of_query",
+            parameters,
+            conditions=among.conditions,
+            timeout_ms=QUERY_TIMEOUT_MS,
+        )
+    )
+    for slot, taken_from, side, calls, failed, violating, number, buckets, in_buckets in cells:
         latency = (
             histogram.from_number(number)
             if number

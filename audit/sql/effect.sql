@@ -47,3 +47,24 @@ FROM (
     GROUP BY piece.slot, piece.taken_from, i.side, i.bucket
 ) AS single
 GROUP BY slot, taken_from, side
+
+-- effect_of_query --
+-- The same of the calls that match a query, which are read one by one.
+SELECT slot, NULL::integer, side, sum(calls)::bigint, sum(failed)::bigint, sum(violating)::bigint,
+       NULL, array_agg(bucket), array_agg(calls)
+FROM (
+    SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1 AS slot,
+           {{effect_side}} AS side, {{latency_bucket}} AS bucket, count(*) AS calls,
+           count(*) FILTER (WHERE state = 'failed') AS failed,
+           count(*) FILTER (WHERE violation_count > 0) AS violating
+    FROM invocation AS call
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND started_at >= %(start)s
+      AND started_at < %(end)s
+      AND tool_name = %(tool)s
+      AND state IN ('ok', 'failed')
+      AND {{call_matches}}
+    GROUP BY 1, 2, 3
+) AS single
+GROUP BY slot, side

@@ -9,11 +9,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.effect.comparison import DEFAULT, LENGTHS, Which, Windows, effect_of, windows
-from audit.effect.queries import count_calls, names_of, version_before
+from audit.effect.queries import TOO_MANY, count_calls, names_of, version_before
 from audit.effect.shown import charts, measure_rows
 from audit.pages.show.choice import choice
+from audit.pages.show.requested_query import mistakes, read_query
 from audit.queries.alerts import fired_in
-from audit.queries.call_query import quoted
+from audit.queries.among import ALL, Among
+from audit.queries.call_query import Query, quoted
 from audit.show.charts import range_query
 from tenants.access import TenantRequest, tenant_page
 from tools_registry.models import Tool, ToolVersion
@@ -32,17 +34,24 @@ def effect_page(request: TenantRequest, pk: UUID) -> HttpResponse:
         .values_list("number", flat=True)
     )
     wanted = choice(request, "version", [str(number) for number in numbers])
-    context: dict[str, Any] = {"tool": tool, "numbers": numbers, "lengths": LENGTHS}
+    query = read_query(request).of_index()
+    context: dict[str, Any] = {
+        "tool": tool,
+        "numbers": numbers,
+        "lengths": LENGTHS,
+        "query": query,
+        "mistakes": mistakes(query),
+    }
     if numbers:
         versions = ToolVersion.objects.filter(tenant=request.tenant, tool__tenant=request.tenant)
         version = get_object_or_404(
             versions.select_related("tool"), tool=tool, number=int(wanted or tool.current_number)
         )
-        context |= _compared(request, version)
+        context |= _compared(request, version, query)
     return render(request, "tools/effect.html", context)
 
 
-def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
+def _compared(request: TenantRequest, version: ToolVersion, query: Query) -> dict[str, Any]:
     before = version_before(version)
     length = choice(request, "range", LENGTHS) or DEFAULT
     usual: Which = "named" if before else "all"
@@ -54,11 +63,15 @@ def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
         "length_name": LENGTHS[length].label,
         "which": which,
     }
-    zone = timezone.get_current_timezone()
-    of = windows(version.created_at, LENGTHS[length].duration, timezone.now(), zone)
-    if of is None:
+    zone, now = timezone.get_current_timezone(), timezone.now()
+    of = windows(version.created_at, LENGTHS[length].duration, now, zone)
+    if of is None or query.problems:
         return context
-    counted = count_calls(of, version.tool.name, before, version)
+    among = Among.those_of(query.wanted, now) if query.terms else ALL
+    try:
+        counted = count_calls(of, version.tool.name, before, version, among)
+    except TimeoutError:
+        return context | {"why_not": TOO_MANY}
     effect = effect_of(counted, which)
     names = (f"version {before.number}" if before else "before", f"version {version.number}")
     if which == "all":
@@ -67,7 +80,7 @@ def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
     fired = [one for window in (of.before, of.after) for one in fired_in(window, name)]
     return context | {
         "windows": of,
-        "compared_queries": _queries(of, before, version, which),
+        "compared_queries": _queries(of, before, version, which, query),
         "effect": effect,
         "rows": measure_rows(effect.measures),
         "charts": charts(counted, which, names, fired)
@@ -79,7 +92,7 @@ def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
 
 
 def _queries(
-    of: Windows, before: ToolVersion | None, version: ToolVersion, which: Which
+    of: Windows, before: ToolVersion | None, version: ToolVersion, which: Which, query: Query
 ) -> list[str]:
     """The queries of the calls before and after; empty if there is no version before."""
     if which == "named" and before is None:
@@ -89,5 +102,6 @@ def _queries(
         names = (f"version:{quoted(name)}" for name in names_of(one))
         named = [f"({' OR '.join(names)})"] if which == "named" else []
         tool = f"tool:{quoted(version.tool.name)}"
-        queries.append(" ".join([range_query(window.start, window.end), tool, *named]))
+        terms = [range_query(window.start, window.end), tool, *named]
+        queries.append(" ".join(filter(None, [*terms, query.without("since", "until", "tool")])))
     return queries

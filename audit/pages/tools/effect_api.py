@@ -10,8 +10,10 @@ from ninja import Path, Query
 from pydantic import Field
 
 from audit.effect.comparison import LENGTHS, Calls, Compared, effect_of, windows
-from audit.effect.queries import count_calls, version_before
+from audit.effect.queries import TOO_MANY, count_calls, version_before
+from audit.pages.show.api_query import indexed_filter
 from audit.pages.show.router import router
+from audit.queries.among import ALL, Among
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
 from tenants.api_reads import Answer, Params, reads
@@ -28,6 +30,8 @@ class EffectParams(Params):
     """Length of the window before and after publication."""
     calls: Literal["named", "all"] = "named"
     """`named`: calls that name this version or the previous one. `all`: all calls of the tool."""
+    q: str = Field("", examples=["agent:planner environment:live"])
+    """Only calls that match this query, as in the list of calls. Its times are not used."""
 
 
 class SideOfEffect(Answer):
@@ -74,7 +78,7 @@ class VersionEffect(Answer):
     "/tools/{uuid:tool_id}/effect",
     VersionEffect,
     tag="tools",
-    problems=("not_found",),
+    problems=("not_found", "query"),
 )
 def read_effect(
     request: HttpRequest, tool_id: Path[UUID], params: Query[EffectParams]
@@ -89,11 +93,17 @@ def read_effect(
     version = find_version(tool, params.version) if tool else None
     if version is None:
         raise ProblemError("not_found", "Tool or version not found.")
-    of = windows(version.created_at, LENGTHS[params.range].duration, timezone.now(), UTC)
+    wanted, now = indexed_filter(request, params.q), timezone.now()
+    of = windows(version.created_at, LENGTHS[params.range].duration, now, UTC)
     if of is None:
         raise ProblemError("not_found", "The version was published less than a second ago.")
     before = version_before(version)
-    effect = effect_of(count_calls(of, version.tool.name, before, version), params.calls)
+    among = Among.those_of(wanted, now) if params.q.strip() else ALL
+    try:
+        counted = count_calls(of, version.tool.name, before, version, among)
+    except TimeoutError as error:
+        raise ProblemError("query", TOO_MANY, position=0, length=len(params.q)) from error
+    effect = effect_of(counted, params.calls)
     return {
         "version": version.number,
         "before_version": before.number if before else None,

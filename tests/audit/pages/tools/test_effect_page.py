@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from audit import sql
 from audit.alerts.evaluation import evaluate
 from audit.alerts.rules import Rule
 from audit.alerts.stored import save_rule
@@ -216,3 +217,55 @@ def test_alerts_of_the_tool_are_marked_on_the_charts(acme: Cast, at: datetime) -
     assert before.slot < of.parts_before <= after.slot < len(failed.slots)
     start, end = of.after.parts[after.slot - of.parts_before]
     assert start <= at + timedelta(hours=5, minutes=1) and at + timedelta(hours=5) <= end
+
+
+def send_of_agents(cast: Cast, at: datetime) -> None:
+    """One agent's calls fail after version 2, another one's do not."""
+    for agent, failed in (("lead", 30), ("other", 2)):
+        context = {"agent": agent, "environment": "live"}
+        before = at - timedelta(minutes=40)
+        send_calls(cast, before, 40, failed=2, tool_version="1", context=context)
+        send_calls(cast, at, 40, failed=failed, tool_version="2", context=context)
+
+
+def test_effect_on_the_calls_of_a_query(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    send_of_agents(acme, at)
+    whole = effect_context(acme, tool, range="24h")
+    assert effect_context(acme, tool, range="24h", q="NOT agent:nobody") == whole
+    lead = effect_context(acme, tool, range="24h", q="agent:lead environment:live")
+    assert (lead["before"]["calls"], lead["after"]["calls"]) == (40, 40)
+    assert (lead["after"]["failed"], lead["measures"][0]["verdict"]) == (30, "higher")
+    other = effect_context(acme, tool, range="24h", q="agent:other OR agent:none")
+    assert other["measures"][0]["verdict"] == "no_significant_difference"
+    shown = page(acme, tool, range="24h", q="agent:lead", calls="named")
+    assert "n = 40" in shown
+    answer = signed_in(acme.viewer).get(f"/tools/{tool.pk}/effect", {"q": "agent:lead"})
+    assert all(each.endswith(" agent:lead") for each in answer.context["compared_queries"])
+
+
+@pytest.mark.parametrize("query", ["agent:", "nonsense:1", "args.city:London"])
+def test_invalid_query_compares_nothing(acme: Cast, at: datetime, query: str) -> None:
+    tool = two_versions(acme, at)
+    send_of_agents(acme, at)
+    assert "Nothing was searched." in page(acme, tool, q=query)
+    key = create_key(acme.tenant, "reader", [Scope.READ])[1]
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    answer = client.get(f"/api/v1/tools/{tool.pk}/effect", {"version": "2", "q": query})
+    assert (answer.status_code, answer.json()["code"]) == (422, "query")
+
+
+def test_too_many_calls_of_a_query_are_said_not_guessed(
+    acme: Cast, at: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = two_versions(acme, at)
+    send_of_agents(acme, at)
+    late = "FROM (SELECT pg_sleep(60)) AS late, invocation AS call"
+    statement = sql.QUERIES["effect_of_query"].replace("FROM invocation AS call", late)
+    monkeypatch.setitem(sql.QUERIES, "effect_of_query", statement)
+    monkeypatch.setattr("audit.effect.queries.QUERY_TIMEOUT_MS", 20)
+    assert "too many calls to read one by one" in page(acme, tool, q="agent:lead")
+    key = create_key(acme.tenant, "reader", [Scope.READ])[1]
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    answer = client.get(f"/api/v1/tools/{tool.pk}/effect", {"version": "2", "q": "agent:lead"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "query")

@@ -334,3 +334,48 @@ def test_analysis_is_not_found_for_another_tenant(acme: Cast, globex: Cast, tool
         answer = client.get(address) if path == "/drift" else client.post(address, PARAMS)
         assert answer.status_code == 404
     assert signed_in(acme.viewer).post(f"/tools/{tool.pk}/drift/analyze", PARAMS).status_code == 403
+
+
+def send_of_two_agents(cast: Cast) -> None:
+    """Calls of one agent with an undeclared member, and calls of another without."""
+    for n in range(6):
+        agent, extra = ("lead", {"mood": 1}) if n % 2 else ("other", {})
+        data = {"celsius": 3.5, "sky": "clear", "station": "a", **extra}
+        start, end = make_call(
+            started_at=datetime.now(UTC) - timedelta(minutes=n + 1),
+            output={"status": "ok", "data": data, "meta": {}},
+            producer_id=f"host-{agent}",
+        )
+        send_events(cast.tenant, [start | {"context": {"agent": agent}}, end])
+
+
+def test_analysis_of_a_query_reads_its_calls_alone(acme: Cast, tool: Tool) -> None:
+    send_of_two_agents(acme)
+    assert analyze(acme, tool).read_count == 6
+    of_other = analyze(acme, tool, q="agent:other since:7d")
+    assert (of_other.query, of_other.call_count, of_other.read_count) == ("agent:other", 3, 3)
+    assert not any(one["path"].endswith("mood") for one in api(acme, tool)["differences"])
+    lead = analyze(acme, tool, q="agent:lead OR agent:none")
+    found = api(acme, tool)
+    assert lead.read_count == 3
+    assert found["query"] == "(agent:lead OR agent:none)"
+    assert any(one["path"].endswith("mood") for one in found["differences"])
+    assert [one["executors"] for one in found["versions"]] == [["host-lead"]]
+    assert "(agent:lead OR agent:none)" in page(acme.viewer, tool)
+    with tenant_scope(acme.tenant.id):
+        acts = Action.objects.filter(verb="tool.look-for-drift")
+        assert acts.filter(details__query="agent:other").exists()
+
+
+@pytest.mark.parametrize("query", ["agent:", "nonsense:1", "args.city:London", "since:2d until:3d"])
+def test_analysis_of_an_invalid_query_is_refused(acme: Cast, tool: Tool, query: str) -> None:
+    send_of_two_agents(acme)
+    answer = signed_in(acme.editor).post(f"/tools/{tool.pk}/drift/analyze", PARAMS | {"q": query})
+    assert answer.status_code == 302
+    with tenant_scope(acme.tenant.id):
+        assert job.last_analysis(tool) is None
+    key = create_key(acme.tenant, "editor", [Scope.REGISTRY])[1]
+    refused = Client(headers={"Authorization": f"Bearer {key}"}).post(
+        f"/api/v1/tools/{tool.pk}/drift", {"q": query}, content_type="application/json"
+    )
+    assert (refused.status_code, refused.json()["code"]) == (422, "query")
