@@ -1,6 +1,6 @@
 """The layout of a graph of calls as an SVG: columns from callers to what they call. Pure."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import log2
@@ -10,10 +10,14 @@ WIDTH, HEIGHT = 170, 28
 """Of a node, in pixels."""
 _ACROSS, _DOWN, _MARGIN = 180, 14, 12
 """Between columns, between rows, around the drawing."""
+_ROWS_SEEN: Final = 16
+"""Up to so many rows of a graph are seen at once."""
 LABEL_HEIGHT, _LABEL_CHARACTER = 14, 6.2
 """Of a label, in pixels: a line, and a character of 11 px on average."""
-_LABEL_PLACES = tuple(sorted((n / 100 for n in range(15, 86, 5)), key=lambda at: abs(at - 0.5)))
-"""Where a label may be on its curve, 0 to 1. The first one that covers least is taken."""
+_LABEL_PLACES = tuple(n / 100 for n in range(15, 86, 5))
+"""Where a label may be on its curve, 0 to 1. Of those that cover least, the nearest is taken."""
+_NEAR_SOURCE, _MIDDLE, _NEAR_TARGET = 0.25, 0.5, 0.75
+_MANY: Final = 6
 _NAME_MAX: Final = 23  # characters that fit into a node
 
 
@@ -86,18 +90,47 @@ def short_name(name: str) -> str:
 def draw[N: Hashable](lines: Sequence[Line[N]]) -> Drawing[N]:
     """Place the nodes: each right of the nodes that call it, near to them. Cycles are allowed."""
     columns = _columns(lines)
-    places: dict[N, Box[N]] = {}
-    height = 0
-    tallest = max((len(column) for column in columns), default=0)
-    for number, column in enumerate(columns):
-        top = _MARGIN + (tallest - len(column)) * (HEIGHT + _DOWN) // 2
-        for row, node in enumerate(column):
-            x = _MARGIN + number * (WIDTH + _ACROSS)
-            places[node] = Box(node, x, top + row * (HEIGHT + _DOWN))
-            height = max(height, places[node].y + HEIGHT)
+    rows = _rows(columns, lines)
+    places = {
+        node: Box(
+            node,
+            _MARGIN + number * (WIDTH + _ACROSS),
+            _MARGIN + round(rows[node] * (HEIGHT + _DOWN)),
+        )
+        for number, column in enumerate(columns)
+        for node in column
+    }
+    height = max((box.y + HEIGHT for box in places.values()), default=0)
     width = _MARGIN * 2 + len(columns) * (WIDTH + _ACROSS) - (_ACROSS if columns else 0)
     curves = _curves(lines, places)
     return Drawing(list(places.values()), curves, width + 40, height + _MARGIN)
+
+
+def _rows[N: Hashable](columns: Sequence[Sequence[N]], lines: Sequence[Line[N]]) -> dict[N, float]:
+    """The row of each node: columns in the middle of each other, if all is seen at once.
+
+    Else a node is beside the first node that it calls, so that its calls are near to it, and the
+    first nodes are at the top, where a reader begins.
+    """
+    tallest = max((len(column) for column in columns), default=0)
+    if tallest <= _ROWS_SEEN:
+        return {
+            node: (tallest - len(column)) / 2 + row
+            for column in columns
+            for row, node in enumerate(column)
+        }
+    below: dict[N, list[N]] = defaultdict(list)
+    for line in lines:
+        below[line.source].append(line.target)
+    rows: dict[N, float] = {}
+    for column in reversed(columns):
+        free, placed = 0.0, {}
+        for node in column:
+            beside = min((rows[each] for each in below[node] if each in rows), default=free)
+            placed[node] = max(free, beside)
+            free = placed[node] + 1
+        rows |= placed
+    return rows
 
 
 def _columns[N: Hashable](lines: Sequence[Line[N]]) -> list[list[N]]:
@@ -165,22 +198,31 @@ def _curves[N: Hashable](lines: Sequence[Line[N]], places: dict[N, Box[N]]) -> l
         (box.x, box.y, box.x + WIDTH, box.y + HEIGHT) for box in places.values()
     ]
     curves = []
+    leaving = Counter(line.source for line in lines)
+    arriving = Counter(line.target for line in lines)
     for line in lines:
         points = _points(places[line.source], places[line.target])
         (ax, ay), *rest = points
         path = f"M{ax:.0f} {ay:.0f}C{' '.join(f'{x:.0f} {y:.0f}' for x, y in rest)}"
         thickness = round(1 + log2(max(line.calls, 1)) / 3, 1)
         width = round(len(line.label) * _LABEL_CHARACTER + 4, 1)
-        x, y = _label_place(points, width, covered)
+        # Where many edges leave or arrive together, a label belongs to the end of its own.
+        spread = leaving[line.source] - arriving[line.target]
+        near = _MIDDLE
+        if abs(spread) >= _MANY:
+            near = _NEAR_TARGET if spread > 0 else _NEAR_SOURCE
+        x, y = _label_place(points, width, covered, near)
         covered.append(_label(x, y, width))
         curves.append(Curve(path, thickness, round(x, 1), round(y, 1), width))
     return curves
 
 
-def _label_place(points: Sequence[_Point], width: float, covered: Sequence[_Area]) -> _Point:
-    """The first place of a label on its curve that covers nothing, or the one that covers least."""
+def _label_place(
+    points: Sequence[_Point], width: float, covered: Sequence[_Area], near: float
+) -> _Point:
+    """The nearest place of a label on its curve that covers nothing, or that covers least."""
     tried: list[tuple[float, _Point]] = []
-    for at in _LABEL_PLACES:
+    for at in sorted(_LABEL_PLACES, key=lambda place: abs(place - near)):
         place = _on_curve(points, at)
         tried.append((_covered(_label(*place, width), covered), place))
         if not tried[-1][0]:

@@ -200,7 +200,7 @@ def _described(request: ApiRequest, row: dict[str, Any]) -> dict[str, Any]:
 
 def _effect(request: ApiRequest, tool_id: Any, number: int) -> dict[str, Any]:
     try:
-        params = EffectParams(version=number)
+        params = EffectParams(version=number, q="")
         effect = members_of(read_effect, request, tool_id=tool_id, params=params)
     except ProblemError:  # it was published less than a second ago
         return {}

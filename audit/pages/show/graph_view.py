@@ -67,7 +67,9 @@ def shown_graph(graph: CallGraph) -> ShownGraph:
 
 
 def _labels(edge: Edge) -> tuple[str, str]:
-    return count(edge.calls), f"{count(edge.failed)} failed" if edge.failed else ""
+    if not edge.failed:
+        return count(edge.calls), ""
+    return f"{count(edge.calls)},", f"{count(edge.failed)} failed"
 
 
 def _name(node: Node, folded: int) -> str:

@@ -4,6 +4,7 @@ The pages and the API use these functions. All need the tenant's scope.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from django.utils import timezone
 
@@ -49,7 +50,7 @@ def begin_analysis(
     wanted = within(query.of_index().wanted, Span(of.start, of.end), now)
     of, among = time_of(wanted, of, now), query.without("since", "until")
     analysis = drift.start_analysis(tool, of, limit, name_of(actor), among)
-    asked = {"query": among} if among else {}
+    asked: dict[str, Any] = {"query": among} if among else {}
     record_action(tool.tenant, actor, "tool.look-for-drift", tool.name, **asked)
     if _has_more(analysis):
         analyze_drift.defer(tenant_id=str(tool.tenant_id), analysis_id=str(analysis.id))

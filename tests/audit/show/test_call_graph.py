@@ -24,3 +24,27 @@ def test_labels_neither_cover_each_other_nor_a_node() -> None:
     boxes = [(box.x, box.y, box.x + WIDTH, box.y + HEIGHT) for box in drawing.boxes]
     assert [pair for pair in combinations(labels, 2) if overlap(*pair)] == []
     assert [label for label in labels for box in boxes if overlap(label, box)] == []
+
+
+def test_nodes_of_a_tall_graph_are_beside_what_they_call() -> None:
+    """An agent with twelve sub-agents of twenty tools each: the first ones are at the top."""
+    lines = [Line("root", f"agent {n:02}", 20, "20, 2 failed") for n in range(12)]
+    lines += [
+        Line(f"agent {n:02}", f"tool {n:02} {m:02}", 1, "1, 1 failed")
+        for n in range(12)
+        for m in range(20)
+    ]
+    drawing = draw(lines)
+    row = {box.node: box.y for box in drawing.boxes}
+    assert row["root"] == row["agent 00"] == row["tool 00 00"] == min(row.values())
+    assert all(row[f"agent {n:02}"] == row[f"tool {n:02} 00"] for n in range(12))
+    places = [(box.x, box.y) for box in drawing.boxes]
+    assert len(set(places)) == len(places) == 253
+    assert drawing.height == max(y for _, y in places) + HEIGHT + min(row.values())
+    labels = [area(curve) for curve in drawing.curves]
+    boxes = [(box.x, box.y, box.x + WIDTH, box.y + HEIGHT) for box in drawing.boxes]
+    assert [label for label in labels for box in boxes if overlap(label, box)] == []
+
+
+def test_graph_without_edges_has_no_boxes() -> None:
+    assert draw([]).boxes == []

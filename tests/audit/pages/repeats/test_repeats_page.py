@@ -419,9 +419,10 @@ def send_loops_of_two_agents(cast: Cast) -> None:
         for n in range(count):
             output = {"status": "ok", "data": agent, "meta": {"took_ms": 1}}
             at = NOW - timedelta(minutes=n + 1)
-            members = {"call_id": "same", "trace_id": "t", "output": output, "started_at": at}
+            members: dict[str, Any] = {"call_id": "same", "trace_id": "t", "started_at": at}
+            members |= {"output": output, "args": {"by": agent}}
             context = {"agent": agent, "environment": "live"}
-            event, *end = make_call(tool_name="poll", args={"by": agent}, **members)
+            event, *end = make_call(tool_name="poll", **members)
             send_events(cast.tenant, [event | {"context": context}, *end])
 
 
