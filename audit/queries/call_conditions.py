@@ -8,11 +8,13 @@ serves.
 """
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from audit import sql
 from audit.queries.call_filter import (
+    AMOUNT_SCALE,
     OPEN,
+    UNPRICED,
     AllOf,
     AnyOf,
     Bounds,
@@ -26,6 +28,7 @@ from audit.queries.call_filter import (
 from audit.queries.dimensions import DIMENSIONS
 from audit.queries.filter_names import FILTER_NAMES
 from audit.queries.hints import hinting
+from audit.queries.price_lists import prices_held
 from tools_registry.annotations import HINTS
 
 _TEXTS = {
@@ -49,6 +52,7 @@ _TEXTS = {
 _TOKENS = "prompt_tokens::numeric + completion_tokens"
 """A numeric: executors may send any numbers, and a sum of bigints would overflow."""
 _NUMBERS = {"duration": "duration_us", "tokens": _TOKENS, "upstream": "upstream_status"}
+_AMOUNT_UNITS = f"1{'0' * AMOUNT_SCALE}::numeric"
 _OVERDUE, _CRASHED = sql.PARTS["call_is_overdue"], sql.PARTS["call_is_crashed"]
 _STATES = {
     "conflict": "pair_conflict",
@@ -145,6 +149,8 @@ class Conditions:
                 return self._note(value, None)
             case "assignee":
                 return self._note(None, value)
+            case "cost":
+                return self._costs(value)
             case _ if member in _NUMBERS:
                 return self._within(_NUMBERS[member], value)
             case _:
@@ -163,6 +169,18 @@ class Conditions:
         if bounds.high is not None:
             clauses.append(f"{number} <= {self._parameter(bounds.high)}")
         return f"({' AND '.join(clauses)})"
+
+    def _costs(self, wanted: Bounds | Literal["none"]) -> str:
+        held, text = prices_held(), "NULL::numeric"
+        if held is not None:
+            text = sql.PARTS["cost_of_call"]
+            for name, value in held.parameters().items():
+                text = text.replace(f"%({name})s", self._parameter(value))
+        completed = "state IN ('ok', 'failed')"
+        if wanted == UNPRICED:
+            return f"({completed} AND {text} IS NULL)"
+        assert isinstance(wanted, Bounds)
+        return f"({completed} AND {self._within(f'{text} * {_AMOUNT_UNITS}', wanted)})"
 
     def _contains(self, text: str) -> str:
         columns = [*_SEARCHED, "error_message"] if self.wanted.sees_messages else _SEARCHED

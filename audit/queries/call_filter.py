@@ -7,7 +7,7 @@ Pure. `audit.queries.filter_names` has the names that queries use for the member
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 UNRUN = ("refused", "awaiting", "approved")
 """States of calls that have decisions and did not run."""
@@ -35,6 +35,12 @@ class Bounds:
 
     low: int | None = None
     high: int | None = None
+
+
+AMOUNT_SCALE = 24
+"""Bounds of amounts are in units of the 24th decimal: prices and units have at most 12 each."""
+UNPRICED: Final = "none"
+"""Instead of bounds of a cost: a completed call without a price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,7 @@ class CallFilter:
     path: Text | None = None
     duration: Bounds | None = None
     tokens: Bounds | None = None
+    cost: Bounds | Literal["none"] | None = None
     upstream: Bounds | None = None
     cache: str | None = None
     trace: Text | None = None

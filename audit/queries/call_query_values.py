@@ -7,7 +7,16 @@ from difflib import get_close_matches
 from typing import Any
 
 from audit.events.payload_paths import read_path
-from audit.queries.call_filter import Ago, Bounds, Midnight, Moment, PayloadHas, Text
+from audit.queries.call_filter import (
+    AMOUNT_SCALE,
+    UNPRICED,
+    Ago,
+    Bounds,
+    Midnight,
+    Moment,
+    PayloadHas,
+    Text,
+)
 from audit.queries.filter_names import FilterName, Kind
 
 MAX_VALUE = 512
@@ -27,6 +36,7 @@ _DURATION_US = {
     "d": 86_400_000_000,
 }
 _COUNT = re.compile(r"(\d{1,15})([kM]?)", re.ASCII)
+_AMOUNT = re.compile(rf"(\d{{1,15}})(?:\.(\d{{1,{AMOUNT_SCALE}}}))?", re.ASCII)
 _AGO = re.compile(r"(\d{1,5})(m|min|h|d|w)", re.ASCII)
 _AGO_UNITS = {
     "m": timedelta(minutes=1),
@@ -68,6 +78,8 @@ def read_value(name: FilterName, value: str, zone: tzinfo, *, is_prefix: bool) -
             return _bounds(name, value, _duration)
         case Kind.COUNT:
             return _bounds(name, value, _count)
+        case Kind.AMOUNT:
+            return UNPRICED if value.lower() == UNPRICED else _bounds(name, value, _amount)
         case _:
             return _moment(value, zone)
 
@@ -120,12 +132,12 @@ def _choice(name: FilterName, value: str) -> str:
 
 
 def _bounds(name: FilterName, value: str, number: Callable[[FilterName, str], int]) -> Bounds:
-    """The inclusive bounds of `>2s`, `<=2s`, `1s..2s`, `1s..`, or, for counts only, `7`."""
+    """The inclusive bounds of `>2s`, `<=2s`, `1s..2s`, `1s..`, or, but for durations, `7`."""
     if comparison := _COMPARISON.fullmatch(value):
         operator, limit = comparison[1], number(name, comparison[2])
         match operator:
             case ">":
-                return Bounds(low=min(limit + 1, _MAX_NUMBER))
+                return Bounds(low=limit if limit == _MAX_NUMBER else limit + 1)
             case ">=":
                 return Bounds(low=limit)
             case "<":
@@ -165,6 +177,13 @@ def _count(name: FilterName, value: str) -> int:
     if match is None:
         raise UnreadableError(f"Not a whole number. Example: {name.example}")
     return min(int(match[1]) * {"": 1, "k": 1_000, "M": 1_000_000}[match[2]], _MAX_NUMBER)
+
+
+def _amount(name: FilterName, value: str) -> int:
+    match = _AMOUNT.fullmatch(value)
+    if match is None:
+        raise UnreadableError(f"Not an amount. Example: {name.example} or {name.name}:none")
+    return int(match[1] + (match[2] or "").ljust(AMOUNT_SCALE, "0"))
 
 
 def _moment(value: str, zone: tzinfo) -> Moment:

@@ -14,6 +14,7 @@ class Kind(Enum):
     CHOICE = auto()
     DURATION = auto()
     COUNT = auto()
+    AMOUNT = auto()
     MOMENT = auto()
 
 
@@ -116,6 +117,13 @@ FILTER_NAMES: dict[str, FilterName] = {
         FilterName("duration", Kind.DURATION, "Duration", "duration of the call", "duration:>2s"),
         FilterName(
             "tokens", Kind.COUNT, "Tokens", "input and output tokens together", "tokens:>10k"
+        ),
+        FilterName(
+            "cost",
+            Kind.AMOUNT,
+            "Cost",
+            "cost of a completed call by the price lists, in their currency; none: no price",
+            "cost:>0.01",
         ),
         FilterName(
             "cache",

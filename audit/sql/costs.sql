@@ -5,6 +5,20 @@ unnest(
     %(per_unit)s::numeric[], %(unit_path_ids)s::uuid[]
 ) AS price (tool_name, list, per_call, per_unit, unit_path_id)
 
+-- {{cost_of_call}} --
+-- What a completed `call` costs; NULL if it has no price.
+(
+          SELECT coalesce(price.per_call, price.per_unit * u.units)
+          FROM {{price}}
+          LEFT JOIN call_units u
+              ON u.tenant_id = %(tenant_id)s
+             AND u.started_on = call.started_on
+             AND u.unit_path_id = price.unit_path_id
+             AND u.invocation_id = call.invocation_id
+          WHERE price.tool_name = call.tool_name
+            AND price.list = width_bucket(call.started_at, %(list_starts)s::timestamptz[])
+      )
+
 -- costs_over_time --
 -- Completed calls, of all tools or of one, those with a price, and what these cost: by slot, and by tool and version in all
 -- slots but the first, which is the previous range. Calls are counted in the cells of

@@ -12,6 +12,7 @@ LIMIT = 20
 _EXAMPLES = {
     Kind.DURATION: (">1s", ">10s", "<100ms", "1s..5s"),
     Kind.COUNT: (">1k", ">10k", "1k..10k"),
+    Kind.AMOUNT: (">0.01", ">1", "0.1..1", "none"),
     Kind.MOMENT: ("1h", "24h", "7d", "today", "yesterday"),
 }
 

@@ -112,6 +112,30 @@ def check_traces(history: History) -> None:
                 assert sums(costs.total) == history.cost(has(trace_id=trace_id))
 
 
+def terms_of_cost(history: History) -> list[tuple[str, Chosen]]:
+    """Queries by the cost of calls, with an amount that a call has, and which calls they find."""
+
+    def costs(test: Callable[[Decimal], bool]) -> Chosen:
+        def chosen(call: Sent) -> bool:
+            _, priced, cost = history.cost(lambda one: one is call)
+            return bool(priced) and test(cost)
+
+        return chosen
+
+    known = [history.cost(lambda one, call=call: one is call)[2] for call in history.calls[:40]]
+    amount = history.rng.choice(known)
+    more = amount + history.rng.choice((Decimal(0), Decimal("0.5")))
+    priced = costs(lambda _: True)
+    return [
+        (f"cost:>{amount:f}", costs(lambda cost: cost > amount)),
+        (f"cost:<={amount:f}", costs(lambda cost: cost <= amount)),
+        (f"cost:{amount:f}..{more:f}", costs(lambda cost: amount <= cost <= more)),
+        (f"cost:{amount:f}", costs(lambda cost: cost == amount)),
+        ("cost:none", lambda call: not priced(call)),
+        ("NOT cost:none", priced),
+    ]
+
+
 def check_queries(history: History) -> None:
     of, now = some_range(history.rng), datetime.now(UTC)
     within = between(of.start, of.end)
@@ -121,6 +145,7 @@ def check_queries(history: History) -> None:
         ("NOT tool:none", within),
         (f"tool:{tool}", both(within, has(tool=tool))),
         ("agent:planner", both(within, has(agent="planner"))),
+        *((text, both(within, chosen)) for text, chosen in terms_of_cost(history)),
     ):
         wanted = replace(parse(text).wanted, since=of.start, until=of.end)
         with tenant_scope(history.cast.tenant.id):

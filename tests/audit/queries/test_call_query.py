@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from audit.pages.calls.call_list import with_fields
 from audit.pages.calls.completion import complete, last_name
 from audit.queries.call_filter import (
+    UNPRICED,
     Ago,
     AllOf,
     AnyOf,
@@ -430,3 +431,27 @@ def test_every_example_is_a_valid_query(name: Any) -> None:
     query = parse(name.example)
     assert query.problems == ()
     assert getattr(query.wanted, name.field) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("cost:none", UNPRICED),
+        ("cost:NONE", UNPRICED),
+        ("cost:>0.01", Bounds(low=10**22 + 1)),
+        ("cost:<2", Bounds(high=2 * 10**24 - 1)),
+        ("cost:0.5..2", Bounds(5 * 10**23, 2 * 10**24)),
+        ("cost:0.000000000000000000000001", Bounds(1, 1)),
+        ("cost:>=999999999999999", Bounds(low=999_999_999_999_999 * 10**24)),
+    ],
+)
+def test_amounts_are_parsed_exactly(text: str, wanted: Any) -> None:
+    assert parse(text).wanted.cost == wanted
+
+
+@pytest.mark.parametrize(
+    "value", ["", "*", "free", "1e3", "-1", "0,5", "1.", ".5", ">none", "2..1"]
+)
+def test_amounts_that_are_none_are_refused(value: str) -> None:
+    (problem,) = parse(f"cost:{value}").problems
+    assert problem.message
