@@ -80,7 +80,7 @@ class ComparedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RepeatSelection:
     """The calls that the URL asks for: those of a tool, of a query, or all."""
 
     query: Query
@@ -90,7 +90,7 @@ class Asked:
     among: Among
 
     @classmethod
-    def read(cls, request: TenantRequest, of: TimeRange, now: datetime) -> "Asked":
+    def read(cls, request: TenantRequest, of: TimeRange, now: datetime) -> "RepeatSelection":
         """Those of a range. Of an invalid query, nothing may be searched."""
         query, among = read_query(request).of_index(), ALL
         if query.terms and not query.problems:
@@ -144,33 +144,34 @@ def repeat_page(request: TenantRequest) -> HttpResponse:
     requested, wanted = requested_range(request, now), ToolFilter.read(request.GET)
     if requested.problem:
         return invalid_range(request, requested, "repeats/repeats.html", "Repeats")
-    asked = Asked.read(request, requested.range, now)
+    selection = RepeatSelection.read(request, requested.range, now)
     context: dict[str, Any] = {
         **range_bar(request, requested),
-        "query": asked.query,
-        "mistakes": mistakes(asked.query),
+        "query": selection.query,
+        "mistakes": mistakes(selection.query),
         "filters": active_filters(wanted, {"tool": "Tool"}),
-        "polling": asked.polling,
+        "polling": selection.polling,
         "may_edit": has_role(request.membership, Role.EDITOR),
         "exports": tuple(FORMS),
     }
-    if not asked.query.problems:
-        context |= _analysis(request, asked)
+    if not selection.query.problems:
+        context |= _analysis(request, selection)
     return render_page(request, "repeats/repeats.html", "repeats", context)
 
 
-def _analysis(request: TenantRequest, asked: Asked) -> dict[str, Any]:
-    analysis = asked.repeats()
+def _analysis(request: TenantRequest, selection: RepeatSelection) -> dict[str, Any]:
+    analysis = selection.repeats()
     looping, frequent = analysis.loops[:LOOPS_SHOWN], analysis.repeats[:REPEATS_SHOWN]
-    arguments = asked.arguments(request, analysis, [*looping, *frequent])
+    arguments = selection.arguments(request, analysis, [*looping, *frequent])
     return {
         "analysis": analysis,
-        "tool": asked.tool,
-        "within": range_query(analysis.since, asked.of.end),
+        "tool": selection.tool,
+        "within": range_query(analysis.since, selection.of.end),
         "loops": [
-            Row(one, asked.query_of(one, trace_id=one.trace_id), arguments(one)) for one in looping
+            Row(one, selection.query_of(one, trace_id=one.trace_id), arguments(one))
+            for one in looping
         ],
-        "repeats": [Row(one, asked.query_of(one), arguments(one)) for one in frequent],
+        "repeats": [Row(one, selection.query_of(one), arguments(one)) for one in frequent],
         "more_loops": analysis.loop_count - min(LOOPS_SHOWN, len(analysis.loops)),
         "more_repeats": analysis.repeated - min(REPEATS_SHOWN, len(analysis.repeats)),
         "wasted_us": sum(one.wasted_us for one in analysis.loops),
@@ -190,18 +191,24 @@ def repeat_results(request: TenantRequest) -> HttpResponse:
         heading = "Repeats: results"
         page = "repeats/repeat_results.html"
         return invalid_range(request, requested, page, heading, has_picker=False)
-    asked = Asked.read(request, requested.range, now)
-    if asked.query.problems:
-        return HttpResponse(invalid(asked.query, "compared"), status=400, content_type="text/plain")
-    analysis = asked.repeats()
-    compared = compare_results(asked.of, analysis, asked.tool, asked.polling, among=asked.among)
+    selection = RepeatSelection.read(request, requested.range, now)
+    if selection.query.problems:
+        return HttpResponse(
+            invalid(selection.query, "compared"), status=400, content_type="text/plain"
+        )
+    analysis = selection.repeats()
+    compared = compare_results(
+        selection.of, analysis, selection.tool, selection.polling, among=selection.among
+    )
     by_tool: Counter[str] = Counter()
     differing: Counter[str] = Counter()
     for one in compared:
         by_tool[one.repeat.tool_name] += one.verdict != "unknown"
         differing[one.repeat.tool_name] += one.verdict == "different"
-    arguments = asked.arguments(request, analysis, [one.repeat for one in compared])
-    rows = [ComparedRow(one, asked.query_of(one.repeat), arguments(one.repeat)) for one in compared]
+    arguments = selection.arguments(request, analysis, [one.repeat for one in compared])
+    rows = [
+        ComparedRow(one, selection.query_of(one.repeat), arguments(one.repeat)) for one in compared
+    ]
     context: dict[str, Any] = {
         "range": requested.range,
         "requested": requested,
@@ -230,7 +237,7 @@ def repeat_export(request: TenantRequest, kind: str) -> HttpResponse:
         request,
         kind,
         FORMS,
-        lambda of: documents(Asked.read(request, of, timezone.now()).repeats()),
+        lambda of: documents(RepeatSelection.read(request, of, timezone.now()).repeats()),
         of="repeats",
         action="repeat.export",
     )

@@ -50,8 +50,8 @@ def begin_analysis(
     wanted = within(query.of_index().wanted, Span(of.start, of.end), now)
     of, among = time_of(wanted, of, now), query.without("since", "until")
     analysis = drift.start_analysis(tool, of, limit, name_of(actor), among)
-    asked: dict[str, Any] = {"query": among} if among else {}
-    record_action(tool.tenant, actor, "tool.look-for-drift", tool.name, **asked)
+    details: dict[str, Any] = {"query": among} if among else {}
+    record_action(tool.tenant, actor, "tool.look-for-drift", tool.name, **details)
     if _has_more(analysis):
         analyze_drift.defer(tenant_id=str(tool.tenant_id), analysis_id=str(analysis.id))
     return analysis

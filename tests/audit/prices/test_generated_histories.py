@@ -122,8 +122,8 @@ def terms_of_cost(history: History) -> list[tuple[str, Chosen]]:
 
         return chosen
 
-    known = [history.cost(lambda one, call=call: one is call)[2] for call in history.calls[:40]]
-    amount = history.rng.choice(known)
+    example = history.rng.choice(history.calls)
+    _, _, amount = history.cost(lambda one: one is example)
     more = amount + history.rng.choice((Decimal(0), Decimal("0.5")))
     priced = costs(lambda _: True)
     return [
