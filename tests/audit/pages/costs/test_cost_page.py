@@ -17,7 +17,7 @@ from audit.show.figures import money
 from tenants.keys import create_key
 from tenants.models import Action, Scope
 from tenants.scope import tenant_scope
-from tests.support.factories import Cast, make_call, make_ingest_key, send_events
+from tests.support.factories import Cast, make_call, make_decision, make_ingest_key, send_events
 from tests.support.otlp_requests import JSON, post, request, span
 from tests.support.pages import signed_in
 from tests.support.registered_tools import register_tool
@@ -228,6 +228,9 @@ def test_reports_say_which_agents_made_the_calls(acme: Cast) -> None:
     words = section(client)
     assert re.search(r"planner 2 1 0 \S+ \S+ \S+ EUR 1\.00 EUR 4\.00", words)
     assert re.search(r"none reported 1 0 0 .* no price –", words)
+    refusal = make_decision("denied", tool_name="search", context={"agent": "planner"})
+    send_events(acme.tenant, [refusal])
+    assert re.search(r"planner 2 1 0 \S+ 1 \S+ \S+ EUR 1\.00 EUR 4\.00", section(client))
     assert "By environment, most calls first" in words
     assert "<b>live</b> 2 1 0" in words
 

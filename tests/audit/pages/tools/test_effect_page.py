@@ -240,6 +240,7 @@ def test_effect_on_the_calls_of_a_query(acme: Cast, at: datetime) -> None:
     assert other["measures"][0]["verdict"] == "no_significant_difference"
     shown = page(acme, tool, range="24h", q="agent:lead", calls="named")
     assert "n = 40" in shown
+    assert "Only calls that match the query are counted." in shown
     answer = signed_in(acme.viewer).get(f"/tools/{tool.pk}/effect", {"q": "agent:lead"})
     assert all(each.endswith(" agent:lead") for each in answer.context["compared_queries"])
 
