@@ -199,11 +199,12 @@ MFA_ALLOW_UNVERIFIED_EMAIL = True  # there are no addresses
 MFA_TOTP_TOLERANCE = 1  # a clock may be half a minute off
 USERSESSIONS_TRACK_ACTIVITY = False  # it would write at each request
 SOCIALACCOUNT_ADAPTER = "tenants.identity.adapter.IdentityAdapter"
-# Only django-allauth uses it: for wrong and used codes, which all processes must know.
+# For the sign-in: wrong and used codes and used assertions, which all processes must know.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "cache_entry",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},  # of more, some would be forgotten before their end
     }
 }
 

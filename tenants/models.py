@@ -208,6 +208,7 @@ class ProviderKind(models.TextChoices):
     """The protocol of an identity provider."""
 
     OIDC = "oidc", "OpenID Connect"
+    SAML = "saml", "SAML 2.0"
 
 
 class IdentityProvider(models.Model):
@@ -218,7 +219,7 @@ class IdentityProvider(models.Model):
     name = models.CharField(max_length=40)
     kind = models.CharField(max_length=8, choices=ProviderKind)
     settings = models.JSONField()
-    """Of the protocol; none is secret (`tenants.identity.providers.Wanted`)."""
+    """Of the protocol; none is secret (`tenants.identity.wanted`)."""
     secret_box = models.BinaryField(null=True)
     """The client's secret, encrypted (`config.boxes`)."""
     role_by_group = models.JSONField(default=dict)

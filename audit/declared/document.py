@@ -133,14 +133,19 @@ class DeclaredProvider(Part):
 
     name: _Name
     """On the button of the sign-in page."""
-    issuer: str
-    """Its URL, as in its discovery document. It cannot change later."""
-    client_id: str
+    kind: Literal["oidc", "saml"] = "oidc"
+    """The protocol. It cannot change later."""
+    issuer: str = ""
+    """Its URL, as in its discovery document; of a SAML provider its entity ID, which its metadata
+    may say instead. It cannot change later."""
+    client_id: str = ""
+    """Needed with OpenID Connect."""
     secret: Secret | None = None
     """The client's."""
     groups_claim: str = "groups"
-    subject_claim: str = "sub"
-    """The claim that names a person. It cannot change later."""
+    subject_claim: str = ""
+    """The claim or attribute that names a person; empty: `sub`, or `NameID` with SAML. It cannot
+    change later."""
     role_by_group: dict[Text, Annotated[Role, Field(strict=False)]] = {}
     default_role: Annotated[Role, Field(strict=False)] | None = None
     """Of people in none of these groups; null: they do not get in."""
@@ -148,6 +153,14 @@ class DeclaredProvider(Part):
     """Whether a sign-in with it counts as one with a second factor."""
     scim: bool = False
     """Whether its directory decides who is a member. The directory's key is one of `keys`."""
+    metadata_url: str = ""
+    """With SAML: where the provider's metadata is fetched from at each sign-in."""
+    metadata: str = ""
+    """With SAML, instead of an address: the provider's metadata (XML)."""
+    sso_url: str = ""
+    """With SAML, instead of metadata: where people sign in (HTTP-Redirect binding)."""
+    certificates: list[str] = []
+    """With SAML, instead of metadata: of the keys by which the provider signs, as PEM."""
     is_disabled: bool = False
 
 

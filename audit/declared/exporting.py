@@ -36,7 +36,7 @@ from tenants.actions import record_action
 from tenants.identity import sso_only
 from tenants.identity.providers import all_providers
 from tenants.keys import working_keys
-from tenants.models import ApiKey, IdentityProvider, Membership, Tenant
+from tenants.models import ApiKey, IdentityProvider, Membership, ProviderKind, Tenant
 from tenants.scope import tenant_scope
 from tenants.service_accounts import name_in, service_accounts
 from tools_registry.exchange.export import export_registry
@@ -132,6 +132,7 @@ def _provider(tenant: Tenant, one: IdentityProvider) -> dict[str, Any]:
     default = {} if one.default_role is None else {"default_role": one.default_role}
     return {
         "name": one.name,
+        **({} if one.kind == ProviderKind.OIDC else {"kind": str(one.kind)}),
         **one.settings,
         **secret,
         "role_by_group": one.role_by_group,

@@ -4,14 +4,8 @@ from audit.declared.document import DeclaredProvider, SsoOnly
 from audit.declared.work import Work, differences
 from config.boxes import BoxError
 from tenants.identity import sso_only
-from tenants.identity.providers import (
-    ProviderError,
-    Wanted,
-    add_provider,
-    all_providers,
-    change_provider,
-    switch_provider,
-)
+from tenants.identity.providers import add_provider, all_providers, change_provider, switch_provider
+from tenants.identity.wanted import ProviderError, Wanted, subject_claim
 from tenants.models import IdentityProvider, Role
 
 
@@ -53,11 +47,12 @@ def _apply_provider(
     secret = work.secret(f"{path}.secret", one.secret, is_needed=is_needed)
     if len(work.outcome.problems) > problems:
         return
-    wanted = Wanted(**one.model_dump(exclude={"secret", "is_disabled"}), secret=secret)
+    given = one.model_dump(exclude={"secret", "is_disabled", "certificates"})
+    wanted = Wanted(**given, secret=secret, certificates=tuple(one.certificates))
     try:
         if stored is None:
             provider = add_provider(work.tenant, work.actor, wanted)
-            work.did("create", "identity provider", one.name, one.issuer)
+            work.did("create", "identity provider", one.name, provider.settings["issuer"])
         else:
             provider = stored
             before = _shown(stored)
@@ -79,4 +74,5 @@ def _apply_provider(
 def _shown(provider: IdentityProvider) -> dict[str, object]:
     roles = [f"{group} = {Role(role)}" for group, role in sorted(provider.role_by_group.items())]
     default = {"role_by_group": roles, "default_role": provider.default_role}
-    return {"subject_claim": "sub", "scim": False, **provider.settings, **default}
+    claim = {"subject_claim": subject_claim(provider)}
+    return {"scim": False, **provider.settings, **claim, **default}

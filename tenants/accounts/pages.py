@@ -23,7 +23,8 @@ from tenants.access import enter_tenant, turn_away
 from tenants.accounts.browsers import in_words
 from tenants.accounts.policy import NOT_YOURS, PROVIDER, has_second_factor, why_refused
 from tenants.accounts.records import record_account
-from tenants.identity.providers import all_providers, provider_key
+from tenants.identity.providers import all_providers
+from tenants.identity.wanted import provider_key
 from tenants.models import IdentityProvider, User
 from tenants.scope import tenant_scope
 from tenants.zones import zone_of

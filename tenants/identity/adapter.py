@@ -19,7 +19,8 @@ from tenants.actions import record_action, record_view
 from tenants.identity.admission import Identity, RefusedError, admit
 from tenants.identity.openid import OIDCProvider, check_nonce
 from tenants.identity.providers import find_provider
-from tenants.models import IdentityProvider, Membership, User
+from tenants.identity.saml.provider import SAMLProvider
+from tenants.models import IdentityProvider, Membership, ProviderKind, User
 from tenants.scope import tenant_scope
 
 
@@ -32,12 +33,12 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # dja
 
     def get_provider(
         self, request: HttpRequest, provider: str, client_id: str | None = None
-    ) -> OIDCProvider:
+    ) -> OIDCProvider | SAMLProvider:
         """An enabled provider by its key. Raises ValueError: a pending sign-in is then dropped."""
         row = _enabled(provider)
         if row is None:
             raise ValueError("no such provider")
-        return OIDCProvider(request, row)
+        return speaking_to(request, row)
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         """False: `admit` has made the account before django-allauth asks."""
@@ -51,7 +52,8 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # dja
         """Check the sign-in, and bring the membership up to date before the session opens."""
         sociallogin.token = None  # it was used, and is not kept
         row: IdentityProvider = sociallogin.provider.row
-        check_nonce(sociallogin)
+        if row.kind == ProviderKind.OIDC:
+            check_nonce(sociallogin)
         user = sociallogin.user if sociallogin.is_existing else None
         if sociallogin.state["process"] == AuthProcess.CONNECT:
             _check_connection(request, row)
@@ -81,6 +83,13 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # dja
 
 
 _WENT_WRONG = "The sign-in with the provider failed."
+
+
+def speaking_to(request: HttpRequest, row: IdentityProvider) -> OIDCProvider | SAMLProvider:
+    """A provider for django-allauth, by its protocol."""
+    if row.kind == ProviderKind.SAML:
+        return SAMLProvider(request, row)
+    return OIDCProvider(request, row)
 
 
 def back_to_sign_in(request: HttpRequest, provider: IdentityProvider, reason: str) -> HttpResponse:

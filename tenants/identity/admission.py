@@ -16,12 +16,8 @@ from django.db import IntegrityError, transaction
 
 from tenants.actions import Actor, record_action, record_view
 from tenants.admin_acts import end_membership, give_role
-from tenants.identity.providers import (
-    end_sessions,
-    has_directory,
-    provider_key,
-    role_of_groups,
-)
+from tenants.identity.providers import end_sessions, has_directory, role_of_groups
+from tenants.identity.wanted import provider_key
 from tenants.members import LastAdminError, add_member
 from tenants.models import (
     DirectoryGroup,

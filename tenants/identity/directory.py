@@ -14,7 +14,8 @@ from django.urls import reverse
 
 from tenants.actions import Actor, record_action
 from tenants.identity.admission import settle
-from tenants.identity.providers import SUBJECT_MAX, role_of_groups
+from tenants.identity.providers import role_of_groups
+from tenants.identity.wanted import SUBJECT_MAX
 from tenants.models import DirectoryGroup, DirectoryUser, IdentityProvider
 
 USERS_MAX = 20_000

@@ -1,45 +1,31 @@
-"""The form of an identity provider. The rules are in `tenants.identity.providers`."""
+"""The forms of an identity provider, one for each protocol. The rules are in `wanted`."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 
-from tenants.identity.providers import NAME_MAX, SUBJECT, TEXT_MAX, Wanted
-from tenants.models import IdentityProvider, Role
+from tenants.identity.wanted import (
+    CERTIFICATES_TEXT_MAX,
+    METADATA_MAX,
+    NAME_ID,
+    NAME_MAX,
+    SUBJECT,
+    TEXT_MAX,
+    Wanted,
+)
+from tenants.models import IdentityProvider, ProviderKind, Role
 
 
 class ProviderForm(forms.Form):
-    """What a provider needs: where it is, who we are there, and which role a group gives."""
+    """What every provider needs: a name, and which role a group gives."""
+
+    kind: ClassVar[ProviderKind]
+    fixed: ClassVar = ("issuer", "subject_claim")
+    """What cannot change later."""
 
     name = forms.CharField(
         max_length=NAME_MAX,
         help_text="On the button of the sign-in page, such as the company's name.",
-    )
-    issuer = forms.CharField(
-        max_length=TEXT_MAX,
-        help_text="Its URL, exactly as its discovery document says. It cannot change later.",
-    )
-    client_id = forms.CharField(label="Client ID", max_length=TEXT_MAX)
-    secret = forms.CharField(
-        label="Client secret",
-        max_length=TEXT_MAX,
-        required=False,
-        strip=False,
-        help_text="It is stored encrypted and not shown again.",
-    )
-    groups_claim = forms.CharField(
-        label="Claim with the groups",
-        max_length=TEXT_MAX,
-        initial="groups",
-        help_text="The member of the id_token, or of userinfo, that lists a person's groups.",
-    )
-    subject_claim = forms.CharField(
-        label="Claim with the person",
-        max_length=TEXT_MAX,
-        initial=SUBJECT,
-        required=False,
-        help_text="The member of the id_token that names a person, and the externalId of SCIM."
-        " <code>oid</code> with Entra ID. It cannot change later.",
     )
     roles = forms.CharField(
         label="Roles by group",
@@ -75,7 +61,7 @@ class ProviderForm(forms.Form):
                 )
                 field.widget.attrs["autocomplete"] = "off"
         if provider is not None:
-            for name in ("issuer", "subject_claim"):
+            for name in self.fixed:
                 self.fields[name].widget.attrs["readonly"] = True
             if provider.secret_box is not None:
                 self.fields["secret"].help_text = "One is stored. Leave empty to keep it."
@@ -96,24 +82,132 @@ class ProviderForm(forms.Form):
     @property
     def wanted(self) -> Wanted:
         """What a valid form says."""
-        given = self.cleaned_data
+        given = dict(self.cleaned_data)
+        roles, default = given.pop("roles"), given.pop("default_role")
+        if "certificates" in given:
+            given["certificates"] = (given["certificates"],) if given["certificates"] else ()
         return Wanted(
-            **{name: given[name] for name in ("name", "issuer", "client_id", "secret")},
-            groups_claim=given["groups_claim"],
-            role_by_group=given["roles"],
-            default_role=Role(given["default_role"]) if given["default_role"] else None,
-            asks_second_factor=given["asks_second_factor"],
-            subject_claim=given["subject_claim"] or SUBJECT,
-            scim=given["scim"],
+            kind=self.kind,
+            role_by_group=roles,
+            default_role=Role(default) if default else None,
+            **given,
         )
+
+
+class OpenIDForm(ProviderForm):
+    """Where an OpenID provider is, and who we are there."""
+
+    kind = ProviderKind.OIDC
+    field_order = ("name", "issuer", "client_id", "secret", "groups_claim", "subject_claim")
+
+    issuer = forms.CharField(
+        max_length=TEXT_MAX,
+        help_text="Its URL, exactly as its discovery document says. It cannot change later.",
+    )
+    client_id = forms.CharField(label="Client ID", max_length=TEXT_MAX)
+    secret = forms.CharField(
+        label="Client secret",
+        max_length=TEXT_MAX,
+        required=False,
+        strip=False,
+        help_text="It is stored encrypted and not shown again.",
+    )
+    groups_claim = forms.CharField(
+        label="Claim with the groups",
+        max_length=TEXT_MAX,
+        initial="groups",
+        help_text="The member of the id_token, or of userinfo, that lists a person's groups.",
+    )
+    subject_claim = forms.CharField(
+        label="Claim with the person",
+        max_length=TEXT_MAX,
+        initial=SUBJECT,
+        required=False,
+        help_text="The member of the id_token that names a person, and the externalId of SCIM."
+        " <code>oid</code> with Entra ID. It cannot change later.",
+    )
+
+
+class SamlForm(ProviderForm):
+    """What a SAML provider says about itself, by an address, as XML, or as single values."""
+
+    kind = ProviderKind.SAML
+    field_order = (
+        *("name", "metadata_url", "metadata", "issuer", "sso_url", "certificates"),
+        *("groups_claim", "subject_claim"),
+    )
+
+    metadata_url = forms.CharField(
+        label="Address of the metadata",
+        max_length=TEXT_MAX,
+        required=False,
+        help_text="Read at each sign-in, so new certificates need nothing. Enter the entity ID,"
+        " too. Or leave this empty, and enter the metadata or the values below.",
+    )
+    metadata = forms.CharField(
+        label="Metadata",
+        max_length=METADATA_MAX,
+        required=False,
+        help_text="The XML, as the provider shows or downloads it. Entity ID, address and"
+        " certificates are taken from it.",
+        widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
+    )
+    issuer = forms.CharField(
+        label="Entity ID",
+        max_length=TEXT_MAX,
+        required=False,
+        help_text="The provider's name for itself. It cannot change later.",
+    )
+    sso_url = forms.CharField(
+        label="Sign-in address",
+        max_length=TEXT_MAX,
+        required=False,
+        help_text="Where people are sent to, with the HTTP-Redirect binding.",
+    )
+    certificates = forms.CharField(
+        label="Certificates",
+        max_length=CERTIFICATES_TEXT_MAX,
+        required=False,
+        help_text="Of the keys that sign, as PEM. Several may hold at a time.",
+        widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
+    )
+    groups_claim = forms.CharField(
+        label="Attribute with the groups",
+        max_length=TEXT_MAX,
+        initial="groups",
+        help_text="The name, or friendly name, of the attribute that lists a person's groups.",
+    )
+    subject_claim = forms.CharField(
+        label="Attribute with the person",
+        max_length=TEXT_MAX,
+        initial=NAME_ID,
+        required=False,
+        help_text="Names a person, and is the externalId of SCIM. <code>NameID</code> is the"
+        " assertion's subject; it must be the same at each sign-in. It cannot change later.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """New metadata replaces the values that were taken from older metadata."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if given.get("metadata") or given.get("metadata_url"):
+            for name in ("sso_url", "certificates"):
+                if name not in self.changed_data:
+                    given[name] = ""
+        return given
+
+
+FORMS: dict[str, type[ProviderForm]] = {form.kind: form for form in (OpenIDForm, SamlForm)}
 
 
 def initial_of(provider: IdentityProvider) -> dict[str, Any]:
     """A provider's values in the form, without the secret."""
     roles = "\n".join(f"{group} = {role}" for group, role in sorted(provider.role_by_group.items()))
+    settings = dict(provider.settings)
+    if "certificates" in settings:
+        settings["certificates"] = "\n".join(settings["certificates"])
     return {
         "name": provider.name,
-        **provider.settings,
+        **settings,
         "roles": roles,
         "default_role": provider.default_role or "",
     }

@@ -21,12 +21,12 @@ from django.urls import reverse
 from django.utils.crypto import constant_time_compare
 
 from config.http.outbound import guarded_session
-from tenants.identity.providers import (
+from tenants.identity.providers import secret_of
+from tenants.identity.wanted import (
     SUBJECT_MAX,
     ProviderError,
     check_server_url,
     provider_key,
-    secret_of,
     subject_claim,
 )
 from tenants.models import IdentityProvider

@@ -19,28 +19,34 @@ from tenants.api_acts import Act, Body, Stripped, acts, invalid
 from tenants.api_auth import tenant_of
 from tenants.api_reads import Answer, ListParams, Page, paged, reads, utc
 from tenants.identity.directory import counts, scim_url
-from tenants.identity.forms import ProviderForm, initial_of
+from tenants.identity.forms import FORMS, ProviderForm, initial_of
 from tenants.identity.openid import callback_url
 from tenants.identity.providers import (
-    GROUPS_MAX,
-    NAME_MAX,
-    SUBJECT,
-    TEXT_MAX,
-    ProviderError,
-    Wanted,
     add_provider,
     all_providers,
     change_provider,
     find_provider,
     has_directory,
-    subject_claim,
     switch_provider,
 )
-from tenants.models import IdentityProvider, Role, Scope, Tenant
+from tenants.identity.saml import MISSING, is_installed
+from tenants.identity.saml.certificates import CERTIFICATES_MAX, described
+from tenants.identity.saml.provider import acs_url, entity_id
+from tenants.identity.wanted import (
+    GROUPS_MAX,
+    METADATA_MAX,
+    NAME_MAX,
+    TEXT_MAX,
+    ProviderError,
+    Wanted,
+    subject_claim,
+)
+from tenants.models import IdentityProvider, ProviderKind, Role, Scope, Tenant
 
 router = Router()
 _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 _Text = Annotated[Stripped, Field(min_length=1, max_length=TEXT_MAX)]
+_MaybeText = Annotated[Stripped, Field(max_length=TEXT_MAX)]
 
 
 class OneProvider(Answer):
@@ -48,24 +54,36 @@ class OneProvider(Answer):
 
     id: UUID
     name: str
-    kind: Literal["oidc"]
+    kind: Literal["oidc", "saml"]
     issuer: str
+    """Its URL; of a SAML provider its entity ID."""
     client_id: str
+    """Empty with SAML."""
     has_secret: bool
     groups_claim: str
+    """The claim, or attribute of SAML, that lists a person's groups."""
     role_by_group: dict[str, RoleName]
     default_role: RoleName | None
     """Of people in none of these groups; null: they do not get in."""
     asks_second_factor: bool
     """Whether a sign-in with it counts as one with a second factor."""
     subject_claim: str
-    """The member of the id_token by which a person is known, and the externalId of SCIM."""
+    """The member of the id_token by which a person is known, and the externalId of SCIM. With SAML
+    the name of an attribute, or `NameID`."""
     scim: bool
     """Whether its directory decides who is a member."""
     scim_url: str
     """Where the directory sends people and groups."""
     redirect_uri: str
-    """What the provider must know as this client's."""
+    """What the provider must know as this client's; with SAML the address of its responses."""
+    entity_id: str
+    """What a SAML provider must know as this server's: the address of its metadata; else empty."""
+    metadata_url: str
+    """Where a SAML provider's metadata is fetched from at each sign-in."""
+    sso_url: str
+    """Where people sign in with SAML; empty if the metadata says it."""
+    certificates: list[str]
+    """Of the keys by which a SAML provider signs, as PEM; empty if the metadata has them."""
     created_at: datetime
     disabled_at: datetime | None
 
@@ -81,48 +99,67 @@ class ProviderBody(Body):
 
     name: Annotated[Stripped, Field(min_length=1, max_length=NAME_MAX)]
     """On the button of the sign-in page."""
-    issuer: _Text
-    """Its URL, as in its discovery document. It cannot change later."""
-    client_id: _Text
+    kind: Literal["oidc", "saml"] = "oidc"
+    """The protocol. It cannot change later."""
+    issuer: _MaybeText = ""
+    """Its URL, as in its discovery document; of a SAML provider its entity ID, which its metadata
+    may say instead. It cannot change later."""
+    client_id: _MaybeText = ""
+    """Needed with OpenID Connect."""
     secret: Annotated[str, Field(max_length=TEXT_MAX)] = ""
     """The client's."""
     groups_claim: _Text = "groups"
-    """The member of the id_token, or of userinfo, that lists a person's groups."""
+    """The member of the id_token, or of userinfo, that lists a person's groups; with SAML the name
+    of an attribute."""
     role_by_group: dict[str, RoleName] = Field(
         default_factory=dict[str, RoleName], max_length=GROUPS_MAX
     )
     default_role: RoleName | None = None
     """Of people in none of these groups; null: they do not get in."""
     asks_second_factor: bool = False
-    subject_claim: _Text = SUBJECT
-    """The member of the id_token by which a person is known, and the externalId of SCIM. It cannot
-    change later."""
+    subject_claim: _MaybeText = ""
+    """The member of the id_token by which a person is known, and the externalId of SCIM; with SAML
+    the name of an attribute. Empty: `sub`, or `NameID` with SAML. It cannot change later."""
     scim: bool = False
     """Whether the provider's directory decides who is a member."""
+    metadata_url: _MaybeText = ""
+    """With SAML: where the provider's metadata is fetched from at each sign-in."""
+    metadata: Annotated[str, Field(max_length=METADATA_MAX)] = ""
+    """With SAML, instead of an address: the provider's metadata (XML)."""
+    sso_url: _MaybeText = ""
+    """With SAML, instead of metadata: where people sign in (HTTP-Redirect binding)."""
+    certificates: list[str] = Field(default_factory=list[str], max_length=CERTIFICATES_MAX)
+    """With SAML, instead of metadata: of the keys by which the provider signs, as PEM."""
 
     @property
     def wanted(self) -> Wanted:
         """The body as the acts take it."""
-        given = self.model_dump(exclude={"role_by_group", "default_role"})
+        given = self.model_dump(exclude={"role_by_group", "default_role", "certificates"})
         roles = {group: Role(role) for group, role in self.role_by_group.items()}
         default = None if self.default_role is None else Role(self.default_role)
-        return Wanted(**given, role_by_group=roles, default_role=default)
+        certificates = tuple(self.certificates)
+        return Wanted(**given, role_by_group=roles, default_role=default, certificates=certificates)
 
 
 @_form_methods
 @tenant_page(role=Role.ADMIN)
 def provider_new(request: TenantRequest) -> HttpResponseBase:
-    """Add a provider."""
-    form = ProviderForm(request.POST or None)
+    """Add a provider. `kind` in the address chooses the protocol."""
+    kind = request.GET.get("kind", ProviderKind.OIDC)
+    if kind not in FORMS:
+        raise Http404("no such protocol")
+    form = FORMS[kind](request.POST or None)
     if form.is_valid():
         try:
             provider = add_provider(request.tenant, request.user, form.wanted)
         except (ProviderError, BoxError) as error:
             _show_error(form, error)
         else:
-            messages.success(request, "Added. Give the provider the redirect URI below.")
+            messages.success(request, "Added. Give the provider the addresses below.")
             return redirect("provider_detail", provider.pk)
-    return render(request, "identity/provider.html", {"form": form})
+    missing = MISSING if kind == ProviderKind.SAML and not is_installed() else ""
+    context = {"form": form, "kind": ProviderKind(kind).label, "missing": missing}
+    return render(request, "identity/provider.html", context)
 
 
 @_form_methods
@@ -130,7 +167,9 @@ def provider_new(request: TenantRequest) -> HttpResponseBase:
 def provider_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Show and change a provider."""
     provider = _provider_or_404(request, pk)
-    form = ProviderForm(request.POST or None, initial=initial_of(provider), provider=provider)
+    form = FORMS[provider.kind](
+        request.POST or None, initial=initial_of(provider), provider=provider
+    )
     if form.is_valid():
         try:
             is_new = change_provider(request.tenant, request.user, provider, form.wanted)
@@ -142,7 +181,9 @@ def provider_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     context = {
         "form": form,
         "provider": provider,
-        "redirect_uri": callback_url(request, provider),
+        "kind": provider.get_kind_display(),
+        **_addresses(request, provider),
+        "certificates": [described(pem) for pem in provider.settings.get("certificates", ())],
         "scim_url": scim_url(request, provider) if has_directory(provider) else None,
         "listed": counts(provider),
     }
@@ -209,7 +250,7 @@ def read_identity_provider(request: HttpRequest, provider_id: Path[UUID]) -> dic
     problems=("conflict",),
 )
 def add_identity_provider(act: Act) -> dict[str, Any]:
-    """Add an identity provider (OpenID Connect)."""
+    """Add an identity provider (OpenID Connect or SAML 2.0)."""
     try:
         provider = add_provider(act.tenant, act.actor, act.read(ProviderBody).wanted)
     except ProviderError as error:
@@ -278,6 +319,10 @@ def _answer(request: HttpRequest, provider: IdentityProvider) -> dict[str, Any]:
         "id": provider.pk,
         "name": provider.name,
         "kind": str(provider.kind),
+        "client_id": "",
+        "metadata_url": "",
+        "sso_url": "",
+        "certificates": [],
         "subject_claim": subject_claim(provider),
         "scim": has_directory(provider),
         "scim_url": scim_url(request, provider),
@@ -285,10 +330,20 @@ def _answer(request: HttpRequest, provider: IdentityProvider) -> dict[str, Any]:
         "has_secret": provider.secret_box is not None,
         "role_by_group": provider.role_by_group,
         "default_role": provider.default_role,
-        "redirect_uri": callback_url(request, provider),
+        **_addresses(request, provider),
         "created_at": utc(provider.created_at),
         "disabled_at": provider.disabled_at and utc(provider.disabled_at),
     }
+
+
+def _addresses(request: HttpRequest, provider: IdentityProvider) -> dict[str, str]:
+    """What the provider must know of this server."""
+    if provider.kind == ProviderKind.SAML:
+        return {
+            "redirect_uri": acs_url(request, provider),
+            "entity_id": entity_id(request, provider),
+        }
+    return {"redirect_uri": callback_url(request, provider), "entity_id": ""}
 
 
 def _provider(tenant: Tenant, pk: UUID) -> IdentityProvider:

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from tenants.identity import pages, sso_only, views
+from tenants.identity.saml.views import provider_acs, provider_metadata
 
 urlpatterns = [
     path("sign-in/with/<uuid:tenant_id>/<uuid:pk>", views.provider_start, name="provider_start"),
@@ -10,6 +11,12 @@ urlpatterns = [
         "sign-in/with/<uuid:tenant_id>/<uuid:pk>/callback",
         views.provider_callback,
         name="provider_callback",
+    ),
+    path("sign-in/with/<uuid:tenant_id>/<uuid:pk>/acs", provider_acs, name="provider_acs"),
+    path(
+        "sign-in/with/<uuid:tenant_id>/<uuid:pk>/metadata",
+        provider_metadata,
+        name="provider_metadata",
     ),
     path(
         "settings/security/providers/<uuid:pk>/connect",

@@ -19,14 +19,16 @@ from config.boxes import BoxError
 from tenants.access import TenantRequest, tenant_page
 from tenants.accounts.policy import PROVIDER
 from tenants.actions import record_view
-from tenants.identity.adapter import back_to_sign_in, record_failure
+from tenants.identity.adapter import back_to_sign_in, record_failure, speaking_to
 from tenants.identity.openid import OIDCAdapter, OIDCProvider
-from tenants.identity.providers import end_sessions, find_provider, provider_key
-from tenants.models import IdentityProvider
+from tenants.identity.providers import end_sessions, find_provider
+from tenants.identity.saml import SamlError
+from tenants.identity.wanted import provider_key
+from tenants.models import IdentityProvider, ProviderKind
 from tenants.scope import tenant_scope
 
 
-def _with_provider(
+def with_provider(
     view: Callable[[HttpRequest, IdentityProvider], HttpResponseBase],
 ) -> Callable[[HttpRequest, UUID, UUID], HttpResponseBase]:
     """Wrap a view of an enabled provider: any other is 404, and what goes wrong is explained."""
@@ -53,13 +55,17 @@ def _explained(
     except (OAuth2Error, BoxError) as error:
         record_failure(provider, str(error)[:500])
         return back_to_sign_in(request, provider, _NOT_READY)
+    except SamlError as error:
+        record_failure(provider, str(error)[:500])
+        return back_to_sign_in(request, provider, _REFUSED)
 
 
 _NOT_READY = "The provider's sign-in does not work at the moment. Ask an admin."
+_REFUSED = "The sign-in with the provider failed. An admin sees the reason in the audit log."
 
 
 @require_POST
-@_with_provider
+@with_provider
 def provider_start(request: HttpRequest, provider: IdentityProvider) -> HttpResponseBase:
     """Send somebody to the provider to sign in."""
     wanted = request.POST.get("next", "")
@@ -68,9 +74,11 @@ def provider_start(request: HttpRequest, provider: IdentityProvider) -> HttpResp
 
 
 @require_safe
-@_with_provider
+@with_provider
 def provider_callback(request: HttpRequest, provider: IdentityProvider) -> HttpResponseBase:
-    """Take somebody back from the provider."""
+    """Take somebody back from an OpenID provider."""
+    if provider.kind != ProviderKind.OIDC:
+        raise Http404("no OpenID provider")
     adapter = OIDCAdapter(request, OIDCProvider(request, provider))
     answer: HttpResponseBase = OAuth2CallbackView.adapter_view(adapter)(request)
     return answer
@@ -127,6 +135,6 @@ def _leave(
 
     A redirect after the form would be refused by browsers: `form-action` names only this server.
     """
-    sent = OIDCProvider(request, provider).redirect(request, process, target)
+    sent = speaking_to(request, provider).redirect(request, process, target)
     context = {"provider": provider, "address": sent["Location"]}
     return render(request, "identity/leave.html", context)

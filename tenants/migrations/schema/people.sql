@@ -75,7 +75,7 @@ CREATE INDEX app_user_user_permissions_user_id_24780b52 ON app_user_user_permiss
 CREATE INDEX app_user_user_permissions_permission_id_4ef8e133
     ON app_user_user_permissions (permission_id);
 
--- identity_provider: a company's sign-in (OpenID Connect), and which role its groups give. Who signed
+-- identity_provider: a company's sign-in (OpenID Connect, SAML), and which role its groups give. Who signed
 -- in with it is in socialaccount_socialaccount.
 --
 -- Retention: kept. It is disabled, not deleted: memberships and entries of the ledger name it.
@@ -97,7 +97,7 @@ CREATE TABLE identity_provider (
     CONSTRAINT identity_provider_name_uniq UNIQUE (tenant_id, name),
     CONSTRAINT identity_provider_tenant_fk
         FOREIGN KEY (tenant_id) REFERENCES tenant (id) ON DELETE CASCADE,
-    CONSTRAINT identity_provider_kind_check CHECK (kind IN ('oidc')),
+    CONSTRAINT identity_provider_kind_check CHECK (kind IN ('oidc', 'saml')),
     CONSTRAINT identity_provider_role_check
         CHECK (default_role IN ('viewer', 'editor', 'auditor', 'admin'))
 );

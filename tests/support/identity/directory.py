@@ -60,7 +60,8 @@ def make_directory(
     cast: "Cast", *, issuer: str = ISSUER, scope: "Scope | None" = None, **more: Any
 ) -> Directory:
     """A provider of a tenant with SCIM, and a key for it."""
-    from tenants.identity.providers import Wanted, add_provider
+    from tenants.identity.providers import add_provider
+    from tenants.identity.wanted import Wanted
     from tenants.keys import create_key
     from tenants.models import Role, Scope
     from tenants.scope import tenant_scope

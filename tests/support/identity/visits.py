@@ -28,6 +28,12 @@ def sign_in_with(client: Client, row: IdentityProvider, provider: HostileProvide
     return come_back(client, row, provider.authorize(leave(client, row)))
 
 
+def come_back_by_saml(client: Client, row: IdentityProvider, brought: Mapping[str, str]) -> Any:
+    """The answer to a response that this server's own page sends once more."""
+    address = reverse("provider_acs", args=[row.tenant_id, row.pk])
+    return client.post(address, {**brought, "again": "1"})
+
+
 def members_by(row: IdentityProvider) -> dict[str, str]:
     """Role by user name of the members that a provider made."""
     with tenant_scope(row.tenant_id):

@@ -25,7 +25,8 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[HostileProvider]:
 @pytest.fixture
 def row(acme: "Cast", provider: HostileProvider) -> "IdentityProvider":
     """Acme's provider: staff are viewers, the platform group are editors, others nothing."""
-    from tenants.identity.providers import Wanted, add_provider
+    from tenants.identity.providers import add_provider
+    from tenants.identity.wanted import Wanted
     from tenants.models import Role
     from tenants.scope import tenant_scope
 

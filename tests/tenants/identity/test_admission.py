@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from tenants.accounts.policy import PROVIDER
 from tenants.identity.admission import role_for
-from tenants.identity.providers import provider_key, switch_provider
+from tenants.identity.providers import switch_provider
+from tenants.identity.wanted import provider_key
 from tenants.invitations import invite
 from tenants.members import add_member
 from tenants.models import Action, IdentityProvider, Membership, Role, Tenant, User

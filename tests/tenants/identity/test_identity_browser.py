@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tenants.identity.providers import Wanted, add_provider
+from tenants.identity.providers import add_provider
+from tenants.identity.wanted import Wanted
 from tenants.models import IdentityProvider, Membership, Role
 from tenants.scope import tenant_scope
 from tests.support.browser_errors import complaints

@@ -11,7 +11,8 @@ from audit.alerts.rules import EventKind, Rule
 from audit.alerts.stored import save_rule
 from audit.alerts.watching import watch
 from audit.models import Alert
-from tenants.identity.providers import provider_key, switch_provider
+from tenants.identity.providers import switch_provider
+from tenants.identity.wanted import provider_key
 from tenants.members import add_member
 from tenants.models import Action, IdentityProvider, Membership, Role, Scope, Tenant
 from tenants.scope import tenant_scope

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from tenants.identity.admission import Identity, RefusedError, admit
-from tenants.identity.providers import provider_key
+from tenants.identity.wanted import provider_key
 from tenants.members import add_member
 from tenants.models import Action, IdentityProvider, Membership, Role, User
 from tenants.scope import tenant_scope
