@@ -620,6 +620,16 @@ ROUTES: dict[str, Visit] = {
         "coming back from a provider (tests/tenants/identity)",
         answers={"GET": 404},
     ),
+    "sign-in/with/<uuid:tenant_id>/<uuid:pk>/acs": Open(
+        f"/sign-in/with/{uuid.UUID(int=0)}/{uuid.UUID(int=0)}/acs",
+        "coming back from a SAML provider (tests/tenants/identity/saml)",
+        answers={"POST": 404},
+    ),
+    "sign-in/with/<uuid:tenant_id>/<uuid:pk>/metadata": Open(
+        f"/sign-in/with/{uuid.UUID(int=0)}/{uuid.UUID(int=0)}/metadata",
+        "this server's metadata for a SAML provider",
+        answers={"GET": 404},
+    ),
     # SCIM
     f"{_SCIM}/": _scim("/", GET=404),
     f"{_SCIM}/<path:rest>": _scim("/Nothing", GET=404),

@@ -97,7 +97,9 @@ def test_prune_disables_a_provider_and_leaves_its_members(acme: Cast, folder: Pa
         ({"name": "x" * 41}, "identity_providers[0].name"),
         ({"role_by_group": {"staff": "owner"}}, "role_by_group"),
         ({"role_by_group": {"": "viewer"}}, "identity_providers[0].role_by_group"),
-        ({"kind": "saml"}, "kind"),
+        ({"kind": "ldap"}, "kind"),
+        ({"kind": "saml"}, "identity_providers[0].client_id: A SAML provider has none"),
+        ({"sso_url": "https://id.acme.example"}, "identity_providers[0].sso_url: Only a SAML"),
     ],
     ids=str,
 )

@@ -1,0 +1,2 @@
+<?php
+$metadata[getenv('SERVICE')] = ['AssertionConsumerService' => getenv('SERVICE_ADDRESS')];
