@@ -41,8 +41,8 @@ class SimpleSaml:
 
     @property
     def address(self) -> str:
-        """Where it is."""
-        return f"http://127.0.0.1:{self.port}/"
+        """Where it is: at another site than the server, for a browser."""
+        return f"http://localhost:{self.port}/"
 
     @property
     def entity_id(self) -> str:
@@ -131,7 +131,7 @@ def _installed() -> Path:
                 cwd=folder,
                 check=True,
             )
-            (package,) = folder.glob("*.deb")
-            subprocess.run(["dpkg", "-x", str(package), str(folder)], check=True)
+            (archive,) = folder.glob("*.deb")
+            subprocess.run(["dpkg", "-x", str(archive), str(folder)], check=True)
             (folder / "complete").touch()
     return folder / "usr" / "share" / "simplesamlphp"
