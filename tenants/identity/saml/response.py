@@ -291,8 +291,8 @@ def _instants(element: Any, *paths: str) -> list[int]:
     return [int(Utils.parse_SAML_to_time(text)) for text in texts]
 
 
-def _line(told: object) -> str:
+def _line(message: object) -> str:
     """What a library or a provider says, as one line for the record."""
-    return " ".join("".join(each if each.isprintable() else " " for each in str(told)).split())[
+    return " ".join("".join(each if each.isprintable() else " " for each in str(message)).split())[
         :300
     ]
