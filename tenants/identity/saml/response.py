@@ -293,6 +293,5 @@ def _instants(element: Any, *paths: str) -> list[int]:
 
 def _line(message: object) -> str:
     """What a library or a provider says, as one line for the record."""
-    return " ".join("".join(each if each.isprintable() else " " for each in str(message)).split())[
-        :300
-    ]
+    text = "".join(each if each.isprintable() else " " for each in str(message))
+    return " ".join(text.split())[:300]
