@@ -10,10 +10,13 @@ from django.contrib import messages
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
 
 from config.boxes import close, open_box
 from config.http.proxies import client_address
 from tenants.access import open_session
+from tenants.accounts.policy import PROVIDER, is_confirmed_by_provider
 from tenants.models import User
 from tenants.theme import remember_theme
 
@@ -63,10 +66,22 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-all
     def get_reauthentication_methods(
         self, user: AbstractBaseUser | AnonymousUser
     ) -> list[dict[str, Any]]:
-        """Passkey first, then codes; the password only for people without a second factor."""
+        """Passkey first, then codes; the password only for people without a second factor.
+
+        In the session of a provider it is the provider that asks.
+        """
+        if PROVIDER in self.request.session:
+            return [{"id": "provider", "url": reverse("provider_confirm")}]
         methods = super().get_reauthentication_methods(user)
         factors = [each for each in methods if each["id"].startswith("mfa_")]
         return factors[::-1] or methods
+
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        """False while the confirmation by the session's provider is fresh."""
+        if is_confirmed_by_provider(self.request.session, timezone.now()):
+            return False
+        is_required: bool = super().is_reauthentication_required(app=app, **kwargs)
+        return is_required
 
 
 _UNNEEDED = {"account/messages/logged_in.txt", "account/messages/logged_out.txt"}

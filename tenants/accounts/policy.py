@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 
 from tenants.models import Membership
@@ -17,6 +18,8 @@ PROVIDER = "identity_provider"
 """The session's key for the provider that opened it, with its tenant: `TENANT/PROVIDER`."""
 PROVIDER_ASKED_FACTOR = "provider_asked_factor"
 """The session's key for whether that provider asks for a second factor itself."""
+PROVIDER_CONFIRMED_AT = "provider_confirmed_at"
+"""The session's key for when that provider last asked again who it is, in Unix seconds."""
 NOT_YOURS = "An identity provider opened this session, and it keeps your password and your factors."
 _METHODS = "account_authentication_methods"  # django-allauth's record of what somebody proved
 _METHODS_OF = "account_authentication_methods_user"  # and who that was
@@ -87,6 +90,12 @@ def has_second_factor(session: Mapping[str, Any]) -> bool:
     if session.get(_METHODS_OF) != session.get(SESSION_KEY):
         return False
     return any(each.get("method") == "mfa" for each in session.get(_METHODS, ()))
+
+
+def is_confirmed_by_provider(session: Mapping[str, Any], now: datetime) -> bool:
+    """Whether the provider of this session has asked again who it is, within five minutes."""
+    fresh = timedelta(seconds=settings.ACCOUNT_REAUTHENTICATION_TIMEOUT)
+    return PROVIDER in session and _age(session, PROVIDER_CONFIRMED_AT, now) < fresh
 
 
 def _age(session: Mapping[str, Any], name: str, now: datetime) -> timedelta:

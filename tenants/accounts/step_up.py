@@ -12,7 +12,8 @@ def needs_fresh_factor[**P](
     """Wrap a view inside `tenant_page`: in a tenant with `step_up` it needs a fresh confirmation.
 
     A person who has not confirmed within five minutes is asked for the second factor, or without
-    one for the password, and the request is repeated after it.
+    one for the password, and the request is repeated after it. In the session of a provider, it is
+    the provider that asks (`tenants.identity.views.provider_confirm`).
     """
     wrap = reauthentication_required(enabled=lambda request: request.tenant.step_up)
     wrapped: Callable[P, HttpResponseBase] = wrap(view)

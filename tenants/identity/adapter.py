@@ -13,13 +13,15 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 
-from tenants.accounts.policy import PROVIDER
+from tenants.accounts.policy import PROVIDER, PROVIDER_CONFIRMED_AT
 from tenants.actions import record_action, record_view
 from tenants.identity.admission import Identity, RefusedError, admit
-from tenants.identity.openid import OIDCProvider, check_nonce
+from tenants.identity.openid import LEEWAY_S, OIDCProvider, check_nonce
 from tenants.identity.providers import find_provider
 from tenants.identity.saml.provider import SAMLProvider
+from tenants.identity.wanted import provider_key
 from tenants.models import IdentityProvider, Membership, ProviderKind, User
 from tenants.scope import tenant_scope
 
@@ -35,7 +37,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # dja
         self, request: HttpRequest, provider: str, client_id: str | None = None
     ) -> OIDCProvider | SAMLProvider:
         """An enabled provider by its key. Raises ValueError: a pending sign-in is then dropped."""
-        row = _enabled(provider)
+        row = enabled_provider(provider)
         if row is None:
             raise ValueError("no such provider")
         return speaking_to(request, row)
@@ -55,6 +57,8 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # dja
         if row.kind == ProviderKind.OIDC:
             check_nonce(sociallogin)
         user = sociallogin.user if sociallogin.is_existing else None
+        if sociallogin.state["process"] == AuthProcess.REDIRECT:
+            raise ImmediateHttpResponse(_confirm(request, row, sociallogin))
         if sociallogin.state["process"] == AuthProcess.CONNECT:
             _check_connection(request, row)
             return
@@ -134,7 +138,29 @@ def _check_connection(request: HttpRequest, provider: IdentityProvider) -> None:
         raise ImmediateHttpResponse(back_to_sign_in(request, provider, reason))
 
 
-def _enabled(key: str) -> IdentityProvider | None:
+def _confirm(request: HttpRequest, provider: IdentityProvider, login: SocialLogin) -> HttpResponse:
+    """Take an answer of the session's provider, which was told to ask again who it is."""
+    user, at = request.user, login.authenticated_at
+    key = provider_key(provider.tenant_id, provider.pk)
+    if request.session.get(PROVIDER) != key or not login.is_existing or login.user != user:
+        reason = "The provider confirmed another person."
+    elif not isinstance(at, int) or at < login.state["left_at"] - LEEWAY_S:
+        reason = "The provider did not ask again who it is."
+    else:
+        request.session[PROVIDER_CONFIRMED_AT] = int(timezone.now().timestamp())
+        with tenant_scope(provider.tenant_id):
+            name = login.user.get_username()
+            record_view(
+                provider.tenant_id, login.user, "session.confirm", name, provider=provider.name
+            )
+        return redirect(login.state["next"])
+    record_failure(provider, reason)
+    messages.error(request, reason)
+    return redirect("home")
+
+
+def enabled_provider(key: str) -> IdentityProvider | None:
+    """The enabled provider with a key (`provider_key`), or None."""
     tenant_id, _, pk = key.partition("/")
     try:
         ids = UUID(tenant_id), UUID(pk)

@@ -99,6 +99,7 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-a
             claims = self._userinfo(token.token, claims["sub"]) | claims
         login = self.provider.sociallogin_from_response(request, claims)
         login.claims = claims
+        login.authenticated_at = claims.get("auth_time")
         return login
 
     def _verified(self, id_token: Any) -> dict[str, Any]:
@@ -193,12 +194,22 @@ class OIDCProvider(OpenIDConnectProvider):  # type: ignore[misc]  # django-allau
         return params
 
     def redirect(
-        self, request: HttpRequest, process: str, next_url: str | None = None, **kwargs: Any
+        self,
+        request: HttpRequest,
+        process: str,
+        next_url: str | None = None,
+        *,
+        asks_again: bool = False,
+        **kwargs: Any,
     ) -> HttpResponse:
-        """Send the person to the provider, with a nonce that the id_token must repeat."""
+        """Send the person to the provider, with a nonce that the id_token must repeat.
+
+        With `asks_again` an open session there is not enough (OpenID Connect Core 1.0, 3.1.2.1).
+        """
         nonce = secrets.token_urlsafe(24)
+        params = {"nonce": nonce} | ({"max_age": "0", "prompt": "login"} if asks_again else {})
         response: HttpResponse = super().redirect(
-            request, process, next_url, auth_params={"nonce": nonce}, nonce=nonce, **kwargs
+            request, process, next_url, auth_params=params, nonce=nonce, **kwargs
         )
         return response
 

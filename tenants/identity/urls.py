@@ -18,6 +18,7 @@ urlpatterns = [
         provider_metadata,
         name="provider_metadata",
     ),
+    path("settings/security/confirm/provider", views.provider_confirm, name="provider_confirm"),
     path(
         "settings/security/providers/<uuid:pk>/connect",
         views.provider_connect,

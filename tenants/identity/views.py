@@ -1,25 +1,37 @@
 """Signing in with a provider: the tenant's page, the way there and back, connecting an account."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from allauth.account.adapter import get_adapter
 from allauth.account.decorators import reauthentication_required
+from allauth.account.internal.flows.reauthentication import resume_request
 from allauth.socialaccount.models import SocialAccount
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from django.contrib import messages
+from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from config.boxes import BoxError
 from tenants.access import TenantRequest, tenant_page
-from tenants.accounts.policy import PROVIDER
+from tenants.accounts.policy import PROVIDER, is_confirmed_by_provider
 from tenants.actions import record_view
-from tenants.identity.adapter import back_to_sign_in, record_failure, speaking_to
+from tenants.identity.adapter import (
+    back_to_sign_in,
+    enabled_provider,
+    record_failure,
+    speaking_to,
+)
 from tenants.identity.openid import OIDCAdapter, OIDCProvider
 from tenants.identity.providers import end_sessions, find_provider
 from tenants.identity.saml import SamlError
@@ -84,6 +96,35 @@ def provider_callback(request: HttpRequest, provider: IdentityProvider) -> HttpR
     return answer
 
 
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def provider_confirm(request: HttpRequest) -> HttpResponseBase:
+    """Let the session's provider ask again who it is, then repeat the request that led here.
+
+    It is outside every scope, as the repeated request opens one.
+    """
+    provider = enabled_provider(request.session.get(PROVIDER, ""))
+    if provider is None:
+        raise Http404("no session of a provider")
+    target = request.POST.get("next") or request.GET.get("next", "")
+    if request.method == "GET" and is_confirmed_by_provider(request.session, timezone.now()):
+        return resume_request(request) or redirect("home")
+    if request.method == "POST":
+        return _explained(request, provider, partial(_leave_to_confirm, target=target))
+    context = {"provider": provider, "target": target}
+    return render(request, "identity/confirm.html", context)
+
+
+def _leave_to_confirm(
+    request: HttpRequest, provider: IdentityProvider, target: str
+) -> HttpResponseBase:
+    query = urlencode({"next": target}) if get_adapter().is_safe_url(target) else ""
+    back = f"{reverse('provider_confirm')}?{query}"
+    left_at = int(timezone.now().timestamp())
+    return _leave(request, provider, AuthProcess.REDIRECT, back, asks_again=True, left_at=left_at)
+
+
 @require_POST
 @tenant_page()
 def provider_connect(request: TenantRequest, pk: UUID) -> HttpResponseBase:
@@ -129,12 +170,16 @@ def _own_provider(request: TenantRequest, pk: UUID) -> IdentityProvider:
 
 
 def _leave(
-    request: HttpRequest, provider: IdentityProvider, process: str, target: str | None
+    request: HttpRequest,
+    provider: IdentityProvider,
+    process: str,
+    target: str | None,
+    **options: Any,
 ) -> HttpResponse:
     """A page that goes on to the provider.
 
     A redirect after the form would be refused by browsers: `form-action` names only this server.
     """
-    sent = speaking_to(request, provider).redirect(request, process, target)
+    sent = speaking_to(request, provider).redirect(request, process, target, **options)
     context = {"provider": provider, "address": sent["Location"]}
     return render(request, "identity/leave.html", context)

@@ -849,6 +849,7 @@ ROUTES: dict[str, Visit] = {
         )
         for route, answers in (
             ("/app/remove", {"GET": 404, "POST": 404}),
+            ("/confirm/provider", {"GET": 404, "POST": 404}),
             ("/codes", {"GET": 404, "POST": 405}),
         )
     },

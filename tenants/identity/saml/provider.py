@@ -49,13 +49,24 @@ class SAMLProvider(Provider):  # type: ignore[misc]  # django-allauth has no typ
         super().__init__(request, app=SocialApp(provider=self.id, provider_id=key, name=row.name))
 
     def redirect(
-        self, request: HttpRequest, process: str, next_url: str | None = None, **kwargs: Any
+        self,
+        request: HttpRequest,
+        process: str,
+        next_url: str | None = None,
+        *,
+        asks_again: bool = False,
+        **kwargs: Any,
     ) -> HttpResponseRedirect:
-        """Send the person to the provider, with a request that the response must name."""
+        """Send the person to the provider, with a request that the response must name.
+
+        With `asks_again` an open session there is not enough (SAML V2.0 Core, 3.4.1).
+        """
         _needs_extra()
         from tenants.identity.saml.response import request_address
 
-        address, request_id = request_address(_party(request, self.row), current_metadata(self.row))
+        address, request_id = request_address(
+            _party(request, self.row), current_metadata(self.row), asks_again=asks_again
+        )
         self.stash_redirect_state(request, process, next_url, state_id=request_id, **kwargs)
         return HttpResponseRedirect(address)
 
@@ -77,6 +88,7 @@ class SAMLProvider(Provider):  # type: ignore[misc]  # django-allauth has no typ
         self._use_once(assertion, int(now.timestamp()))
         login = self.sociallogin_from_response(request, assertion)
         login.claims = _claims(assertion)
+        login.authenticated_at = assertion.authenticated_at
         return login
 
     def _use_once(self, assertion: "Assertion", now: int) -> None:
