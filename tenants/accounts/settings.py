@@ -45,7 +45,8 @@ class SignInSettingsForm(forms.Form):
         label="Confirm again before a reveal, an erasure or the release of a hold",
         required=False,
         help_text="With the second factor, or the password of who has none, at most five minutes"
-        " before. API keys can no longer do these; with a key one can still ask for an erasure.",
+        " before; in a session of a provider, with a sign-in there that it asks for again. API keys"
+        " can no longer do these; with a key one can still ask for an erasure.",
     )
     session_idle_minutes = forms.IntegerField(
         label="A session ends after … minutes without a page",

@@ -20,6 +20,10 @@ class ProviderForm(forms.Form):
     """What every provider needs: a name, and which role a group gives."""
 
     kind: ClassVar[ProviderKind]
+    at_provider: ClassVar[tuple[str, ...]]
+    """The fields about the provider itself."""
+    lead: ClassVar = ""
+    """Which of these are needed, if not all."""
     fixed: ClassVar = ("issuer", "subject_claim")
     """What cannot change later."""
 
@@ -66,6 +70,19 @@ class ProviderForm(forms.Form):
             if provider.secret_box is not None:
                 self.fields["secret"].help_text = "One is stored. Leave empty to keep it."
 
+    def sections(self) -> list[dict[str, Any]]:
+        """The fields as the page shows them, with headings."""
+        of_people = ("groups_claim", "subject_claim", "roles", "default_role")
+        shown = (
+            ("", "", ("name",)),
+            ("At the provider", self.lead, self.at_provider),
+            ("People", "", (*of_people, "asks_second_factor", "scim")),
+        )
+        return [
+            {"heading": heading, "lead": lead, "fields": [self[name] for name in names]}
+            for heading, lead, names in shown
+        ]
+
     def clean_roles(self) -> dict[str, Role]:
         """Roles by group. Raises ValidationError that names the line."""
         roles = {}
@@ -98,7 +115,7 @@ class OpenIDForm(ProviderForm):
     """Where an OpenID provider is, and who we are there."""
 
     kind = ProviderKind.OIDC
-    field_order = ("name", "issuer", "client_id", "secret", "groups_claim", "subject_claim")
+    at_provider = ("issuer", "client_id", "secret")
 
     issuer = forms.CharField(
         max_length=TEXT_MAX,
@@ -132,17 +149,17 @@ class SamlForm(ProviderForm):
     """What a SAML provider says about itself, by an address, as XML, or as single values."""
 
     kind = ProviderKind.SAML
-    field_order = (
-        *("name", "metadata_url", "metadata", "issuer", "sso_url", "certificates"),
-        *("groups_claim", "subject_claim"),
+    at_provider = ("issuer", "metadata_url", "metadata", "sso_url", "certificates")
+    lead = (
+        "Enter the entity ID and the address of the metadata. Or only the metadata. Or entity ID,"
+        " sign-in address and certificates."
     )
 
     metadata_url = forms.CharField(
         label="Address of the metadata",
         max_length=TEXT_MAX,
         required=False,
-        help_text="Read at each sign-in, so new certificates need nothing. Enter the entity ID,"
-        " too. Or leave this empty, and enter the metadata or the values below.",
+        help_text="It is read at each sign-in, so new certificates need nothing.",
     )
     metadata = forms.CharField(
         label="Metadata",
