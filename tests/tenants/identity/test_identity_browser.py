@@ -1,4 +1,4 @@
-"""Chromium signs in through a real OpenID provider: a member, a new role, a new key, an end."""
+"""Chromium signs in through a real OpenID provider: a new role and key, a confirmation, an end."""
 
 import re
 from collections.abc import Iterator
@@ -43,6 +43,11 @@ def sign_in(page: Page, row: IdentityProvider, person: str) -> None:
     """Press the button, and at the provider enter name and password."""
     page.goto(f"/sign-in/{row.tenant.slug}")
     page.get_by_role("button", name="Sign in with Acme ID").click()
+    prove(page, person)
+
+
+def prove(page: Page, person: str) -> None:
+    """Enter name and password at the provider."""
     page.wait_for_url(re.compile(r"/interaction/"), timeout=_LIMIT_MS)
     page.locator("input[name=login]").fill(person)
     page.locator("input[name=password]").fill("any")
@@ -86,6 +91,12 @@ def test_company_signs_in(
     assert role_of(row, name) == "admin"
     page.goto("/settings/sign-in")
     expect(page.get_by_role("link", name="Acme ID")).to_be_visible()
+
+    # The provider asks again, although it has a session of this person.
+    page.goto("/settings/security/confirm/provider?next=/calls/")
+    page.get_by_role("button", name="Continue to Acme ID").click()
+    prove(page, "ada")
+    page.wait_for_url(f"{server.url}/calls/", timeout=_LIMIT_MS)
 
     # Without a group the person is out, in all browsers.
     provider.set_groups("ada")
