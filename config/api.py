@@ -53,6 +53,7 @@ from tools_registry import act_api, draft_api
 from tools_registry import read_api as tools
 from tools_registry.api import router as registry_router
 from tools_registry.exchange import api as exchange
+from tools_registry.exchange import comparison_api
 
 OPERATIONS = (
     actions,
@@ -92,6 +93,7 @@ OPERATIONS = (
     act_api,
     draft_api,
     exchange,
+    comparison_api,
 )
 """The modules whose operations are added to a router by being imported."""
 

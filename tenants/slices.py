@@ -63,6 +63,11 @@ def end_jobs(jobs: models.QuerySet[Any], state: JobState, now: datetime, **value
 def end_older(jobs: models.QuerySet[Any], keep: int, now: datetime) -> None:
     """Make room for a new one: cancel those under way, delete all but the newest `keep - 1`."""
     end_jobs(jobs, JobState.CANCELLED, now)
+    delete_older(jobs, keep)
+
+
+def delete_older(jobs: models.QuerySet[Any], keep: int) -> None:
+    """Make room for a new one beside those under way: delete all but the newest `keep - 1`."""
     old = jobs.order_by("-id").values_list("id", flat=True)[keep - 1 :]
     jobs.filter(id__in=list(old)).delete()
 

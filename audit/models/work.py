@@ -101,7 +101,7 @@ class Replay(models.Model):
     tool_name = models.TextField()
     created_at = models.DateTimeField()
     created_by = models.TextField()
-    draft_revision = models.IntegerField()
+    draft_revision = models.IntegerField()  # 0: of a definition that the registry does not have
     base_number = models.IntegerField(null=True)
     input_schema = models.TextField()
     output_schema = models.TextField(null=True)  # None: outputs are not checked

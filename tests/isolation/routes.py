@@ -1481,6 +1481,12 @@ ROUTES: dict[str, Visit] = {
         data=lambda world: [{"name": "a stranger's", "inputSchema": {"type": "object"}}],
         answers={"GET": 200, "POST": 200},
     ),
+    "api/v1/registry/compare": Listing(
+        "/api/v1/registry/compare",
+        Scope.READ,
+        data=lambda world: [{"name": world.canary, "inputSchema": {"type": "object"}}],
+        answers=SENT,
+    ),
     "api/v1/registry/imports/<uuidstr:import_id>": Object(
         lambda world: f"/api/v1/registry/imports/{world.import_id}",
         Scope.REGISTRY,

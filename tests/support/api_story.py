@@ -186,6 +186,10 @@ STORY: Sequence[Step] = (
         number=1,
     ),
     Step(
+        "compare_definitions",
+        body=[{"name": "imported", "description": "I.", "inputSchema": {"type": "object"}}],
+    ),
+    Step(
         "import_registry",
         body=[{"name": "imported", "description": "I.", "inputSchema": {"type": "object"}}],
         query={"as": "drafts", "reason": "a test"},

@@ -3,7 +3,7 @@
 
 -- tool_replay: a tool's stored calls validated again, against a draft.
 --
--- Retention: the newest 20 of each tool are kept.
+-- Retention: the newest 20 of each tool are kept, of drafts and of other definitions each.
 -- Erasure: no effect; it holds no payload.
 -- Tenant deletion: rows are deleted.
 -- Citus: distributed by tenant_id.
@@ -14,7 +14,7 @@ CREATE TABLE tool_replay (
     tool_name text NOT NULL,
     created_at timestamptz NOT NULL,
     created_by text NOT NULL,            -- a user's name
-    draft_revision integer NOT NULL,     -- of the schemas below
+    draft_revision integer NOT NULL,     -- of the schemas below; 0: not of a draft
     base_number integer,                 -- the version it is compared with; NULL: there was none
     input_schema text NOT NULL,          -- the draft's, JSON as text
     output_schema text,                  -- NULL: outputs are not validated

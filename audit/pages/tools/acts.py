@@ -30,11 +30,14 @@ from tools_registry.schemas import ToolContract
 from tools_registry.versions import contract_of, find_version
 
 
-def begin_replay(tool: Tool, draft: ToolDraft, actor: Actor, of: TimeRange, limit: int) -> Replay:
+def begin_replay(
+    tool: Tool, proposal: replays.Proposal, actor: Actor, of: TimeRange, limit: int
+) -> Replay:
     """Let the worker replay the newest calls of a range. Raises UnusableSchemaError."""
     calls = ReplayRange(tool.name, of.start, of.end)
-    replay = replays.start_replay(tool, proposal_of(draft), calls, limit, name_of(actor))
-    record_action(tool.tenant, actor, "tool.replay", tool.name, revision=draft.revision)
+    replay = replays.start_replay(tool, proposal, calls, limit, name_of(actor))
+    about = {"revision": proposal.revision} if proposal.revision else {"of": "a given definition"}
+    record_action(tool.tenant, actor, "tool.replay", tool.name, **about)
     replay_calls.defer(tenant_id=str(tool.tenant_id), replay_id=str(replay.id))
     return replay
 
@@ -82,8 +85,8 @@ def proposal_of(draft: ToolDraft) -> replays.Proposal:
 
 
 def last_replay(tool: Tool) -> Replay | None:
-    """Return the newest replay that read anything or is not cancelled."""
-    stored = Replay.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
+    """Return the newest replay of a draft that read anything or is not cancelled."""
+    stored = Replay.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id, draft_revision__gt=0)
     return stored.exclude(state=JobState.CANCELLED, read_count=0).order_by("-id").first()
 
 

@@ -1,13 +1,13 @@
 """Publishing drafts, replaying calls against them, and starting drift analyses, over the API."""
 
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Path
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from audit.events.judgement import UnusableSchemaError
 from audit.models import DriftAnalysis, Replay
@@ -18,6 +18,7 @@ from audit.pages.tools.acts import (
     begin_analysis,
     begin_replay,
     draft_what_was_observed,
+    proposal_of,
     publish_draft,
 )
 from audit.queries.call_query import Reader, parse
@@ -40,9 +41,10 @@ from tools_registry.drafts import (
     find_draft,
 )
 from tools_registry.models import Tool
-from tools_registry.schemas import explain
+from tools_registry.schemas import check_schema, explain
 from tools_registry.versions import AlreadyPublishedError
 
+type Schema = Annotated[dict[str, Any], AfterValidator(check_schema)]
 JobName = Literal["waiting", "running", "done", "cancelled", "failed"]
 
 
@@ -74,6 +76,35 @@ class DriftBody(CallsBody):
     """As in the list of calls, without terms on payloads. Free text is not searched in messages."""
 
 
+class GivenSchemas(Body):
+    """The schemas of a definition that the registry does not have."""
+
+    input_schema: Schema
+    output_schema: Schema | None
+    """Null: outputs are not validated."""
+
+
+class ReplayBody(CallsBody):
+    """Which calls are validated against what."""
+
+    schemas: GivenSchemas | None = None
+    """Default: those of the tool's draft. `POST registry/compare` answers a definition's."""
+
+
+class ReplayedSide(Answer):
+    """The arguments of calls, or their outputs: what the replay found so far."""
+
+    side: Literal["args", "output"]
+    judged: int
+    """Calls that were validated."""
+    newly_violating: int
+    """Of these, calls that violate the new schema and not that of the current version."""
+    newly_passing: int
+    """The reverse."""
+    skipped: dict[str, int]
+    """Calls that could not be validated, by reason."""
+
+
 class ReplayedKind(Answer):
     """A kind of violation, and in how many calls the replay found it."""
 
@@ -92,11 +123,12 @@ class ReplayedKind(Answer):
 
 
 class ReplayDetail(Answer):
-    """A replay: stored calls validated against a draft."""
+    """A replay: stored calls validated against a draft, or against given schemas."""
 
     id: UUID
     state: JobName
     draft_revision: int
+    """0: of given schemas."""
     against_version: int | None
     created_at: datetime
     created_by: str
@@ -108,6 +140,7 @@ class ReplayDetail(Answer):
     """Calls to read; null until they are counted."""
     newly_violating: int
     """Calls that violate the draft and not the current version. A gate in CI asks for 0."""
+    sides: list[ReplayedSide]
     kinds: list[ReplayedKind]
     problem: str
     finished_at: datetime | None
@@ -164,18 +197,17 @@ def publish_the_draft(act: Act, tool_id: Path[UUID]) -> dict[str, Any]:
     ReplayDetail,
     scope=Scope.REGISTRY,
     tag="tools",
-    body=CallsBody,
+    body=ReplayBody,
     status=201,
     problems=("not_found", "range", "conflict"),
 )
 def start_replay(act: Act, tool_id: Path[UUID]) -> dict[str, Any]:
-    """Validate stored calls against the tool's draft, in the background."""
+    """Validate stored calls against the tool's draft or given schemas, in the background."""
     tool = found_tool(act.identity.tenant_id, tool_id)
-    body = act.read(CallsBody)
-    if (draft := find_draft(tool)) is None:
-        raise ProblemError("not_found", "The tool has no draft.")
+    body = act.read(ReplayBody)
+    proposal = _proposal(tool, body)
     try:
-        return _replay(begin_replay(tool, draft, act.actor, _range(body), body.limit))
+        return _replay(begin_replay(tool, proposal, act.actor, _range(body), body.limit))
     except UnusableSchemaError as error:
         raise ProblemError("conflict", f"Nothing was replayed: {error}") from error
 
@@ -271,6 +303,14 @@ def draft_from_drift(act: Act, tool_id: Path[UUID]) -> dict[str, Any]:
     return draft_document(draft)
 
 
+def _proposal(tool: Tool, body: ReplayBody) -> replays.Proposal:
+    if body.schemas is not None:
+        return replays.Proposal(0, body.schemas.input_schema, body.schemas.output_schema)
+    if (draft := find_draft(tool)) is None:
+        raise ProblemError("not_found", "The tool has no draft.")
+    return proposal_of(draft)
+
+
 def _range(body: CallsBody) -> TimeRange:
     length = body.range or ("" if body.from_ or body.to else "7d")
     params = {"range": length, "from": body.from_, "to": body.to}
@@ -293,6 +333,7 @@ def _found_analysis(tool: Tool, pk: UUID) -> DriftAnalysis:
 
 
 def _replay(one: Replay) -> dict[str, Any]:
+    tallies = Tally.load(one.findings).sides
     return {
         "id": one.id,
         "state": one.state,
@@ -305,11 +346,17 @@ def _replay(one: Replay) -> dict[str, Any]:
         "calls": one.read_count,
         "of": one.call_count,
         "newly_violating": one.newly_violating_count,
-        "kinds": [
-            _kind(side, kind)
-            for side, tally in Tally.load(one.findings).sides.items()
-            for kind in tally.kinds
+        "sides": [
+            {
+                "side": side,
+                "judged": tally.judged,
+                "newly_violating": tally.newly_violating,
+                "newly_passing": tally.newly_passing,
+                "skipped": tally.skipped,
+            }
+            for side, tally in tallies.items()
         ],
+        "kinds": [_kind(side, kind) for side, tally in tallies.items() for kind in tally.kinds],
         "problem": one.problem,
         "finished_at": one.finished_at and utc(one.finished_at),
     }

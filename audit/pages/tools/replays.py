@@ -84,7 +84,9 @@ def replay_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         messages.error(request, f"Nothing was replayed. {problems}")
         return redirect("draft_review", tool.pk)
     try:
-        replay = begin_replay(tool, draft, request.user, form.wanted, form.cleaned_data["limit"])
+        replay = begin_replay(
+            tool, proposal_of(draft), request.user, form.wanted, form.cleaned_data["limit"]
+        )
     except UnusableSchemaError as error:
         messages.error(request, f"Nothing was replayed: {error}")
         return redirect("draft_review", tool.pk)

@@ -29,12 +29,12 @@ from audit.work.replay.tally import Tally
 from tenants import slices
 from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
-from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs, end_older
+from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, delete_older, end_jobs, end_older
 from tools_registry.models import Tool, ToolVersion
 
 CALLS_MAX = 100_000
 KEPT = 20
-"""Replays kept per tool."""
+"""Replays kept per tool, of drafts and of other definitions each."""
 CHUNK = 2_000
 """Calls read at once."""
 EVENT_SECONDS = 2.0
@@ -42,9 +42,10 @@ EVENT_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The schemas to replay: those of a draft as they are now."""
+    """The schemas to replay: those of a draft as they are now, or of a definition elsewhere."""
 
     revision: int
+    """Of the draft; 0: of a definition that the registry does not have."""
     input_schema: Mapping[str, Any]
     output_schema: Mapping[str, Any] | None
 
@@ -54,7 +55,9 @@ def start_replay(
 ) -> Replay:
     """Record a replay for the worker. The caller defers the task. Needs the scope.
 
-    A running replay of the same tool is cancelled. Raises UnusableSchemaError.
+    A running replay of the tool's draft is cancelled by another one. Those of other definitions run
+    beside each other: several branches of a repository may be checked at once. Raises
+    UnusableSchemaError.
     """
     base_number = tool.current_number or None
     texts = _text(proposal.input_schema), _text(proposal.output_schema)
@@ -62,7 +65,10 @@ def start_replay(
     tenant_id = current_tenant_id()
     replays = Replay.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
     now = timezone.now()
-    end_older(replays, KEPT, now)
+    if proposal.revision:
+        end_older(replays.exclude(draft_revision=0), KEPT, now)
+    else:
+        delete_older(replays.filter(draft_revision=0), KEPT)
     return Replay.objects.create(
         tenant_id=tenant_id,
         id=new_id(),

@@ -58,7 +58,7 @@ NOT_DECLARED: Mapping[str, tuple[str, ...]] = {
     ),
     "shows or looks something up": (
         *("reveal_call", "reveal_inbox_line", "look_up_principal"),
-        *("try_redaction", "check_contract", "send_channel_test"),
+        *("try_redaction", "check_contract", "compare_definitions", "send_channel_test"),
     ),
     "a job that ends, with a result of its own": (
         *("start_comparison", "cancel_comparison", "start_search", "cancel_search"),

@@ -536,6 +536,42 @@ def test_draft_is_written_checked_replayed_and_published(acme: Cast) -> None:
     )
 
 
+def test_given_schemas_are_replayed_beside_the_draft(acme: Cast) -> None:
+    api = program(acme.tenant)
+    city = {"type": "object", "properties": {"city": {"type": "string"}}}
+    tool = api.do("tools/create", {"name": "get_weather"})["id"]
+    draft = api.do(f"tools/{tool}/draft", {"revision": 0, "input_schema": city}, "PUT")
+    api.do(f"tools/{tool}/draft/publish", {"revision": draft["revision"]})
+    send_events(acme.tenant, make_call(args={"city": "London"}))
+    api.do(f"tools/{tool}/draft/begin", {"version": 1})
+    of_draft = api.do(f"tools/{tool}/replays", {"range": "1h"})["id"]
+
+    number = {"type": "object", "properties": {"city": {"type": "integer"}}}
+    given = {"range": "1h", "schemas": {"input_schema": number, "output_schema": None}}
+    first, second = (api.do(f"tools/{tool}/replays", given) for _ in range(2))
+    assert first["draft_revision"] == 0
+    assert _last_action(acme).details == {"of": "a given definition"}
+    run_replay(acme.tenant.id, UUID(first["id"]))
+    replayed = api.get(f"tools/{tool}/replays/{first['id']}")
+    assert (replayed["state"], replayed["newly_violating"]) == ("done", 1)
+    sides = {one["side"]: one for one in replayed["sides"]}
+    assert (sides["args"]["judged"], sides["args"]["newly_violating"]) == (1, 1)
+    for other in (of_draft, second["id"]):  # no replay of given schemas ends another
+        assert api.get(f"tools/{tool}/replays/{other}")["state"] == "waiting"
+    page = signed_in(acme.editor).get(f"/tools/{tool}/draft/review").content.decode()
+    assert f"replays/{of_draft}" in page
+    assert first["id"] not in page
+    page = signed_in(acme.editor).get(f"/tools/{tool}/replays/{first['id']}").content.decode()
+    assert "given to the" in page
+    assert "have changed since this replay" not in page
+
+    wrong = {"schemas": {"input_schema": {"type": "objekt"}, "output_schema": None}}
+    assert api.refused(f"tools/{tool}/replays", wrong) == (400, "malformed")
+    endless = {"type": "object", "properties": {"a": {"pattern": "(?=x)"}}}
+    unusable = {"schemas": {"input_schema": endless, "output_schema": None}}
+    assert api.refused(f"tools/{tool}/replays", unusable) == (409, "conflict")
+
+
 def test_drift_is_analyzed_and_becomes_a_draft(acme: Cast) -> None:
     api = program(acme.tenant)
     tool = api.do("tools/create", {"name": "get_weather"})["id"]

@@ -136,6 +136,7 @@ PAGES_ONLY: Mapping[str, str] = {
 """Acts that the API has not, each with the reason."""
 
 API_ONLY: Mapping[str, str] = {
+    "compare_definitions": "whoever changes a tool asks before there is a draft or an import",
     "receive_events": "executors send them",
     "receive_logs": "executors send them",
     "receive_metrics": "executors send them",
