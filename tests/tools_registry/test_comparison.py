@@ -16,9 +16,9 @@ WIDE = {"type": "object", "properties": {"city": {"type": "string"}}}
 
 def compared(cast: Cast, document: Any) -> list[dict[str, Any]]:
     """The tools of the answer."""
-    tools: list[dict[str, Any]] = program(cast.tenant, Scope.READ).do(
-        "registry/compare", document
-    )["tools"]
+    tools: list[dict[str, Any]] = program(cast.tenant, Scope.READ).do("registry/compare", document)[
+        "tools"
+    ]
     return tools
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter
@@ -106,6 +106,24 @@ class Announcement:
             return {"type": "object"}
         schema: dict[str, Any] = tool.describe()["inputSchema"]
         return schema
+
+
+_announced: Final[WeakKeyDictionary[Callable[..., Any], Announcement]] = WeakKeyDictionary()
+
+
+def remember(fn: Callable[..., Any], announcement: Announcement) -> None:
+    """Remember what a decorated function announces."""
+    _announced[fn] = announcement
+
+
+def announcement_of(value: Any) -> Announcement | None:
+    """What a function announces that `Trail.tool` has decorated, or a `Tool`; None for others."""
+    if isinstance(value, Tool):
+        return Announcement.of(value)
+    try:
+        return _announced.get(value)
+    except TypeError:  # not hashable or not weakly referable, so not one of ours
+        return None
 
 
 type _Refused = ToolNameTaken | ToolContractRefused

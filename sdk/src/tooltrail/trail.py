@@ -18,7 +18,7 @@ from typing import Any, overload
 from uuid_utils import uuid7
 
 from tooltrail import decisions
-from tooltrail.announcement import Announcement
+from tooltrail.announcement import Announcement, remember
 from tooltrail.call_ids import call_id_of
 from tooltrail.capture import Capture
 from tooltrail.decorator import Arguments, make_output_guard, wrap
@@ -217,6 +217,7 @@ class Trail(ToolReports):
         wrapped = wrap(fn, begin, output_guard)
         if not hasattr(fn, "__name__"):  # a callable object
             wrapped.__name__ = wrapped.__qualname__ = name_of(fn)
+        remember(wrapped, announcement)
         return wrapped
 
     def _read_input_schema(self, tool: str, schema: Any) -> AcceptedArguments | None:

@@ -75,8 +75,15 @@ class Transport:
 
     def post_tools(self, tools: list[dict[str, Any]]) -> Answer:
         """Announce tools. Raises UnreachableError."""
-        body = json.dumps({"tools": tools}).encode()
-        return self._post("/api/v1/tools", body, {"Content-Type": "application/json"})
+        return self.post_json("tools", {"tools": tools})
+
+    def post(self, path: str, body: bytes) -> Answer:
+        """Post a JSON text, `path` below `/api/v1/`. Raises UnreachableError."""
+        return self._post(f"/api/v1/{path}", body, {"Content-Type": "application/json"})
+
+    def post_json(self, path: str, document: Mapping[str, Any]) -> Answer:
+        """Post a JSON document, `path` below `/api/v1/`. Raises UnreachableError."""
+        return self.post(path, json.dumps(document).encode())
 
     def get(self, path: str, query: Mapping[str, str]) -> Answer:
         """Get a JSON document, `path` below `/api/v1/`. Raises UnreachableError."""

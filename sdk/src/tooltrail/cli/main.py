@@ -1,4 +1,4 @@
-"""The `tooltrail` command: the spool, sending, queries, evidence, witnesses, MCP, completion.
+"""The `tooltrail` command: the spool, queries, checks, evidence, witnesses, MCP, completion.
 
 The verbs are in modules of their own. The API key comes from the environment only, because every
 user of a machine can read command lines.
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from tooltrail.cli import completion, mcp, query, spool, verify, watch, witness
+from tooltrail.cli.check import command as check
 from tooltrail.version import __version__
 
 
@@ -28,13 +29,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tooltrail",
         description="Show and send the events waiting on this machine, query the server, "
-        "verify that its ledger was not altered, and record MCP servers.",
+        "check changed tools, verify that its ledger was not altered, and record MCP servers.",
         epilog=spool.EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=f"tooltrail {__version__}")
     verbs = parser.add_subparsers(required=True, title="commands", metavar="<command>")
     spool.add_parsers(verbs)
     query.add_parser(verbs)
+    check.add_parser(verbs)
     verify.add_parser(verbs)
     watch.add_parser(verbs)
     witness.add_parser(verbs)
