@@ -78,9 +78,9 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("tools.yaml", "a: 2026-11-27", "date"),
         ("tools.yaml", "{1: a}", "the key 1 is not a text"),
         ("tools.yaml", "a: &a [*a]", "values"),
-        ("tools.yaml", BOMB, "values"),
+        pytest.param("tools.yaml", BOMB, "values", marks=pytest.mark.slow),
         ("tools.yaml", "a: !!python/object:os.system {}", "invalid YAML"),
-        ("tools.yaml", "[" * 5_000, "nested too deeply"),
+        pytest.param("tools.yaml", "[" * 1_000, "nested too deeply", marks=pytest.mark.slow),
     ],
 )
 def test_unreadable_file_has_a_reason(tmp_path: Path, name: str, text: str, reason: str) -> None:

@@ -28,7 +28,7 @@ examples:
   tooltrail check --mcp-command -- python server.py
 
 TOOLTRAIL_URL is the server's URL, TOOLTRAIL_API_KEY a key with the scope read, and for replays the
-scope registry.
+scope registry. MCP_AUTHORIZATION is sent to the servers of --mcp as the header Authorization.
 
 Exit codes: 0 nobody breaks, 1 callers or consumers break or may break, 2 could not check: wrong
 usage, no server, no rights, a replay that did not end, and with --require-published a tool that is

@@ -26,11 +26,15 @@ LIST_MAX_BYTES: Final = 10_000_000
 PAGES_MAX: Final = 100
 _CURSOR_MAX: Final = 10_000
 _READ_BYTES: Final = 64 * 1024
-_END_SECONDS: Final = 2.0
+END_SECONDS: Final = 2.0
+"""For a server of ours to end by itself when its input ends, and then on a signal."""
 _OUR_KEY: Final = "TOOLTRAIL_API_KEY"
+AUTHORIZATION: Final = "MCP_AUTHORIZATION"
+"""The variable whose text servers behind URLs get as the header `Authorization`."""
 _HANDSHAKE: Final = "2025-11-25"
 _WITHOUT_HANDSHAKE: Final = "2026-07-28"
 _NO_METHOD: Final = -32601
+_OK: Final = 200
 _CLIENT: Final = {"name": "tooltrail-check", "version": __version__}
 _META: Final = {
     "io.modelcontextprotocol/protocolVersion": _WITHOUT_HANDSHAKE,
@@ -232,6 +236,8 @@ class _Posted:
             "Accept": "application/json, text/event-stream",
             "User-Agent": f"{_CLIENT['name']}/{__version__}",
         }
+        if authorization := os.environ.get(AUTHORIZATION):
+            self._headers["Authorization"] = authorization
 
     def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Post a request; its answer."""
@@ -280,11 +286,12 @@ class _Posted:
             body += part
         if kind != "application/json":
             raise CheckError(f"the server answers {response.status} and no JSON")
-        answer = _as_answer(body, number)
-        if answer is None:
-            message = read_json("the server", body)
-            if isinstance(message, dict) and isinstance(message.get("error"), dict):
-                return message  # an error before the id was read
+        message = read_json("the server", body)
+        if isinstance(message, dict) and isinstance(message.get("error"), dict):
+            return message  # its id is missing if the request could not be read
+        if response.status != _OK:
+            raise CheckError(f"the server answers {response.status}")
+        if (answer := _as_answer(body, number)) is None:
             raise CheckError("the answer has another id")
         return answer
 
@@ -317,10 +324,10 @@ def _end(server: "subprocess.Popen[bytes]") -> None:
     with suppress(OSError):
         server.stdin.close()
     with suppress(subprocess.TimeoutExpired):
-        server.wait(_END_SECONDS)
+        server.wait(END_SECONDS)
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(OSError):
             os.killpg(server.pid, number)
         with suppress(subprocess.TimeoutExpired):
-            server.wait(_END_SECONDS)
+            server.wait(END_SECONDS)
     server.stdout.close()
