@@ -6,11 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tooltrail.cli.check.mcp_servers import list_of_command
 from tooltrail.events import EVENT
 
 from sdk.tests.support.mcp_client import recorder_environment, spooled
@@ -109,6 +111,19 @@ def client_words(case: Case, calls: str, folder: Path) -> list[str]:
         *("--with", case.client, *(("--with", _OLD_PYDANTIC) if package == "mcp1" else ())),
         *("python", str(REAL / "drive.py"), package, calls),
     ]
+
+
+@pytest.mark.parametrize("package", ["mcp==2.3.0", "fastmcp==4.1.2"])
+@pytest.mark.sampled("real MCP servers", 1)
+def test_tools_of_a_real_server_are_listed(package: str) -> None:
+    uv = os.environ.get("UV") or shutil.which("uv")
+    assert uv, "these tests need uv"
+    alone = (uv, "run", "--quiet", "--isolated", "--no-project", "--python", sys.executable)
+    script = str(REAL / "weather.py")
+    command = [*alone, "--with", package, "python", script, package.partition("=")[0]]
+    (tool,) = list_of_command(command, time.monotonic() + _TIMEOUT_SECONDS)
+    assert tool.content["name"] == "get_weather"
+    assert tool.content["inputSchema"]["required"] == ["city"]
 
 
 @pytest.mark.generated(1)

@@ -110,6 +110,17 @@ def test_what_cannot_be_checked_is_no_break(
     assert checker.check("none.json").returncode == 2
 
 
+def test_tools_of_a_running_mcp_server_are_new_here(checker: Checker) -> None:
+    """Our own `/mcp` is one."""
+    url = f"{checker.server.url}/mcp"
+    completed = checker.check("--mcp", url, "--json", MCP_AUTHORIZATION=f"Bearer {checker.key}")
+    assert completed.returncode == 0, completed.stderr
+    report = json.loads(completed.stdout)
+    assert report["counts"]["new"] == len(report["tools"]) > 10
+    refused = checker.check("--mcp", url)
+    assert (refused.returncode, "the server" in refused.stderr) == (2, True)
+
+
 def states(checker: Checker) -> list[str]:
     """Of all replays."""
     tenant_id = checker.cast.tenant.id
