@@ -1484,7 +1484,8 @@ ROUTES: dict[str, Visit] = {
     "api/v1/registry/compare": Listing(
         "/api/v1/registry/compare",
         Scope.READ,
-        data=lambda world: [{"name": world.canary, "inputSchema": {"type": "object"}}],
+        shows_canary=False,
+        data=lambda world: [{"name": "a stranger's", "inputSchema": {"type": "object"}}],
         answers=SENT,
     ),
     "api/v1/registry/imports/<uuidstr:import_id>": Object(

@@ -53,7 +53,7 @@ class ComparedTool(Answer):
     """Likewise. A definition without one keeps that of the current version."""
 
 
-class Comparison(Answer):
+class ComparedTools(Answer):
     """Definitions, compared with the published contracts."""
 
     note: str
@@ -65,7 +65,7 @@ class Comparison(Answer):
 @router.post(
     "/registry/compare",
     auth=ApiKeyAuth(Scope.READ),
-    response=Comparison,
+    response=ComparedTools,
     operation_id="compare_definitions",
     summary="Compare definitions",
     tags=["tools"],
