@@ -36,7 +36,7 @@ from audit.pages.sharing import api as sharing
 from audit.pages.show import agents_api, figures_api
 from audit.pages.show.router import router as read_router
 from audit.pages.tools import draft_api as tool_acts
-from audit.pages.tools import drift_api, effect_api
+from audit.pages.tools import drift_api, effect_api, regression_api
 from audit.pages.traces import api as traces
 from audit.pages.traces import compare_api as trace_compare_api
 from config.http.errors import RETRY_AFTER_SECONDS
@@ -78,6 +78,7 @@ OPERATIONS = (
     losses,
     notes,
     prices,
+    regression_api,
     inbox_acts,
     repeats,
     schedule_api,

@@ -63,6 +63,21 @@ def _decoded(raw: bytes) -> _Event:
     return _Event(**{k: v for k, v in document.items() if k in _Event.__struct_fields__})
 
 
+def judged_members(raw: bytes | None) -> str | None:
+    """The members of an event that say what was given or returned, as JSON; None if unreadable.
+
+    As an event, they are judged as the whole one.
+    """
+    try:
+        document = json.loads(raw or b"")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    # ASCII: PostgreSQL stores neither U+0000 nor lone surrogates in a text.
+    return json.dumps({k: v for k, v in document.items() if k in _Event.__struct_fields__})
+
+
 def read_output(raw: bytes | None) -> Value | Skipped:
     """What a tool returned, from its end event; or why that is not known."""
     if raw is None:

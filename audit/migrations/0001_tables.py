@@ -101,6 +101,7 @@ class Migration(migrations.Migration):
                     "prices",
                     "notes",
                     "share_links",
+                    "regression_sets",
                 )
             ],
             state_operations=[

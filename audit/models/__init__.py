@@ -29,6 +29,7 @@ from audit.models.ledger import (
 from audit.models.notes import About, Note, NoteState
 from audit.models.preferences import PollingTool, SavedView
 from audit.models.prices import PriceList, UnitPath
+from audit.models.regression import RegressionCase, RegressionSet
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
 from audit.models.sharing import ShareLink
 from audit.models.work import (
@@ -74,6 +75,8 @@ __all__ = [
     "PollingTool",
     "PriceList",
     "Producer",
+    "RegressionCase",
+    "RegressionSet",
     "RejectedEvent",
     "Replay",
     "Resolution",

@@ -132,6 +132,11 @@ from audit.pages.tools.drift import (
     drift_start,
 )
 from audit.pages.tools.effect import effect_page
+from audit.pages.tools.regression import (
+    regression_set,
+    regression_set_make,
+    regression_set_remove,
+)
 from audit.pages.tools.replays import replay_cancel, replay_detail, replay_start
 from audit.pages.tools.tool_list import tool_list
 from audit.pages.traces.compare import trace_compare
@@ -278,6 +283,13 @@ urlpatterns = [
     path("tools/<uuid:pk>/replays", replay_start, name="replay_start"),
     path("tools/<uuid:pk>/replays/<uuid:replay_id>", replay_detail, name="replay_detail"),
     path("tools/<uuid:pk>/replays/<uuid:replay_id>/cancel", replay_cancel, name="replay_cancel"),
+    path("tools/<uuid:pk>/regression-set", regression_set, name="regression_set"),
+    path("tools/<uuid:pk>/regression-set/make", regression_set_make, name="regression_set_make"),
+    path(
+        "tools/<uuid:pk>/regression-set/remove",
+        regression_set_remove,
+        name="regression_set_remove",
+    ),
     path("tools/<uuid:pk>/drift", drift_page, name="tool_drift"),
     path("tools/<uuid:pk>/drift/analyze", drift_start, name="drift_start"),
     path(

@@ -33,7 +33,7 @@ _BATCHES = 10
 _LINES = 200
 _BLANKING = (
     *("erasure_blank_calls", "erasure_blank_violations"),
-    *("erasure_blank_spans", "erasure_forget_hits"),
+    *("erasure_blank_spans", "erasure_forget_hits", "erasure_clear_cases"),
 )
 """The statements that blank calls in the index once their events are gone from the log."""
 _EARLY = timedelta(days=2)

@@ -61,6 +61,7 @@ _EXPIRING = (
     ("oldest_day_of_decisions", "delete_day_of_decisions"),
     ("oldest_day_of_violations", "delete_day_of_violations"),
     ("oldest_day_of_units", "delete_day_of_units"),
+    ("oldest_day_of_cases", "delete_day_of_cases"),
     ("oldest_day_of_usage", "delete_day_of_usage"),
     ("oldest_day_of_traces", "delete_day_of_traces"),
     ("oldest_day_of_quarters", "delete_day_of_quarters"),

@@ -110,6 +110,15 @@ WHERE n.tenant_id = %(tenant_id)s
        ))
 RETURNING n.id
 
+-- erasure_clear_cases --
+-- Clear the copies of these calls in regression sets. Runs as the keeper.
+UPDATE tool_regression_case c
+SET args = '', output = '', is_erased = TRUE
+FROM unnest(%(days)b::date[], %(invocation_ids)b::uuid[]) AS u (started_on, invocation_id)
+WHERE c.tenant_id = %(tenant_id)s
+  AND c.started_on = u.started_on
+  AND c.invocation_id = u.invocation_id
+
 -- erasure_blank_spans --
 -- Blank what the spans of these calls, and those above them, say of the calls below: it names users.
 -- Spans of other calls keep theirs. What arrives later below these spans inherits nothing from them.

@@ -158,6 +158,25 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 
+-- oldest_day_of_cases --
+-- As oldest_day_of_calls, for this table.
+SELECT min(started_on) FROM tool_regression_case WHERE {{within_expired_days}}
+
+-- delete_day_of_cases --
+-- As delete_day_of_calls, for this table, which has no partitions.
+WITH gone AS (
+    DELETE FROM tool_regression_case
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND (set_id, invocation_id) IN (
+          SELECT i.set_id, i.invocation_id FROM tool_regression_case i
+          WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_was_left}}
+          LIMIT %(row_limit)s
+      )
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
 -- oldest_day_of_usage --
 -- As oldest_day_of_calls, for this table.
 SELECT min(started_on) FROM llm_usage WHERE {{within_expired_days}}

@@ -488,6 +488,20 @@ ROUTES: dict[str, Visit] = {
         role=Role.EDITOR,
         answers={"POST": 422},
     ),
+    "tools/<uuid:pk>/regression-set": Object(lambda world: _tool(world) + "/regression-set"),
+    "tools/<uuid:pk>/regression-set/make": Object(
+        lambda world: _tool(world) + "/regression-set/make",
+        is_read=False,
+        role=Role.EDITOR,
+        needs_payloads=True,
+        answers={"POST": 422},  # without a label
+    ),
+    "tools/<uuid:pk>/regression-set/remove": Object(
+        lambda world: _tool(world) + "/regression-set/remove",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
     "tools/<uuid:pk>/replays": Object(
         lambda world: _tool(world) + "/replays", is_read=False, role=Role.EDITOR, answers=ACTION
     ),
@@ -1174,6 +1188,18 @@ ROUTES: dict[str, Visit] = {
         Scope.READ,
         answers={"GET": 200, "PUT": 400},
         scopes={"PUT": Scope.REGISTRY},
+    ),
+    "api/v1/tools/<uuidstr:tool_id>/regression-set": Object(
+        lambda world: f"/api/v1/tools/{world.tool_id}/regression-set",
+        Scope.READ,
+        answers={"GET": 200, "POST": 400},
+        scopes={"POST": Scope.PAYLOADS},
+    ),
+    "api/v1/tools/<uuidstr:tool_id>/regression-set/remove": Object(
+        lambda world: f"/api/v1/tools/{world.tool_id}/regression-set/remove",
+        Scope.REGISTRY,
+        is_read=False,
+        answers=WITHOUT_BODY,
     ),
     "api/v1/tools/<uuidstr:tool_id>/replays/<uuidstr:replay_id>": Object(
         lambda world: f"/api/v1/tools/{world.tool_id}/replays/{world.replay_id}", Scope.READ

@@ -56,6 +56,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "share_link": {"kind": "report", "revoked_at": None, "revoked_by": None}
     | {"payloads_by": None, "payloads_reason": None},
     "note": {"about": "call", "state": "open", "assignee": "", "fixed_in": ""},
+    "tool_regression": {"number": 1, "judged_by": 1, "case_count": 1},
+    "tool_regression_case": {"args": "{}", "output": "{}", "is_erased": False},
     "batch": {"first_index": 0, "is_own": False},
     "key_quota": {"events_left": 5.0},
     "identity_provider": {"kind": "oidc", "default_role": "viewer", "role_by_group": "{}"}
@@ -359,6 +361,11 @@ def _values(world: World) -> dict[str, Any]:
         ),
         "maintenance_window.id": world.window_id,
         "note.id": world.note_id,
+        "tool_regression.id": world.tool_id,
+        "tool_regression_case.set_id": world.tool_id,
+        "tool_regression_case.expected": json.dumps(
+            {"args": [[world.canary, "WRONG_TYPE"]], "output": None}
+        ),
         "share_link.id": world.link_id,
         "alert_rule.condition": json.dumps(
             {"on": "window", "measure": "failed", "query": f"tool:{world.canary}", "alert": 1}

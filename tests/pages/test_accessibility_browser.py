@@ -123,7 +123,7 @@ def site() -> Site:
         *(f"/inbox/{pk}" for pk in refused),
         *("/tools/", f"/tools/{tool.pk}", f"/tools/{tool.pk}/draft"),
         *(f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/replays/{replay}"),
-        f"/tools/{tool.pk}/effect",
+        *(f"/tools/{tool.pk}/effect", f"/tools/{tool.pk}/regression-set"),
         *("/reports/", f"/reports/{make(signed_in(cast.admin), kind='range', range='24h')}"),
         *("/alerts/?state=all", f"/alerts/{alert}", "/alerts/rules/", "/alerts/rules/new"),
         *("/alerts/maintenance/", "/notes/", f"/notes/{note}"),

@@ -65,6 +65,8 @@ NARROWER = {
     "definition_change": {"SELECT", "INSERT", "UPDATE (ledger_index)"},
     "definition_server": {"SELECT", "INSERT", "UPDATE"},
     "served_definition": {"SELECT", "INSERT", "UPDATE"},
+    # A version of a regression set stays; its cases go with it.
+    "tool_regression": {"SELECT", "INSERT"},
     # A report stays as it was made until its time is over.
     "report": {"SELECT", "INSERT", "DELETE"},
     "report_schedule": {"SELECT", "INSERT", "UPDATE"},
@@ -195,6 +197,12 @@ KEEPERS = {
     "erasure_call": {"SELECT"},
     "payload_search_hit": {"SELECT", "DELETE"},
     "note": {"SELECT", "UPDATE (text)", "UPDATE (is_erased)", "UPDATE (salt)"},
+    "tool_regression_case": {
+        "SELECT",
+        "UPDATE (args)",
+        "UPDATE (output)",
+        "UPDATE (is_erased)",
+    },
     "otlp_span": {"SELECT", "UPDATE (context)"},
     "invocation": {
         "SELECT",

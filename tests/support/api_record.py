@@ -78,6 +78,7 @@ class Record:
             "read_inbox_line": {"line_id": str(self.refused)},
             "read_definition": {"definition_id": str(self.definition)},
             "read_tool": {"tool_id": str(self.tool)},
+            "read_regression_set": {"tool_id": str(self.tool)},
             "diff_tool": {"tool_id": str(self.tool), "from_": 1, "to": 1},
             "read_drift": {"tool_id": str(self.tool)},
             "read_effect": {"tool_id": str(self.tool), "version": 1},

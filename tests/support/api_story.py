@@ -138,8 +138,14 @@ STORY: Sequence[Step] = (
     # Notes
     _step(
         "create_note",
-        {"about": "version", "tool_name": "search", "tool_version": "4", "label": "flaky"},
+        {"about": "call", "invocation_id": Given("received"), "label": "regression"},
     ),
+    _step(
+        "make_a_regression_set",
+        {"label": "regression", "reason": "a test"},
+        tool_id=Given("tool"),
+    ),
+    _step("remove_the_regression_set", _REASON, tool_id=Given("tool")),
     _step("edit_note", {"state": "known"}, note_id=Got("create_note.id")),
     _step("remove_note", note_id=Got("create_note.id")),
     # Definitions and tools
@@ -272,6 +278,7 @@ def make_story(cast: Cast) -> tuple[str, list[Step]]:
     preview = api.get(f"erasures/{erasure.id}")["preview"]
     given = {
         "events": "\n".join(json.dumps(event) for event in call),
+        "received": call[0]["invocation_id"],
         "call": str(record.failed),
         "line_sent": str(lines[0].id),
         "line_discarded": str(lines[1].id),

@@ -8,20 +8,26 @@ from typing import Any
 
 from django.utils import timezone
 
+from django.utils import timezone
+
+from audit.events.judgement import UnusableSchemaError
 from audit.events.outputs import Side
 from audit.log.payload import LogPayloadError
-from audit.models import DriftAnalysis, Replay
+from audit.models import DriftAnalysis, RegressionSet, Replay
 from audit.pages.show.api_query import time_of, within
 from audit.pages.show.ranges import Span
 from audit.queries.call_query import Query
 from audit.queries.replays import ReplayRange
 from audit.queries.time_range import TimeRange
+from audit.retention.holds import lock_record
 from audit.tasks import analyze_drift, replay_calls
 from audit.work.drift import job as drift
 from audit.work.drift.shape import Observed, loads
 from audit.work.drift.widened import observed_schema, widened
+from audit.work.regression import NoSetError, make_set
 from audit.work.replay import job as replays
 from tenants.actions import Actor, name_of, record_action
+from tenants.models import Tenant
 from tenants.slices import JobState
 from tools_registry.changes import Publisher
 from tools_registry.drafts import create_draft, publish
@@ -40,6 +46,22 @@ def begin_replay(
     record_action(tool.tenant, actor, "tool.replay", tool.name, **about)
     replay_calls.defer(tenant_id=str(tool.tenant_id), replay_id=str(replay.id))
     return replay
+
+
+def make_regression_set(
+    tenant: Tenant, tool: Tool, label: str, actor: Actor, reason: str
+) -> RegressionSet:
+    """Make a tool's regression set of the calls with a label. Raises NoSetError.
+
+    The actor may see payloads. The reason is recorded.
+    """
+    lock_record(tenant.pk)  # erasures wait, and then clear the copies, too
+    try:
+        return make_set(tenant, tool, label, actor, reason, timezone.now())
+    except LogPayloadError as error:
+        raise NoSetError(f"A payload in the log {error}.") from error
+    except UnusableSchemaError as error:
+        raise NoSetError(str(error)) from error
 
 
 def begin_analysis(

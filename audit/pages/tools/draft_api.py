@@ -122,6 +122,30 @@ class ReplayedKind(Answer):
     """Ids of some calls where it is new."""
 
 
+class RegressionDifference(Answer):
+    """A case of the regression set whose verdict is not the expected one."""
+
+    invocation_id: UUID
+    side: Literal["args", "output"]
+    new: list[list[str]]
+    """Violations that are not expected: path and code of each."""
+    gone: list[list[str]]
+    """Expected violations that it does not have."""
+
+
+class ReplayedRegressions(Answer):
+    """The tool's regression set, judged by the new schemas."""
+
+    number: int
+    """Of the set's version."""
+    as_expected: int
+    differing: int
+    not_judged: int
+    """Cases whose copies are erased, or that take too long."""
+    differences: list[RegressionDifference]
+    """The first 50."""
+
+
 class ReplayDetail(Answer):
     """A replay: stored calls validated against a draft, or against given schemas."""
 
@@ -142,6 +166,8 @@ class ReplayDetail(Answer):
     """Calls that violate the draft and not the current version. A gate in CI asks for 0."""
     sides: list[ReplayedSide]
     kinds: list[ReplayedKind]
+    regression: ReplayedRegressions | None
+    """When the replay is done; null: the tool has no regression set."""
     problem: str
     finished_at: datetime | None
 
@@ -333,7 +359,8 @@ def _found_analysis(tool: Tool, pk: UUID) -> DriftAnalysis:
 
 
 def _replay(one: Replay) -> dict[str, Any]:
-    tallies = Tally.load(one.findings).sides
+    tally_of_all = Tally.load(one.findings)
+    tallies = tally_of_all.sides
     return {
         "id": one.id,
         "state": one.state,
@@ -357,8 +384,27 @@ def _replay(one: Replay) -> dict[str, Any]:
             for side, tally in tallies.items()
         ],
         "kinds": [_kind(side, kind) for side, tally in tallies.items() for kind in tally.kinds],
+        "regression": tally_of_all.regression and _regression(tally_of_all.regression),
         "problem": one.problem,
         "finished_at": one.finished_at and utc(one.finished_at),
+    }
+
+
+def _regression(one: dict[str, Any]) -> dict[str, Any]:
+    def shown(kinds: list[list[str]]) -> list[list[str]]:
+        return [[text.encode(errors="replace").decode() for text in kind] for kind in kinds]
+
+    return {
+        **{name: one[name] for name in ("number", "as_expected", "differing", "not_judged")},
+        "differences": [
+            {
+                "invocation_id": each["invocation_id"],
+                "side": each["side"],
+                "new": shown(each["new"]),
+                "gone": shown(each["gone"]),
+            }
+            for each in one["differences"]
+        ],
     }
 
 

@@ -127,8 +127,26 @@ def replay_context(
         "has_draft": draft is not None,
         "may_edit": has_role(membership, Role.EDITOR),
         "sides": sides,
+        "regression": _regression(replay),
         "has_judged": any(side.tally.judged for side in sides),
         "is_withheld": not membership.sees_payloads,
+    }
+
+
+def _regression(replay: Replay) -> dict[str, Any] | None:
+    """Return what the replay says of the tool's regression set, with the calls that differ."""
+    regression = Tally.load(replay.findings).regression
+    if regression is None:
+        return None
+    differences = regression["differences"]
+    calls = sampled_calls(
+        [(date.fromisoformat(one["started_on"]), UUID(one["invocation_id"])) for one in differences]
+    )
+    return regression | {
+        "differences": [
+            one | {"call": calls.get(UUID(one["invocation_id"])), "side": _SIDES[one["side"]]}
+            for one in differences
+        ]
     }
 
 

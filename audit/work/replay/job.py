@@ -25,6 +25,7 @@ from audit.models import Replay
 from audit.queries.cursor import stored_cursor
 from audit.queries.replays import ReplayedCall, ReplayRange
 from audit.work.call_walk import places, raw_of, together
+from audit.work.regression import judge_set
 from audit.work.replay.tally import Tally
 from tenants import slices
 from tenants.models import new_id
@@ -152,6 +153,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
             replay.state = JobState.FAILED
         elif read == len(chunk) < CHUNK or replay.read_count >= replay.call_limit:
             replay.state = JobState.DONE
+            _judge_regressions(replay)
         if replay.state != JobState.RUNNING:
             replay.finished_at = timezone.now()
         replay.save()
@@ -187,6 +189,13 @@ def _judge(replay: Replay, calls: Sequence[ReplayedCall], deadline: float) -> in
     replay.findings = tally.dump()
     replay.newly_violating_count = sum(side.newly_violating for side in tally.sides.values())
     return read
+
+
+def _judge_regressions(replay: Replay) -> None:
+    """Judge the tool's regression set, at the end. Sets `replay.findings`."""
+    tally = Tally.load(replay.findings)
+    tally.regression = judge_set(replay.tool_id, *judges_of(replay))
+    replay.findings = tally.dump()
 
 
 def _base_texts(tool_id: UUID, number: int | None) -> tuple[str | None, str | None]:

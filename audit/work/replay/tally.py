@@ -70,8 +70,14 @@ class SideTally:
 class Tally:
     """The counts of both sides; calls are added one by one."""
 
-    def __init__(self, sides: dict[Side, SideTally] | None = None) -> None:
+    def __init__(
+        self,
+        sides: dict[Side, SideTally] | None = None,
+        regression: dict[str, Any] | None = None,
+    ) -> None:
         self.sides: dict[Side, SideTally] = sides or {"output": SideTally(), "args": SideTally()}
+        self.regression = regression
+        """Of the tool's regression set (`audit.work.regression.judge_set`), when all is read."""
         self._kinds = {
             (side, Kind(kind.path, kind.code)): kind
             for side, tally in self.sides.items()
@@ -128,17 +134,20 @@ class Tally:
 
     def dump(self) -> str:
         """The tally as ASCII JSON: a path may hold characters that PostgreSQL cannot store."""
-        return json.dumps({side: asdict(tally) for side, tally in self.sides.items()})
+        sides = {side: asdict(tally) for side, tally in self.sides.items()}
+        return json.dumps(sides | ({"regression": self.regression} if self.regression else {}))
 
     @classmethod
     def load(cls, text: str) -> "Tally":
         """Read what `dump` wrote; an empty text is an empty tally."""
-        document: dict[Side, dict[str, Any]] = json.loads(text) if text else {}
+        document: dict[Any, dict[str, Any]] = json.loads(text) if text else {}
+        regression = document.pop("regression", None)
         return cls(
             {
                 side: SideTally(
                     **{**members, "kinds": [KindTally(**kind) for kind in members["kinds"]]}
                 )
                 for side, members in document.items()
-            }
+            },
+            regression,
         )

@@ -53,6 +53,7 @@ NOT_DECLARED: Mapping[str, tuple[str, ...]] = {
     "a person decides it in view of what happened": (
         *("acknowledge_alert", "resolve_alert", "mute_alert_rule"),
         *("create_note", "edit_note", "remove_note"),
+        *("make_a_regression_set", "remove_the_regression_set"),
         *("create_share_link", "revoke_share_link", "allow_link_payloads"),
         *("approve_definition", "approve_definitions", "withdraw_definition_approval"),
     ),

@@ -136,6 +136,22 @@ def test_replay_becomes_findings() -> None:
     assert "2 stored calls" in new.message
     (unlisted,) = findings_of_replay(replayed(newly_violating=1))  # of a kind beyond the limit
     assert unlisted.rule == "new-violations"
+    difference = {
+        "invocation_id": "a",
+        "side": "args",
+        "new": [["$.a", "X"]],
+        "gone": [["$.b", "Y"]],
+    }
+    regression = {"differing": 3, "not_judged": 1, "differences": [difference]}
+    findings = list(findings_of_replay(replayed(regression=regression)))
+    assert [(one.rule, one.path) for one in findings] == [
+        ("regression", "$.a"),
+        ("regression", "$.b"),
+        ("regression", ""),
+        ("not-compared", ""),
+    ]
+    assert "2 further cases" in findings[2].message
+    assert list(findings_of_replay(replayed(regression=None))) == []
     none = [{"side": "args", "judged": 0}, {"side": "output", "judged": 0}]
     for calls in (0, 3):
         (nothing,) = findings_of_replay(replayed(sides=none, calls=calls))

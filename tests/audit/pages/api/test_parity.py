@@ -98,6 +98,8 @@ ACTS: Mapping[str, tuple[str, ...]] = {
     "tools/<uuid:pk>/drift/analyses/<uuid:analysis_id>/cancel": ("cancel_drift_analysis",),
     "tools/<uuid:pk>/drift/analyze": ("start_drift_analysis",),
     "tools/<uuid:pk>/drift/draft": ("draft_from_drift",),
+    "tools/<uuid:pk>/regression-set/make": ("make_a_regression_set",),
+    "tools/<uuid:pk>/regression-set/remove": ("remove_the_regression_set",),
     "tools/<uuid:pk>/replays": ("start_replay",),
     "tools/<uuid:pk>/replays/<uuid:replay_id>/cancel": ("cancel_replay",),
     "tools/create": ("create_empty_tool",),

@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from audit.models import Replay
 from tenants.models import Scope
 from tenants.scope import tenant_scope
+from tests.support.api_client import program
 from tests.support.check_command import Checker, make_checker
 from tests.support.factories import Cast, make_call, make_cast, send_events
 from tests.support.registered_tools import register_tool
@@ -108,6 +110,31 @@ def test_what_cannot_be_checked_is_no_break(
     wrong = checker.check(file, "--range", "soon")
     assert (wrong.returncode, "range" in wrong.stderr) == (2, True)
     assert checker.check("none.json").returncode == 2
+
+
+def test_case_of_the_regression_set_breaks(checker: Checker) -> None:
+    """Only calls that the range does not have anymore, in a set, would break."""
+    tenant = checker.cast.tenant
+    call = make_call(
+        tool_name="get_weather",
+        args={"city": "Llanfairpwllgwyngyll"},
+        output={"status": "ok", "data": {"celsius": 9}, "meta": {}},
+        started_at=datetime.now(UTC) - timedelta(hours=3),
+    )
+    send_events(tenant, call)
+    api = program(tenant)
+    api.do("notes", {"about": "call", "invocation_id": call[0]["invocation_id"], "label": "long"})
+    (tool,) = api.get("tools")["items"]
+    path = f"tools/{tool['id']}/regression-set"
+    api.do(path, {"label": "long", "reason": "the longest name"})
+    city = {"type": "string", "maxLength": 10}
+    schema = {"type": "object", "properties": {"city": city}}
+    words = (write(checker, PUBLISHED | {"inputSchema": schema}), "--range", "1h", "--json")
+    (checked,) = json.loads(checker.check(*words).stdout)["tools"]
+    rules = [one["rule"] for one in checked["findings"]]
+    assert rules == ["breaks-callers", "regression"]
+    assert checked["replay"]["newly_violating"] == 0
+    assert call[0]["invocation_id"] in checked["findings"][1]["message"]
 
 
 def test_tools_of_a_running_mcp_server_are_new_here(checker: Checker) -> None:

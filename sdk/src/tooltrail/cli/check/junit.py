@@ -10,7 +10,7 @@ from xml.etree import ElementTree  # it only writes
 from tooltrail.cli.check.report import BREAKS, INCOMPLETE, CheckedTool, Finding, Report
 from tooltrail.cli.check.text import quoted
 
-_OF_REPLAYS: Final = ("new-violations", "not-replayed", "no-calls")
+_OF_REPLAYS: Final = ("new-violations", "regression", "not-replayed", "no-calls")
 
 
 def document(report: Report) -> bytes:

@@ -18,6 +18,7 @@ RULES: Final[Mapping[str, str]] = {
     "undecided-callers": "It is undecided whether arguments that were accepted before still are.",
     "undecided-consumers": "It is undecided whether new results are possible.",
     "new-violations": "Stored calls that pass the current version violate the new definition.",
+    "regression": "A case of the regression set does not have the verdict that is expected of it.",
     "refused": "The registry does not take the definition.",
     "not-published": "The tool has no published version to compare with.",
     "not-replayed": "Stored calls could not be replayed.",
@@ -28,7 +29,7 @@ RULES: Final[Mapping[str, str]] = {
 """Each rule of a finding, and what it means."""
 BREAKS: Final = (
     *("breaks-callers", "breaks-consumers", "undecided-callers", "undecided-consumers"),
-    *("new-violations", "refused"),
+    *("new-violations", "regression", "refused"),
 )
 INCOMPLETE: Final = ("not-published", "not-replayed")
 
@@ -169,7 +170,28 @@ def findings_of_replay(replay: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("new-violations", f"{side}, {kind['code']}: {calls}", kind["path"])
     if replay["newly_violating"] and not any(kind["new"] for kind in replay["kinds"]):
         yield Finding("new-violations", f"{replay['newly_violating']:,} arguments and results")
+    yield from _regressions(replay.get("regression"))
     if not any(side["judged"] for side in replay["sides"]):
         read = replay["calls"]
         unjudged = f"None of {read:,} stored calls could be validated."
         yield Finding("no-calls", unjudged if read else "There are no stored calls.")
+
+
+def _regressions(regression: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """What a replay says of the tool's regression set; None: it has none, or an older server."""
+    if regression is None:
+        return
+    for one in regression["differences"]:
+        side = "arguments" if one["side"] == "args" else "results"
+        about = f"case {one['invocation_id']}, {side}"
+        for path, code in one["new"]:
+            yield Finding("regression", f"{about}: {code} is not expected", path)
+        for path, code in one["gone"]:
+            yield Finding("regression", f"{about}: {code} is expected, and does not occur", path)
+    listed = len({one["invocation_id"] for one in regression["differences"]})
+    if regression["differing"] > listed:
+        more = regression["differing"] - listed
+        yield Finding("regression", f"{more:,} further cases of the set differ.")
+    if regression["not_judged"]:
+        cases = f"{regression['not_judged']:,} cases of the regression set"
+        yield Finding("not-compared", f"{cases} could not be judged.")

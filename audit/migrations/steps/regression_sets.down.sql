@@ -1,0 +1,2 @@
+DROP TABLE tool_regression_case;
+DROP TABLE tool_regression;
