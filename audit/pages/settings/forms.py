@@ -54,7 +54,8 @@ class TenantForm(forms.Form):
         min_value=INDEX_DAYS_MIN,
         max_value=DAYS_MAX,
         label="Keep the index (days)",
-        help_text=f"Calls, traces and figures on the pages. {_FOR_EVER}"
+        help_text="Calls, traces and figures on the pages, and the copies in regression sets."
+        f" {_FOR_EVER}"
         f" Minimum {INDEX_DAYS_MIN} (late events).",
         widget=forms.NumberInput(attrs={"class": "form-control", "inputmode": "numeric"}),
     )

@@ -66,6 +66,7 @@ def test_breaking_change_fails_with_the_calls_that_break(checker: Checker) -> No
     assert "  ✗ new-violations $.city" in lines
     assert any("2 stored calls" in line for line in lines)
     assert lines[-1] == "1 tool: 1 breaks"
+    assert completed.stderr == "tooltrail: calls of get_weather are replayed\n"
 
 
 def test_mended_unchanged_and_new_tools_pass(checker: Checker) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 from tooltrail.cli.bar import Bar
 from tooltrail.cli.check import junit, mcp_servers, modules, sarif, text
 from tooltrail.cli.check.definitions import CheckError, Definition, read_file
-from tooltrail.cli.check.judging import Judging, Options
+from tooltrail.cli.check.judging import Judging, Options, Progress
 from tooltrail.cli.check.report import Report
 from tooltrail.settings import Settings
 from tooltrail.transport import Transport, UnreachableError
@@ -108,13 +109,18 @@ def run(options: argparse.Namespace) -> int:
         return _complain("set TOOLTRAIL_URL and TOOLTRAIL_API_KEY")
     deadline = time.monotonic() + options.timeout
     transport = Transport(settings.url, settings.api_key, f"tooltrail-check/{version('tooltrail')}")
-    bar = Bar(is_shown=sys.stderr.isatty())
+    is_terminal = sys.stderr.isatty()
+    bar = Bar(is_shown=is_terminal)
     try:
         definitions = _definitions(options, deadline)
-        judging = Judging(transport, settings.url, _options(options), deadline, _progress(bar))
+        progress = _progress(bar, is_terminal=is_terminal)
+        judging = Judging(transport, settings.url, _options(options), deadline, progress)
         report = judging.check(definitions)
         bar.erase()
-        _print(report, options)
+        try:
+            _print(report, options)
+        except BrokenPipeError:  # the reader has closed the pipe, such as `head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except CheckError as error:
         return _complain(str(error))
     except UnreachableError as error:
@@ -151,9 +157,17 @@ def _options(options: argparse.Namespace) -> Options:
     )
 
 
-def _progress(bar: Bar) -> Any:
+def _progress(bar: Bar, *, is_terminal: bool) -> Progress:
+    """Show a bar on a terminal, and in a log a line when a replay is waited for."""
+    waited_for: set[str] = set()
+
     def show(name: str, read: int, of: int | None) -> None:
-        if of:
+        if not is_terminal:
+            if name not in waited_for:
+                waited_for.add(name)
+                sys.stderr.write(f"tooltrail: calls of {text.quoted(name)} are replayed\n")
+                sys.stderr.flush()
+        elif of:
             bar.erase()
             bar.draw(read / of, f"{read:,} of {of:,} calls of {text.quoted(name)[:40]}")
         else:
