@@ -150,6 +150,7 @@ def test_started_server_ends_with_what_it_started_and_gets_no_key(
         time.sleep(0.02)
 
 
+@pytest.mark.generated(4)
 @pytest.mark.parametrize("mode", [*HOSTILE, "nan", "deep", "other_id", "redirects"])
 def test_hostile_url_is_refused_with_a_reason(mode: str) -> None:
     with (
@@ -160,12 +161,14 @@ def test_hostile_url_is_refused_with_a_reason(mode: str) -> None:
     assert str(raised.value).startswith(url)
 
 
+@pytest.mark.generated(3)
 @pytest.mark.parametrize("mode", HOSTILE)
 def test_hostile_command_is_refused_with_a_reason(mode: str) -> None:
     with pytest.raises(CheckError, match=HOSTILE[mode]):
         mcp_servers.list_of_command(command(mode), soon())
 
 
+@pytest.mark.generated(2)
 @pytest.mark.parametrize("mode", ["silent", "drips", "nan", "deep", "other_id"])
 def test_command_without_an_answer_is_waited_for_in_vain(mode: str) -> None:
     began = time.monotonic()
