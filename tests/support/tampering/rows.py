@@ -145,6 +145,8 @@ NOT_PROVED = {
     "tool_drift": "the result of a job: run it again",
     "tool_import": "a job, deleted after a day",
     "tool_import_tool": "a job, deleted after a day",
+    "tool_regression": "what CI judges changes by; the actions say of which calls it was made",
+    "tool_regression_case": "what CI judges changes by: make the set of the calls again",
     "tool_replay": "the result of a job: run it again",
     "unit_path": "how far units are counted",
     "witness_answer": "a signature proves itself; that a witness refused, only the server says",

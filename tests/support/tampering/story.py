@@ -91,7 +91,15 @@ def _begin_jobs(record: Record, key: str) -> None:
         tool = Tool.objects.get(tenant=cast.tenant, name="get_weather")
         note_tools(timezone.now())
     calls = {"range": "24h", "limit": "100"}
+    [(labelled,), *_] = record.run(
+        "SELECT c.invocation_id FROM invocation c JOIN batch b"
+        " ON b.tenant_id = c.tenant_id AND b.batch_id = c.end_batch_id"
+        " WHERE c.tenant_id = %(tenant)s AND c.tool_name = 'get_weather' AND b.payload IS NOT NULL"
+    )
+    about = {"about": "call", "invocation_id": labelled, "label": "regression", "state": "open"}
     for route, arguments, data in (
+        ("note_new", (), about),
+        ("regression_set_make", (tool.pk,), {"label": "regression", "reason": "a test"}),
         ("view_save", (), {"name": "mine", "q": "tool:search"}),
         ("search_start", (), {"text": "London", "q": ""}),
         ("replay_start", (tool.pk,), calls),
