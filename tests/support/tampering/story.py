@@ -83,6 +83,18 @@ def _calls(at: datetime, seq: int) -> list[list[dict[str, Any]]]:
     ]
 
 
+def _label_calls(record: Record) -> None:
+    """Write notes about the calls of which a regression set is made."""
+    editor = signed_in(record.cast.editor)
+    calls = record.run(
+        "SELECT invocation_id FROM invocation WHERE tenant_id = %(tenant)s"
+        " AND tool_name = 'get_weather' AND end_batch_id IS NOT NULL"
+    )
+    for (pk,) in calls:
+        about = {"about": "call", "invocation_id": pk, "label": "regression", "state": "open"}
+        assert editor.post(reverse("note_new"), about).status_code == 302
+
+
 def _begin_jobs(record: Record, key: str) -> None:
     """A search, a replay, an analysis, a trial, a preview of an import: what people started."""
     cast = record.cast
@@ -91,14 +103,7 @@ def _begin_jobs(record: Record, key: str) -> None:
         tool = Tool.objects.get(tenant=cast.tenant, name="get_weather")
         note_tools(timezone.now())
     calls = {"range": "24h", "limit": "100"}
-    [(labelled,), *_] = record.run(
-        "SELECT c.invocation_id FROM invocation c JOIN batch b"
-        " ON b.tenant_id = c.tenant_id AND b.batch_id = c.end_batch_id"
-        " WHERE c.tenant_id = %(tenant)s AND c.tool_name = 'get_weather' AND b.payload IS NOT NULL"
-    )
-    about = {"about": "call", "invocation_id": labelled, "label": "regression", "state": "open"}
     for route, arguments, data in (
-        ("note_new", (), about),
         ("regression_set_make", (tool.pk,), {"label": "regression", "reason": "a test"}),
         ("view_save", (), {"name": "mine", "q": "tool:search"}),
         ("search_start", (), {"text": "London", "q": ""}),
@@ -179,6 +184,7 @@ def _make(record: Record, now: datetime) -> None:
     keep_ledger(record, now - 60 * MINUTE)
     _observe(record)
     row_of_each_table(record.cast)
+    _label_calls(record)
     register_tool(record.cast, description="refused", on_collision="throw")
     key = operators_key(record.cast, "ingest")
     changed, same = make_definition(annotations={"destructiveHint": True}), make_definition()
