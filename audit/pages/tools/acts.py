@@ -8,8 +8,6 @@ from typing import Any
 
 from django.utils import timezone
 
-from django.utils import timezone
-
 from audit.events.judgement import UnusableSchemaError
 from audit.events.outputs import Side
 from audit.log.payload import LogPayloadError
