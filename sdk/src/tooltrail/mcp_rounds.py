@@ -3,6 +3,7 @@
 Owns which later request goes on with which call. `mcp_results` reads what servers answer.
 """
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -12,6 +13,14 @@ from tooltrail.recording import Call
 OF_TASKS: Final = ("tasks/get", "tasks/cancel", "tasks/result")
 """The requests about a task. They name it by their parameter `taskId`."""
 _OPEN_MAX: Final = 1000
+_BRIEF_CHARACTERS: Final = 200
+
+
+def brief(text: str) -> str:
+    """What to remember instead of a text of any length: the text, or its digest if it is long."""
+    if len(text) <= _BRIEF_CHARACTERS:
+        return text
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 class Rounds:
@@ -23,7 +32,7 @@ class Rounds:
 
     def resume(self, tool: str, params: dict[str, Any]) -> Call | None:
         """The call that a request goes on with; None if it begins a call of its own."""
-        waiting = self._open.pop((tool, str(params.get("requestState"))), None)
+        waiting = self._open.pop((tool, brief(str(params.get("requestState")))), None)
         return None if waiting is None else waiting.call
 
     def keep(self, call: Call, tool: str, document: ResultDocument | None) -> None:
@@ -34,19 +43,20 @@ class Rounds:
         task_id = (document.get("task") or document).get("taskId")
         which = document.get("requestState") if task_id is None else task_id
         if isinstance(which, str):
-            key = (tool if task_id is None else "", which)
+            key = (tool if task_id is None else "", brief(which))
             self._open[key] = _Open(None if key in self._open else call, result.call_state)
         if len(self._open) > _OPEN_MAX:
             del self._open[next(iter(self._open))]
 
     def follow(self, task_id: str, method: str, document: ResultDocument | None) -> None:
         """Record what a task does, and its end."""
-        task = self._open.get(("", task_id))
+        key = ("", brief(task_id))
+        task = self._open.get(key)
         if task is None or task.call is None or document is None:
             return
         ended = _end_of(document, method)
         if ended is not None:
-            del self._open["", task_id]
+            del self._open[key]
             task.call.finish(ended)
             return
         is_asking = document.get("status") == "input_required"

@@ -22,6 +22,7 @@ from tooltrail.redact_text import (
 NOTES_MAX = 100  # per payload; further removals are made, but not listed
 DEPTH_MAX = 56  # the server accepts 64 levels, and the event around the payload needs a few
 _NAMES_REMEMBERED = 4096
+_REMEMBERED_CHARACTERS = 200  # longer names are hostile, and would be kept for ever
 
 Note = dict[str, str]
 _PathParts = tuple[str, ...]
@@ -150,6 +151,8 @@ class Redactor:
         if verdict is None:
             text = f" {' '.join(_words(name))} " if isinstance(name, str) else ""
             verdict = text.endswith(self._endings) or any(word in text for word in self._words)
+            if isinstance(name, str) and len(name) > _REMEMBERED_CHARACTERS:
+                return verdict
             if len(self._verdicts) >= _NAMES_REMEMBERED:
                 self._verdicts.clear()
             self._verdicts[name] = verdict

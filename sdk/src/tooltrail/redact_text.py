@@ -15,6 +15,7 @@ TEXTS_DEEP_MAX = 8
 """The nesting limit for JSON in a text in JSON in a text …; deeper texts are removed whole."""
 
 MARK_JSON = json.dumps(MARK)
+_PARTS_MAX = 1000  # joined then: many small texts take seven times the memory of one
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
 # One of: a quoted name and a colon or arrow, as in truncated JSON and in the reprs of Python and
@@ -87,12 +88,7 @@ def clean_json(
     `judge` gets the names that lead to a value ("" for the items of a list) and whether it is
     a container. True keeps the value, False removes it, None leaves it to the rules.
     """
-    parts: list[str] = []
-    copied_to = 0
-    for start, end, instead in _replacements(rules, text, judge, deep):
-        parts += (text[copied_to:start], instead)
-        copied_to = end
-    return "".join((*parts, text[copied_to:])) if parts else text
+    return _replaced(text, _replacements(rules, text, judge, deep))
 
 
 def _replacements(
@@ -158,14 +154,30 @@ def text_of(token: str) -> str:
 
 def _without_pairs(rules: Rules, text: str) -> str:
     """Return a text that is not JSON without the values of secret names."""
-    parts: list[str] = []
-    copied_to = at = 0
+    return _replaced(text, _pairs(rules, text))
+
+
+def _pairs(rules: Rules, text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and replacement of each value of a secret name in a text."""
+    at = 0
     while match := _NAME.search(text, at):
         start, at = _secret(rules, text, match)
         if start < at:
-            parts += (text[copied_to:start], MARK)
-            copied_to = at
-    return "".join((*parts, text[copied_to:])) if parts else text
+            yield start, at, MARK
+
+
+def _replaced(text: str, replacements: Iterator[tuple[int, int, str]]) -> str:
+    """Return the text with its replacements: the same object if there are none."""
+    blocks: list[str] = []
+    parts: list[str] = []
+    copied_to = 0
+    for start, end, instead in replacements:
+        parts += (text[copied_to:start], instead)
+        copied_to = end
+        if len(parts) > _PARTS_MAX:
+            blocks.append("".join(parts))
+            parts.clear()
+    return "".join((*blocks, *parts, text[copied_to:])) if copied_to else text
 
 
 def _secret(rules: Rules, text: str, match: re.Match[str]) -> tuple[int, int]:

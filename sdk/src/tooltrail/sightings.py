@@ -16,7 +16,6 @@ from tooltrail.redact import opaque
 from tooltrail.tools.digest import definition_digest
 
 TYPE: Final = "toolDefinitions"
-_SERVERS_MAX: Final = 1_000
 _TOOLS_MAX: Final = 10 * DEFINITIONS_MAX
 _PART_BYTES: Final = 512 * 1024
 
@@ -50,10 +49,11 @@ class Sightings:
         for part in _parts(served):
             ToolDefinitions.model_validate(shared | {"tools": part})
             texts.append(encode_json(shared | {"tools": part}))
-        if len(self._digests) >= _SERVERS_MAX:
+        # A hostile server may name new tools for ever, and itself.
+        if sum(map(len, self._digests.values())) + len(new.keys() - known) > _TOOLS_MAX:
             self._digests.clear()
-        # A hostile server may name new tools for ever.
-        self._digests[key] = {**known, **new} if len(known) < _TOOLS_MAX else new
+            known = {}
+        self._digests[key] = {**known, **new}
         return texts
 
     def forget(self) -> None:

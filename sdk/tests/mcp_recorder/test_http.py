@@ -43,10 +43,17 @@ class Handler(BaseHTTPRequestHandler):
     server: Upstream
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
-        body = self.rfile.read(length)
-        if len(body) < length:
-            return
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            body = b""
+            while size := int(self.rfile.readline(), 16):
+                body += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            length = int(self.headers.get("Content-Length", 0))
+            body = self.rfile.read(length)
+            if len(body) < length:
+                return
         self.server.bodies.append(body)
         asked = json.loads(body)
         result = {"jsonrpc": "2.0", "id": asked.get("id"), "result": TEXT}
@@ -121,7 +128,7 @@ def trail() -> MemoryTrail:
 
 @pytest.fixture
 def proxy(upstream: Upstream, trail: MemoryTrail) -> Iterator[Proxy]:
-    with Running(Proxy(upstream.url, "127.0.0.1", 0, Recorder(trail, "up"))) as server:
+    with Running(Proxy(upstream.url, "127.0.0.1", 0, Recorder(trail, "up"), 40)) as server:
         yield server
 
 
@@ -248,7 +255,7 @@ def test_server_that_is_not_there_is_a_bad_gateway(trail: MemoryTrail) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/mcp"
-        with Running(Proxy(url, "127.0.0.1", 0, Recorder(trail, "up"))) as proxy:
+        with Running(Proxy(url, "127.0.0.1", 0, Recorder(trail, "up"), 40)) as proxy:
             status, _, _ = ask(proxy.server_port, "/mcp", call_text())
     assert status == 502
 
@@ -256,7 +263,7 @@ def test_server_that_is_not_there_is_a_bad_gateway(trail: MemoryTrail) -> None:
 def test_fail_closed_sends_no_call_that_is_not_recorded(upstream: Upstream) -> None:
     trail = MemoryTrail(when_full="raise")
     trail._make_producer().spool.allowance = 0
-    with Running(Proxy(upstream.url, "127.0.0.1", 0, Recorder(trail, "up"))) as proxy:
+    with Running(Proxy(upstream.url, "127.0.0.1", 0, Recorder(trail, "up"), 40)) as proxy:
         status, _, body = ask(proxy.server_port, "/mcp", call_text())
 
     assert status == 503
@@ -267,6 +274,42 @@ def test_fail_closed_sends_no_call_that_is_not_recorded(upstream: Upstream) -> N
 def test_other_host_is_refused(proxy: Proxy, upstream: Upstream) -> None:
     assert ask(proxy.server_port, "/mcp", call_text(), Host="evil.example")[0] == 403
     assert upstream.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        (b"Content-Length: 5\r\nContent-Length: 6", b"hello"),
+        (b"Content-Length: 0x5", b"hello"),
+        (b"Content-Length: -5", b"hello"),
+        (b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"0\r\n\r\n"),
+        (b"Transfer-Encoding: gzip, chunked", b"0\r\n\r\n"),
+        (b"Transfer-Encoding: chunked", b"five\r\nhello\r\n0\r\n\r\n"),
+        (b"Transfer-Encoding: chunked", b"3\r\nhello\r\n0\r\n\r\n"),
+    ],
+)
+def test_body_whose_end_is_not_clear_is_a_bad_request(
+    proxy: Proxy, upstream: Upstream, trail: MemoryTrail, headers: bytes, body: bytes
+) -> None:
+    """Two servers that read it differently would take a part of it for a request."""
+    with socket.create_connection(("127.0.0.1", proxy.server_port), PATIENCE_SECONDS) as client:
+        client.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n%b\r\n\r\n%b" % (headers, body))
+        answer = b"".join(iter(lambda: client.recv(4096), b""))
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"tooltrail: " in answer
+    assert not upstream.bodies
+    assert not trail.events
+
+
+def test_chunked_request_passes_in_chunks(proxy: Proxy, upstream: Upstream) -> None:
+    chunks = [call_text()[:30], call_text()[30:]]
+    connection = HTTPConnection("127.0.0.1", proxy.server_port, timeout=PATIENCE_SECONDS)
+    connection.request("POST", "/mcp", iter(chunks), encode_chunked=True)
+    assert json.loads(connection.getresponse().read())["result"] == TEXT
+    connection.close()
+
+    assert upstream.bodies == [call_text()]
 
 
 def test_long_answer_passes_and_is_told_by_its_length(proxy: Proxy, trail: MemoryTrail) -> None:

@@ -10,6 +10,7 @@ from tooltrail.mcp_recorder.messages import (
     KEEP_MAX_BYTES,
     READ_MAX_BYTES,
     VALUES_MAX,
+    Allowance,
     Line,
     Lines,
     UnreadableError,
@@ -54,18 +55,38 @@ def test_long_line_keeps_its_two_ends_only(chunk_bytes: int) -> None:
     assert message.not_kept == f"too long: {len(text)} bytes"
 
 
-def test_endless_line_takes_bounded_memory() -> None:
-    lines, chunk = Lines(), b"y" * 65_536
+@pytest.mark.parametrize(("size", "count"), [(65_536, 1000), (2, 100_000)], ids=["long", "tiny"])
+def test_endless_line_takes_bounded_memory(size: int, count: int) -> None:
+    lines, chunk = Lines(), b"y" * size
     tracemalloc.start()
     try:
-        for _ in range(1000):
+        for _ in range(count):
             assert list(lines.feed(chunk)) == []
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
-    assert lines.is_long
+    assert lines.is_long == (size * count > READ_MAX_BYTES)
     assert peak < 3 * READ_MAX_BYTES
+
+
+def test_streams_share_an_allowance_while_their_messages_last() -> None:
+    """What does not fit is known by its ends; short messages always fit."""
+    allowance = Allowance(100_000)
+    text = b'{"id":1,"result":"' + b"x" * 60_000
+    first, second, short = (Lines(allowance) for _ in range(3))
+    assert [*first.feed(text), *second.feed(text)] == []
+    assert (first.is_long, second.is_long) == (False, True)
+
+    (outlined,) = [read_messages(line)[0].is_whole for line in second.feed(b'"}\n')]
+    (whole_one,) = [read_messages(line)[0].is_whole for line in short.feed(b'{"id":2}\n')]
+    assert (outlined, whole_one) == (False, True)
+    for line in first.feed(b'"}\n'):
+        assert read_messages(line)[0].is_whole
+    assert list(second.feed(text)) == []
+    assert not second.is_long, "the first message has given its share back"
+    del second
+    assert allowance.take(100_000), "a stream that is cut gives its share back"
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """What the messages of a session mean: calls, their states, their peers, and lists of tools."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 from tooltrail.mcp_recorder.messages import Line
 from tooltrail.mcp_recorder.session import Recorder, Session
+from tooltrail.mcp_results import ResultDocument
 from tooltrail.spool import SpoolFullError
 from tooltrail.testing import MemoryTrail
 
@@ -237,19 +239,89 @@ def test_what_cannot_be_read_is_a_declared_gap_and_a_log_of_the_server_is_none(t
     ]
 
 
-def test_long_arguments_and_results_are_told_by_their_length(talk: Talk) -> None:
-    talk.call(arguments={"text": "x" * 400_000})
-    talk.answer({"content": [{"type": "text", "text": "y" * 400_000}]})
+PAYLOADS = {
+    "secret": {"text": "a", "password": "hidden"},
+    "kept": {"text": "x" * 200_000},
+    "cut": {"text": "x" * 300_000, "note": "the token=hidden is at the end"},
+    "many": {"items": [{"n": n} for n in range(9_000)]},
+}
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_payload_is_recorded_as_by_the_sdk_in_the_tool(trail: MemoryTrail, name: str) -> None:
+    """With the same redaction, limit and notes as a recorded function with this value."""
+    payload = PAYLOADS[name]
+    talk = Talk(trail)
+    talk.call(arguments=payload)
+    talk.answer({"structuredContent": payload, "content": []})
+    call = trail.begin("weather", payload)
+    call.finish(ResultDocument({"structuredContent": payload, "content": []}))
+
+    start, end, *expected = trail.events
+    for seen, wanted in zip((start, end), expected, strict=True):
+        assert seen.get("args") == wanted.get("args")
+        assert seen.get("removed") == wanted.get("removed")
+        assert (seen.get("output") or {}).get("data") == (wanted.get("output") or {}).get("data")
+    assert "hidden" not in json.dumps([start, end])
+    assert len(trail.models) == 4
+
+
+def test_long_messages_are_told_by_their_length(talk: Talk) -> None:
+    talk.call(arguments={"text": "x" * 600_000})
+    talk.answer({"content": [{"type": "text", "text": "y" * 600_000}]})
     talk.call(id=2)
-    talk.answer({"content": [{"type": "text", "text": "y" * 400_000}], "isError": True}, id=2)
+    talk.answer({"content": [{"type": "text", "text": "y" * 600_000}], "isError": True}, id=2)
 
     start, end, _, failed = talk.trail.events
     assert talk.trail.models
     assert start["args"] is None
-    assert start["removed"][0]["reason"].startswith("too long: 400")
+    assert start["removed"][0]["reason"].startswith("too long: 600")
     assert end["output"]["data"] is None
     assert end["removed"][0]["path"] == "$.output.data"
     assert [state(each) for each in (end, failed)] == ["ok", "failed"]
+
+
+def test_list_that_is_too_long_for_one_report_is_reported_in_parts(talk: Talk) -> None:
+    for page in range(4):
+        talk.client({"id": page, "method": "tools/list", "params": {"cursor": str(page)}})
+        tool = {"name": f"t{page}", "inputSchema": {}, "description": "d" * 240_000}
+        pages = {"tools": [tool, tool | {"name": f"u{page}"}], "nextCursor": str(page + 1)}
+        talk.answer(pages if page < 3 else {"tools": pages["tools"]}, id=page)
+
+    names = [tool["name"] for each in talk.trail.events for tool in each["tools"]]
+    assert names == ["t0", "u0", "t1", "u1", "t2", "u2", "t3", "u3"]
+
+
+@pytest.mark.parametrize("what", ["tool", "id", "cursor", "task", "state", "token", "names"])
+def test_what_a_peer_names_is_not_kept_at_its_length(what: str) -> None:
+    """Of 40 open requests with names of 200 kB, 8 MB, next to nothing is kept."""
+    talk = Talk(MemoryTrail(max_payload_bytes=100))
+    talk.call()
+    tracemalloc.start()
+    for number in range(40):
+        long = f"{number} " + "x" * 200_000
+        match what:
+            case "tool":
+                talk.call(id=number, tool=long)
+            case "id":
+                talk.call(id=long)
+            case "cursor":
+                talk.client({"id": number, "method": "tools/list", "params": {"cursor": long}})
+            case "task":
+                talk.client({"id": number, "method": "tasks/get", "params": {"taskId": long}})
+            case "state":
+                talk.call(id=number)
+                talk.answer({"resultType": "input_required", "requestState": long}, id=number)
+            case "token":
+                talk.call(id=number, _meta={"progressToken": long})
+            case _:
+                talk.call(id=number, arguments={long: 1, "password": 1})
+        talk.trail.events.clear()
+        talk.trail.models.clear()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert kept < 1_000_000
 
 
 def test_calls_that_nobody_answers_end_with_the_session(talk: Talk) -> None:

@@ -71,9 +71,14 @@ class Piped:
     @property
     def peak_mib(self) -> float:
         """The most memory that the process has had, in MiB (Linux)."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        (line,) = [each for each in status.splitlines() if each.startswith("VmHWM")]
-        return int(line.split()[1]) / 1024
+        return peak_mib(self.process)
+
+
+def peak_mib(process: "subprocess.Popen[bytes]") -> float:
+    """The most memory that a process has had, in MiB (Linux)."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (line,) = [each for each in status.splitlines() if each.startswith("VmHWM")]
+    return int(line.split()[1]) / 1024
 
 
 @contextmanager

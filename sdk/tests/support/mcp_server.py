@@ -2,58 +2,63 @@
 
     python mcp_server.py MODE [LOG]
 
-Each request that it reads is in the file LOG before its answer.
+Each request that it reads is in the file LOG before its answer. `mcp_http_server.py` sends the
+same answers over HTTP.
 """
 
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 LONG_BYTES = 100_000_000
+_PART_BYTES = 1_000_000
 SERVER = {"name": "plain", "version": "1.0"}
 
 
-def send(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+def answer(request: dict[str, Any], result: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode() + b"\n"
 
 
-def answer(request: dict[str, Any], result: Any) -> None:
-    send(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode() + b"\n")
-
-
-def serve(mode: str, request: dict[str, Any]) -> None:
+def answers(mode: str, request: dict[str, Any]) -> Iterator[bytes]:
+    """The bytes that a server of this mode sends, in parts."""
     number = b"%d" % request["id"]
+    begin = b'{"jsonrpc":"2.0","id":' + number + b',"result":'
     match request["method"], mode:
         case "initialize", _:
-            version = request["params"]["protocolVersion"]
-            answer(request, {"protocolVersion": version, "serverInfo": SERVER, "capabilities": {}})
+            said = {"protocolVersion": request["params"]["protocolVersion"], "serverInfo": SERVER}
+            yield answer(request, {**said, "capabilities": {}})
         case "tools/list", _:
-            answer(request, {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})
+            yield answer(request, {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})
         case _, "long":
-            long = b"x" * LONG_BYTES
-            send(b'{"result":{"content":["' + long + b'"]},"jsonrpc":"2.0","id":' + number + b"}\n")
+            yield b'{"result":{"content":["'
+            for _ in range(LONG_BYTES // _PART_BYTES):
+                yield b"x" * _PART_BYTES
+            yield b'"]},"jsonrpc":"2.0","id":' + number + b"}\n"
         case _, "values":
-            values = b",".join([b"{}"] * 300_000)
-            send(b'{"jsonrpc":"2.0","id":' + number + b',"result":{"content":[' + values + b"]}}\n")
+            yield begin + b'{"content":[' + b",".join([b"{}"] * 300_000) + b"]}}\n"
         case _, "secrets":
-            texts = b"password=x " * 22_000
-            send(b'{"jsonrpc":"2.0","id":' + number + b',"result":{"a":"' + texts + b'"}}\n')
+            yield begin + b'{"a":"' + b"password=x " * 22_000 + b'"}}\n'
+        case _, "objects":  # small ones, a wide character, and a secret in each
+            each = b",".join(b'{"k%d":"password=x"}' % n for n in range(9000))
+            rest = b"password=x " * 20_000
+            yield begin + b'{"a":[' + each + b'],"b":"\xf0\x9f\x98\x80' + rest + b'"}}\n'
         case _, "garbage":
-            send(b'not json\n{"id":\n\xff\xfe\x00\n' + b"[" * 20_000 + b"\n\n\r\n{}\n[]\n")
-            answer(request, {"content": []})
+            yield b'not json\n{"id":\n\xff\xfe\x00\n' + b"[" * 20_000 + b"\n\n\r\n{}\n[]\n"
+            yield answer(request, {"content": []})
         case _, "endless":
             while True:
-                send(b'{"a":"' + b"y" * 65_000)
+                yield b'{"a":"' + b"y" * 65_000
         case _, "dies":
-            send(b'{"jsonrpc":"2.0","id":' + number + b',"result":{"con')
+            yield begin + b'{"con'
             os.kill(os.getpid(), 9)
         case _, "environment":
-            answer(request, {"content": [], "structuredContent": dict(os.environ)})
+            yield answer(request, {"content": [], "structuredContent": dict(os.environ)})
         case _:
-            answer(request, {"content": [], "structuredContent": request["params"]["arguments"]})
+            given = request["params"]["arguments"]
+            yield answer(request, {"content": [], "structuredContent": given})
 
 
 def main() -> None:
@@ -66,7 +71,10 @@ def main() -> None:
                 continue
             if "id" in request and "method" in request:
                 file.write(b"%d\n" % request["id"])
-                serve(mode, request)
+                for part in answers(mode, request):
+                    sys.stdout.buffer.write(part)
+                    sys.stdout.buffer.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()

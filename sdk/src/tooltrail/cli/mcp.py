@@ -4,6 +4,7 @@ Owns the command line. `tooltrail.mcp_recorder` passes the bytes and records the
 """
 
 import argparse
+import ctypes
 import gc
 import re
 import shutil
@@ -20,7 +21,11 @@ from tooltrail.settings import Settings
 from tooltrail.trail import Trail
 
 _LISTEN: Final = "127.0.0.1:8765"
+_CONNECTIONS: Final = 50  # with more the process may take 64 MiB: threads keep freed memory
 _SWITCH_SECONDS: Final = 0.0005
+_M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
+_LONG_BYTES: Final = 128 * 1024
 _RUNNERS: Final = {
     "npx",
     "uvx",
@@ -58,6 +63,13 @@ def add_parser(verbs: Any) -> None:
         help=f"with --upstream: where clients connect ({_LISTEN})",
     )
     parser.add_argument(
+        "--connections",
+        metavar="COUNT",
+        type=int,
+        default=_CONNECTIONS,
+        help=f"with --upstream: of clients at a time ({_CONNECTIONS}); each may take 0.3 MiB",
+    )
+    parser.add_argument(
         "--fail-closed",
         action="store_true",
         help="do not make calls that cannot be recorded (default: make them, declare the loss)",
@@ -89,6 +101,7 @@ def _run(options: argparse.Namespace) -> int:
         return _complain(str(error), 2)
     # The thread that sends must not keep a message waiting for 5 ms.
     sys.setswitchinterval(_SWITCH_SECONDS)
+    _return_memory()
     gc.collect()
     gc.freeze()
     try:
@@ -104,12 +117,20 @@ def _run(options: argparse.Namespace) -> int:
         trail.close()
 
 
+def _return_memory() -> None:
+    """Make glibc return what a long message took, and share what is free between threads."""
+    if sys.platform.startswith("linux") and hasattr(libc := ctypes.CDLL(None), "mallopt"):
+        libc.mallopt(_M_MMAP_THRESHOLD, _LONG_BYTES)
+        libc.mallopt(_M_ARENA_MAX, 1)
+
+
 def _serve(options: argparse.Namespace, recorder: Recorder) -> int:
     """Forward until a signal comes. Raises OSError and ValueError."""
     from tooltrail.mcp_recorder.http import Proxy  # a megabyte that a server's command needs not
 
     host, _, port = options.listen.rpartition(":")
-    with Proxy(options.upstream, host.strip("[]"), int(port), recorder) as proxy:
+    listen = host.strip("[]"), int(port)
+    with Proxy(options.upstream, *listen, recorder, options.connections) as proxy:
         _complain(f"{proxy.url} records {options.upstream}", 0)
 
         def stop(number: int, frame: object) -> None:

@@ -12,16 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import jsonschema_rs
-
+from tooltrail.guard.engine import schema_validator
 from tooltrail.guard.explain import examine
 from tooltrail.guard.members import size_of
 from tooltrail.guard.native import may_invert, native_schema
 from tooltrail.guard.nodes import IN_PLACE, Graph, Node
 from tooltrail.guard.reading import copy_schema, read_schema
-from tooltrail.guard.regex import ENGINE, matcher
+from tooltrail.guard.regex import matcher
 from tooltrail.guard.violations import MORE, Judgement, Violation
 from tooltrail.guard.work import (
     DECIDED_STEPS,
@@ -34,16 +33,13 @@ from tooltrail.guard.work import (
     weights_of,
 )
 
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
+
 _CACHE_SIZE: Final = 512  # schemas; a process has as many as it has tools
 _UNFOLDED_LIMIT: Final = 20_000  # sub-schemas with references followed: ms per element
 _SIZE_MAX: Final = 500_000  # elements that are counted at most; a value may contain itself
 _NATIVE_NODES_LIMIT: Final = 2_000  # jsonschema-rs compiles references recursively
-
-_VALIDATORS: Final[dict[str, type[jsonschema_rs.Validator]]] = {
-    "07": jsonschema_rs.Draft7Validator,
-    "2019-09": jsonschema_rs.Draft201909Validator,
-    "2020-12": jsonschema_rs.Draft202012Validator,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +47,7 @@ class CompiledSchema:
     """A schema compiled to validate values. Later changes to the original have no effect."""
 
     graph: Graph
-    native: jsonschema_rs.Validator | None
+    native: "Validator | None"
     weights: Weights
     basic_plane_only: bool
     assert_formats: bool
@@ -203,12 +199,8 @@ def _compile(content: bytes, assert_formats: bool) -> CompiledSchema:
     native = None
     if not _may_explode(graph):
         with suppress(ValueError):  # a lone surrogate in the schema: it has no UTF-8
-            native = _VALIDATORS[graph.draft](
-                native_schema(graph),
-                validate_formats=assert_formats,
-                pattern_options=ENGINE,
-                offline=True,
-            )
+            schema = native_schema(graph)
+            native = schema_validator(graph.draft, schema, validate_formats=assert_formats)
     return CompiledSchema(graph, native, weights_of(graph), may_invert(graph), assert_formats)
 
 

@@ -5,11 +5,9 @@ Owns one small function per keyword. Each message names its keyword. The 19 are 
 
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-import jsonschema_rs
-
+from tooltrail.guard.engine import format_validator
 from tooltrail.guard.evaluated import evaluated_members
 from tooltrail.guard.jsvalues import double, js_order, js_text, json_key, kind_of
 from tooltrail.guard.keywords import (
@@ -226,13 +224,8 @@ def _unevaluated_properties(node: Node, _: Any) -> Check:
     return check
 
 
-@lru_cache(maxsize=64)
-def _format_validator(name: str) -> jsonschema_rs.Validator:
-    return jsonschema_rs.Draft202012Validator({"format": name}, validate_formats=True)
-
-
 def _format(node: Node, name: str) -> Check:
-    validator = _format_validator(name)
+    validator = format_validator(name)
 
     def check(walk: "Walk", value: str, path: str) -> None:
         walk.spend(len(value) >> 2)

@@ -10,8 +10,7 @@ from math import isfinite
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
 
-import jsonschema_rs
-
+from tooltrail.guard.engine import form_validator
 from tooltrail.guard.errors import SchemaError
 from tooltrail.guard.jsvalues import js_order
 from tooltrail.guard.nodes import VOCABULARY, Graph, Node
@@ -38,17 +37,6 @@ _LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 _MAPS: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies")
 _DEFINITIONS: Final = ("$defs", "definitions")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-_META: Final = {
-    "07": jsonschema_rs.Draft7Validator(
-        {"$ref": "http://json-schema.org/draft-07/schema#"}, validate_formats=False
-    ),
-    "2019-09": jsonschema_rs.Draft201909Validator(
-        {"$ref": "https://json-schema.org/draft/2019-09/schema"}, validate_formats=False
-    ),
-    "2020-12": jsonschema_rs.Draft202012Validator(
-        {"$ref": "https://json-schema.org/draft/2020-12/schema"}, validate_formats=False
-    ),
-}
 
 
 def copy_schema(schema: Any) -> Any:
@@ -107,12 +95,13 @@ def _draft_of(schema: Any) -> str:
 
 
 def _check_form(schema: Any, draft: str) -> None:
+    validator = form_validator(draft)
     try:
-        if _META[draft].is_valid(schema):
+        if validator.is_valid(schema):
             return
     except ValueError:  # a lone surrogate: it has no UTF-8
         schema = json.loads(json.dumps(schema, ensure_ascii=False).encode("utf-8", "replace"))
-    for problem in _META[draft].iter_errors(schema):
+    for problem in validator.iter_errors(schema):
         *_, keyword = problem.instance_path or [""]
         # Not in the standard, but Node programs rely on the obvious meaning: no type and no
         # branch can match, no properties are declared.

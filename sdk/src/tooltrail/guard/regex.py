@@ -15,14 +15,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import permutations
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import jsonschema_rs
-
+from tooltrail.guard.engine import pattern_validator
 from tooltrail.guard.errors import SchemaError
 
-# A compiled pattern may take 1 MiB: `(a{1000}){1000}` is rejected within milliseconds.
-ENGINE: Final = jsonschema_rs.RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
+
 _PATTERN_LIMIT: Final = 20_000  # characters; longer patterns only cost time
 
 type Ranges = list[tuple[int, int]]
@@ -77,9 +77,9 @@ def plain(pattern: str) -> str:
     return rewritten
 
 
-def _compile(pattern: str, rewritten: str) -> jsonschema_rs.Validator:
+def _compile(pattern: str, rewritten: str) -> "Validator":
     try:
-        return jsonschema_rs.Draft202012Validator({"pattern": rewritten}, pattern_options=ENGINE)
+        return pattern_validator(rewritten)
     except ValueError:
         raise SchemaError(f"pattern {pattern!r} is too large") from None
 

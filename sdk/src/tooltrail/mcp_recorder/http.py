@@ -14,19 +14,26 @@ import ssl
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from tooltrail.mcp_recorder.messages import Events, Kept, Line
+from tooltrail.mcp_recorder.hang_ups import HangUps
+from tooltrail.mcp_recorder.http_bodies import (
+    BodyError,
+    chunk,
+    is_chunked,
+    recorded_last,
+    recorded_parts,
+    request_parts,
+)
+from tooltrail.mcp_recorder.messages import Allowance, Line
 from tooltrail.mcp_recorder.session import Recorder, Session
 from tooltrail.mcp_recorder.stdio import NOT_RECORDED
 from tooltrail.spool import SpoolFullError
 
-_READ_BYTES: Final = 64 * 1024
-_CONNECTIONS_MAX: Final = 200
+_KEPT_MAX_BYTES: Final = 2 * 1024 * 1024
 _SESSIONS_MAX: Final = 1000
 _IDLE_SECONDS: Final = 600.0
 _CONNECT_SECONDS: Final = 30.0
@@ -37,6 +44,10 @@ _OF_ONE_CONNECTION: Final = frozenset(
     }
 )
 _OF_OURS: Final = _OF_ONE_CONNECTION | {"host", "content-length", "accept-encoding", "expect"}
+_NO_ROOM: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+    b"tooltrail: too many connections (--connections)\n"
+)
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -55,16 +66,23 @@ class Proxy(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, upstream: str, host: str, port: int, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        upstream: str,
+        host: str,
+        port: int,
+        recorder: Recorder,
+        connections_max: int,
+    ) -> None:
         """Raises OSError if the address cannot be used, ValueError for a URL that is none."""
         self.upstream = _read_url(upstream)
         self.recorder = recorder
         self.names = _LOOPBACK | {host}
-        self.is_closed = recorder.trail.settings.when_full == "raise"
+        self.allowance = Allowance(_KEPT_MAX_BYTES)
         self.hang_ups = HangUps()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
-        self._room = threading.Semaphore(_CONNECTIONS_MAX)
+        self._room = threading.Semaphore(connections_max)
         super().__init__((host, port), _Exchange)
 
     @property
@@ -107,6 +125,8 @@ class Proxy(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread, if there is room for one more."""
         if not self._room.acquire(blocking=False):
+            with suppress(OSError):
+                request.sendall(_NO_ROOM)
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
@@ -123,45 +143,6 @@ class Proxy(ThreadingHTTPServer):
         error = sys.exception()
         if isinstance(error, Exception) and not isinstance(error, OSError):
             self.recorder.trail._complain(error)
-
-
-class HangUps:
-    """Ends the connection to the server when the client has ended its own (Linux).
-
-    Elsewhere that is noticed with the next bytes.
-    """
-
-    def __init__(self) -> None:
-        self._targets: dict[int, socket.socket] = {}
-        self._gone: set[int] = set()
-        self._epoll = select.epoll() if hasattr(select, "epoll") else None
-        if self._epoll is not None:
-            threading.Thread(target=self._watch, name="mcp-hang-ups", daemon=True).start()
-
-    def add(self, client: socket.socket, target: socket.socket) -> None:
-        """Watch a client."""
-        if self._epoll is not None:
-            self._targets[client.fileno()] = target
-            self._epoll.register(client.fileno(), select.EPOLLRDHUP | select.EPOLLONESHOT)
-
-    def remove(self, client: socket.socket) -> bool:
-        """Watch it no longer. Returns whether it has hung up."""
-        number = client.fileno()
-        if self._epoll is not None and self._targets.pop(number, None) is not None:
-            self._epoll.unregister(number)
-        is_gone = number in self._gone
-        self._gone.discard(number)
-        return is_gone
-
-    def _watch(self) -> None:
-        assert self._epoll is not None
-        while True:
-            for number, _ in self._epoll.poll():
-                target = self._targets.get(number)
-                if target is not None:
-                    self._gone.add(number)
-                    with suppress(OSError):
-                        target.shutdown(socket.SHUT_RDWR)
 
 
 _METHODS: Final = ("GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH")
@@ -185,9 +166,13 @@ class _Exchange(BaseHTTPRequestHandler):
         ids: list[Any] = []
         try:
             target = self._open()
-            ids = self._send(target, session)
+            self._send(target, session, ids)
             self._watch(target)
             answer = target.getresponse()
+        except BodyError as error:
+            self._drop()
+            self._refuse(400, f"tooltrail: {error}\n".encode(), "text/plain")
+            return
         except SpoolFullError as error:
             self._drop()
             text = f"tooltrail: not recorded, so not sent: {error}"
@@ -249,110 +234,62 @@ class _Exchange(BaseHTTPRequestHandler):
 
     # To the server
 
-    def _send(self, target: http.client.HTTPConnection, session: Session) -> list[Any]:
-        """Send the request, the last part of its body when it is recorded. Returns its ids."""
+    def _send(self, target: http.client.HTTPConnection, session: Session, ids: list[Any]) -> None:
+        """Send the request, the last part of its body when it is recorded. Adds its ids to `ids`.
+
+        Raises BodyError, and SpoolFullError with `--fail-closed`.
+        """
+        is_in_chunks = is_chunked(self.headers)
         target.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
         target.putheader("Host", self.server.upstream.netloc.rpartition("@")[2])
         target.putheader("Accept-Encoding", "identity")
         for name, value in self.headers.items():
             if name.lower() not in _OF_OURS:
                 target.putheader(name, value)
-        length, is_chunked = self.headers.get("Content-Length"), self._is_chunked()
-        if is_chunked:
+        if is_in_chunks:
             target.putheader("Transfer-Encoding", "chunked")
-        elif length is not None:
+        elif (length := self.headers.get("Content-Length")) is not None:
             target.putheader("Content-Length", length)
         target.endheaders()
-        kept, last = Kept(), b""
-        for part in self._body(length, is_chunked=is_chunked):
-            kept.take(part)
-            if last:
-                target.send(_chunk(last) if is_chunked else last)
-            last = part
-        ids = []
-        if self.command == "POST" and kept.size:
+
+        def record(line: Line) -> None:
             session.wait_for_room()
-            ids = session.from_client(kept.line())
-        if last:
-            target.send(_chunk(last) if is_chunked else last)
-        if is_chunked:
+            ids.extend(session.from_client(line))
+
+        parts = request_parts(self.rfile, self.headers)
+        if self.command == "POST":
+            parts = recorded_last(parts, self.server.allowance, record)
+        for part in parts:
+            target.send(chunk(part) if is_in_chunks else part)
+        if is_in_chunks:
             target.send(b"0\r\n\r\n")
-        return ids
-
-    def _is_chunked(self) -> bool:
-        return self.headers.get("Transfer-Encoding", "").strip().lower() == "chunked"
-
-    def _body(self, length: str | None, *, is_chunked: bool) -> Iterator[bytes]:
-        """The body in parts. Raises OSError if it ends early."""
-        if is_chunked:
-            while size := int(self.rfile.readline(100).partition(b";")[0], 16):
-                yield from self._bytes(size)
-                self.rfile.readline(100)
-            while self.rfile.readline(_READ_BYTES).strip():  # trailers
-                pass
-        elif length is not None:
-            yield from self._bytes(int(length))
-
-    def _bytes(self, size: int) -> Iterator[bytes]:
-        while size > 0:
-            part = self.rfile.read1(min(size, _READ_BYTES))
-            if not part:
-                raise ConnectionAbortedError("the body ended early")
-            size -= len(part)
-            yield part
 
     # To the client
 
     def _pass_back(self, answer: http.client.HTTPResponse, session: Session) -> None:
         length = answer.getheader("Content-Length")
         has_body = self.command != "HEAD" and answer.status not in (204, 304)
-        is_chunked = has_body and length is None
+        is_in_chunks = has_body and length is None
         self.send_response_only(answer.status, answer.reason)
         for name, value in answer.getheaders():
             if name.lower() not in _OF_ONE_CONNECTION:
                 self.send_header(name, value)
-        if is_chunked and self.request_version == "HTTP/1.1":
+        if is_in_chunks and self.request_version == "HTTP/1.1":
             self.send_header("Transfer-Encoding", "chunked")
-        elif is_chunked:
-            is_chunked, self.close_connection = False, True
+        elif is_in_chunks:
+            is_in_chunks, self.close_connection = False, True
         self.end_headers()
-        kind = (answer.getheader("Content-Type") or "").partition(";")[0].strip().lower()
-        for part in self._recorded(answer, kind, session) if has_body else ():
-            self.wfile.write(_chunk(part) if is_chunked else part)
-            self.wfile.flush()
-        if is_chunked:
+
+        def keep_endpoint(address: bytes) -> None:
+            url = urlsplit(address.decode(errors="replace").strip())
+            self.server.keep(f"{url.path}?{url.query}" if url.query else url.path, session)
+
+        if has_body:
+            for part in recorded_parts(answer, session, self.server.allowance, keep_endpoint):
+                self.wfile.write(chunk(part) if is_in_chunks else part)
+                self.wfile.flush()
+        if is_in_chunks:
             self.wfile.write(b"0\r\n\r\n")
-
-    def _recorded(
-        self, answer: http.client.HTTPResponse, kind: str, session: Session
-    ) -> Iterator[bytes]:
-        """The parts of the answer, each when the messages that it completes are recorded."""
-        if kind == "text/event-stream":
-            events = Events()
-            for part in _parts(answer):
-                for name, data in events.feed(part):
-                    if name == b"endpoint":
-                        self._keep_endpoint(data, session)
-                    else:
-                        session.from_server(data)
-                yield part
-            return
-        kept, last = Kept(), b""
-        for part in _parts(answer):
-            kept.take(part)
-            if last:
-                yield last
-            last = part
-        if kind == "application/json":
-            session.from_server(kept.line())
-        if last:
-            yield last
-
-    def _keep_endpoint(self, data: Line, session: Session) -> None:
-        """Remember where the client sends the messages of this stream (2024-11-05)."""
-        url = urlsplit(data.head.decode(errors="replace").strip())
-        path = f"{url.path}?{url.query}" if url.query else url.path
-        self.server.keep(path, session)
 
     def _settle(
         self,
@@ -391,21 +328,6 @@ class _Exchange(BaseHTTPRequestHandler):
 
 for _method in _METHODS:
     setattr(_Exchange, f"do_{_method}", _Exchange.forward)
-
-
-def _parts(answer: http.client.HTTPResponse) -> Iterable[bytes]:
-    """The body as it comes. Raises OSError if it ends early."""
-    try:
-        while part := answer.read1(_READ_BYTES):
-            yield part
-    except http.client.HTTPException as error:
-        raise ConnectionAbortedError("the answer ended early") from error
-    if answer.length:  # `read1` does not tell
-        raise ConnectionAbortedError("the answer ended early")
-
-
-def _chunk(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def _read_url(url: str) -> SplitResult:

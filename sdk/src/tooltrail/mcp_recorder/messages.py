@@ -7,7 +7,7 @@ message, its beginning and its end say whose it is.
 
 import json
 import re
-from collections import deque
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,8 +16,8 @@ import msgspec
 from pydantic_core import from_json
 
 READ_MAX_BYTES: Final = 1024 * 1024
-KEEP_MAX_BYTES: Final = 256 * 1024
-"""Payloads of longer messages are not kept: to search them for secrets takes too long."""
+KEEP_MAX_BYTES: Final = 512 * 1024
+"""Payloads of longer messages are not kept: to search them for secrets takes too much memory."""
 VALUES_MAX: Final = 20_000
 _EDGE_BYTES: Final = 8192
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
@@ -46,58 +46,93 @@ class Line:
         return len(self.head) == self.size
 
 
+class Allowance:
+    """How many bytes of messages that have not ended a process may keep. May be used by threads."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Whether so many more may be kept; if so, they are counted."""
+        with self._lock:
+            is_enough = size <= self._left
+            self._left -= size if is_enough else 0
+        return is_enough
+
+    def give_back(self, size: int) -> None:
+        """Count so many less."""
+        with self._lock:
+            self._left += size
+
+
 class Kept:
-    """What is kept of one message while it comes: all of it, or its ends if it is long."""
+    """What is kept of one message while it comes: all of it, or its ends if it is long.
 
-    def __init__(self) -> None:
+    It is also long if the allowance does not suffice. As long as it lives, it has its share.
+    """
+
+    def __init__(self, allowance: Allowance | None = None) -> None:
         self.size = 0
-        self._parts: list[bytes] = []
-        self._edge = b""
-        self._tail: deque[bytes] = deque()
-        self._tail_size = 0
+        self.is_long = False
+        """Whether not all of it is kept."""
+        self._allowance = allowance
+        self._share = 0
+        self._head = bytearray()
+        self._tail = b""
 
-    @property
-    def is_long(self) -> bool:
-        """Whether it is longer than what is read."""
-        return self.size > READ_MAX_BYTES
+    def __del__(self) -> None:
+        self._give_back()
 
     def take(self, part: bytes) -> None:
         """Take what came next."""
         self.size += len(part)
-        if not self.is_long:
-            self._parts.append(part)
-            return
-        if self._parts:
-            self._edge = b"".join(self._parts)[:_EDGE_BYTES]
-            self._parts = []
-        elif not self._edge:
-            self._edge = part[:_EDGE_BYTES]
-        self._tail.append(part[-_EDGE_BYTES:])
-        self._tail_size += len(self._tail[-1])
-        while self._tail_size - len(self._tail[0]) >= _EDGE_BYTES:
-            self._tail_size -= len(self._tail.popleft())
+        if self.is_long or not self._is_allowed():
+            self._forget()
+            self._head += part[: _EDGE_BYTES - len(self._head)]
+            self._tail = (self._tail + part[-_EDGE_BYTES:])[-_EDGE_BYTES:]
+        else:
+            self._head += part
 
     def skip(self, count: int, tail: bytes) -> None:
         """Count bytes that nobody kept, but for their end."""
         self.size += count
-        if self._parts:
-            self._edge = b"".join(self._parts)[:_EDGE_BYTES]
-            self._parts = []
-        self._tail = deque([tail])
-        self._tail_size = len(tail)
+        self._forget()
+        self._tail = tail
 
     def line(self) -> Line:
         """The message."""
-        if self.is_long:
-            return Line(self.size, self._edge, b"".join(self._tail)[-_EDGE_BYTES:])
-        return Line(self.size, b"".join(self._parts))
+        return Line(self.size, bytes(self._head), self._tail)
+
+    def _is_allowed(self) -> bool:
+        """Whether all of it may be kept."""
+        if self.size > READ_MAX_BYTES:
+            return False
+        if self._allowance is None or self.size <= _EDGE_BYTES:
+            return True
+        wanted = self.size - self._share
+        is_allowed = self._allowance.take(wanted)
+        self._share += wanted if is_allowed else 0
+        return is_allowed
+
+    def _forget(self) -> None:
+        """Keep the ends only, from now on."""
+        self.is_long = True
+        self._head = self._head[:_EDGE_BYTES]
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self._allowance is not None and self._share:
+            self._allowance.give_back(self._share)
+            self._share = 0
 
 
 class Lines:
     """Cuts a stream into its lines. Of one that has not ended at most `READ_MAX_BYTES` are kept."""
 
-    def __init__(self) -> None:
-        self._kept = Kept()
+    def __init__(self, allowance: Allowance | None = None) -> None:
+        self._allowance = allowance
+        self._kept = Kept(allowance)
 
     def feed(self, chunk: bytes) -> Iterator[Line]:
         """Take what came next. Yields each line that it completes, but for empty ones."""
@@ -124,15 +159,16 @@ class Lines:
 
     def end(self) -> Line:
         """The rest, which is a line without its end."""
-        kept, self._kept = self._kept, Kept()
+        kept, self._kept = self._kept, Kept(self._allowance)
         return kept.line()
 
 
 class Events:
     """Cuts a stream of server-sent events (WHATWG HTML, 9.2) into the data of its events."""
 
-    def __init__(self) -> None:
-        self._lines = _AnyLines()
+    def __init__(self, allowance: Allowance | None = None) -> None:
+        self._allowance = allowance
+        self._lines = _AnyLines(allowance)
         self._data: Kept | None = None
         self._type = b""
 
@@ -152,7 +188,7 @@ class Events:
 
     def _add(self, line: Line, before: int, value: bytes) -> None:
         if self._data is None:
-            self._data = Kept()
+            self._data = Kept(self._allowance)
         else:
             self._data.take(b"\n")
         self._data.take(value)
@@ -163,8 +199,8 @@ class Events:
 class _AnyLines:
     """Cuts at LF, CR LF and CR, and yields empty lines, too."""
 
-    def __init__(self) -> None:
-        self._lines = Lines()
+    def __init__(self, allowance: Allowance | None) -> None:
+        self._lines = Lines(allowance)
         self._ends_in_cr = False
 
     def feed(self, chunk: bytes) -> Iterator[Line]:
@@ -173,10 +209,11 @@ class _AnyLines:
             chunk = chunk[1:]
         if chunk:
             self._ends_in_cr = chunk.endswith(b"\r")
-        *ended, rest = _LINE_END.split(chunk)
-        for part in ended:
-            yield next(self._lines.feed(part + b"\n"), Line(0, b""))
-        yield from self._lines.feed(rest)  # none, as it has no end
+        begin = 0
+        for end in _LINE_END.finditer(chunk):
+            yield next(self._lines.feed(chunk[begin : end.start()] + b"\n"), Line(0, b""))
+            begin = end.end()
+        yield from self._lines.feed(chunk[begin:])  # none, as it has no end
 
 
 def _line(text: bytes) -> Line:
@@ -190,6 +227,8 @@ class Message:
     """One JSON-RPC message. `not_kept` says why its arguments or result cannot be recorded."""
 
     document: dict[str, Any]
+    size: int
+    """Of its line, in bytes."""
     not_kept: str | None = None
     is_whole: bool = True
     """Whether the document has all of the message, and not only what its two ends say."""
@@ -208,15 +247,14 @@ def read_messages(line: Line) -> list[Message]:
     if begins not in (b"{", b"["):
         raise UnreadableError("not-a-message")
     if not line.is_whole:
-        return [_outline(text, line.tail, f"too long: {line.size} bytes")]
+        return [_outline(text, line.tail, line.size, f"too long: {line.size} bytes")]
     if text.count(b",") + text.count(b"[") + text.count(b"{") > VALUES_MAX:
-        return [
-            _outline(text, text[-_EDGE_BYTES:], f"too long: {line.size} bytes, too many values")
-        ]
+        reason = f"too long: {line.size} bytes, too many values"
+        return [_outline(text, text[-_EDGE_BYTES:], line.size, reason)]
     document = _parse(text)
     documents = document if isinstance(document, list) else [document]
     not_kept = f"too long: {line.size} bytes" if line.size > KEEP_MAX_BYTES else None
-    return [Message(each, not_kept) for each in documents if isinstance(each, dict)]
+    return [Message(each, line.size, not_kept) for each in documents if isinstance(each, dict)]
 
 
 def _parse(text: bytes) -> Any:
@@ -230,7 +268,7 @@ def _parse(text: bytes) -> Any:
         raise UnreadableError("unreadable-message") from None
 
 
-def _outline(text: bytes, tail: bytes, reason: str) -> Message:
+def _outline(text: bytes, tail: bytes, size: int, reason: str) -> Message:
     """What the two ends of a message say: its id, what it is, and which tool it calls."""
     try:
         document = from_json(text[:_EDGE_BYTES], allow_partial=True)
@@ -244,4 +282,4 @@ def _outline(text: bytes, tail: bytes, reason: str) -> Message:
         document["result"]["isError"] = True
     if "id" not in document:
         raise UnreadableError("message-too-long")
-    return Message(document, reason, is_whole=False)
+    return Message(document, size, reason, is_whole=False)

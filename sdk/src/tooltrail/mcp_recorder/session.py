@@ -5,7 +5,6 @@ the other side does, so what a side has seen is on file. Nothing here raises, ex
 before a call is made that could not be recorded (`--fail-closed`).
 """
 
-import hashlib
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -17,9 +16,15 @@ from uuid_utils import uuid7
 
 from tooltrail.capture import NotKept
 from tooltrail.events import DEFINITIONS_MAX, NAME_MAX_LENGTH
-from tooltrail.mcp_recorder.messages import Line, Message, UnreadableError, read_messages
+from tooltrail.mcp_recorder.messages import (
+    READ_MAX_BYTES,
+    Line,
+    Message,
+    UnreadableError,
+    read_messages,
+)
 from tooltrail.mcp_results import TOOL_ERROR, ResultDocument
-from tooltrail.mcp_rounds import OF_TASKS, Rounds
+from tooltrail.mcp_rounds import OF_TASKS, Rounds, brief
 from tooltrail.recording import Call
 from tooltrail.spool import SpoolFullError
 from tooltrail.tracing.traceparent import parse_traceparent
@@ -34,7 +39,7 @@ _PENDING_MAX: Final = 1000
 _ROOM_FROM: Final = _PENDING_MAX // 2
 _ROOM_SECONDS: Final = 1.0
 _LISTS_MAX: Final = 2
-_ID_CHARACTERS: Final = 100
+_VERSION_CHARACTERS: Final = 100
 _PROGRESS_SECONDS: Final = 1.0
 _PROGRESS_MAX: Final = 100
 _INVALID_PARAMS: Final = -32602
@@ -83,8 +88,8 @@ class Recorder:
     trail: Trail
     server_name: str
     rounds: Rounds = field(default_factory=Rounds)
-    lists: dict[str, list[Any]] = field(default_factory=dict)
-    """The pages of lists whose next page is awaited, by its cursor."""
+    lists: dict[str, tuple[list[Any], int]] = field(default_factory=dict)
+    """The pages of lists whose next page is awaited, and their bytes, by its cursor."""
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     @contextmanager
@@ -189,14 +194,14 @@ class Session:
         if method == "tools/call" and isinstance(params.get("name"), str):
             self._begin(key, params, meta, message.not_kept)
         elif method == "tools/list":
-            cursor = params.get("cursor")
-            name = cursor if isinstance(cursor, str) else ""
-            self._keep(key, Pending("list", name=name))
+            self._keep(key, Pending("list", name=_key(params.get("cursor")) or ""))
         elif method == "initialize":
             self._introduce(params.get("clientInfo"), params.get("protocolVersion"))
             self._keep(key, Pending("initialize"))
         elif method in OF_TASKS:
-            self._keep(key, Pending("task", name=str(params.get("taskId")), method=str(method)))
+            task = params.get("taskId")
+            if isinstance(task, str):
+                self._keep(key, Pending("task", name=brief(task), method=str(method)))
         elif method == "notifications/cancelled":
             reason = str(params.get("reason") or "cancelled by the client")
             self.fail(CancelledError(reason), [params.get("requestId")])
@@ -204,7 +209,7 @@ class Session:
     def _begin(
         self, key: str | None, params: dict[str, Any], meta: dict[str, Any], not_kept: str | None
     ) -> None:
-        tool = params["name"]
+        tool = params["name"][:NAME_MAX_LENGTH]
         call = self._recorder.rounds.resume(tool, params)
         if call is None:
             args = params.get("arguments", {}) if not_kept is None else NotKept(not_kept)
@@ -256,7 +261,7 @@ class Session:
             self.peers.server = _party(stated.get("serverInfo")) or self.peers.server
             self._introduce(None, stated.get("protocolVersion"))
         elif pending.kind == "list" and message.is_whole:
-            self._list(pending.name, _dict(result))
+            self._list(pending.name, _dict(result), message.size)
         elif pending.kind == "list":
             self._trail.lose("message-too-long")
         elif pending.kind == "task" and isinstance(result, dict):
@@ -314,16 +319,23 @@ class Session:
         call.mcp = self.peers.stated()
         call.report("working", step)
 
-    def _list(self, cursor: str, result: dict[str, Any]) -> None:
-        """Report a list when its last page has come: what is not in a first list is a change."""
+    def _list(self, cursor: str, result: dict[str, Any], size: int) -> None:
+        """Report a list when its last page has come: what is not in a first list is a change.
+
+        Of a list that is too long, each part is reported when it has come.
+        """
         lists = self._recorder.lists
         page = result.get("tools")
-        tools = lists.pop(cursor, []) + (page if isinstance(page, list) else [])
-        following = result.get("nextCursor")
-        if isinstance(following, str) and len(tools) < DEFINITIONS_MAX and len(following) < 4096:
+        before, before_size = lists.pop(cursor, ([], 0))
+        if before_size + size > READ_MAX_BYTES:
+            self._report(before)
+            before, before_size = [], 0
+        tools, size = before + (page if isinstance(page, list) else []), before_size + size
+        following = _key(result.get("nextCursor"))
+        if following is not None and len(tools) < DEFINITIONS_MAX:
             if len(lists) >= _LISTS_MAX:
-                self._report(lists.pop(next(iter(lists))))
-            lists[following] = tools
+                self._report(lists.pop(next(iter(lists)))[0])
+            lists[following] = tools, size
         else:
             self._report(tools)
 
@@ -335,7 +347,7 @@ class Session:
     def _introduce(self, client: Any, protocol_version: Any) -> None:
         self.peers.client = _party(client) or self.peers.client
         if isinstance(protocol_version, str) and protocol_version:
-            self.peers.protocol_version = protocol_version[:_ID_CHARACTERS]
+            self.peers.protocol_version = protocol_version[:_VERSION_CHARACTERS]
 
 
 def request_ids(line: Line) -> list[Any]:
@@ -351,10 +363,7 @@ def _key(value: Any) -> str | None:
     """A text for a request's id or a progress token; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    text = f"{'s' if isinstance(value, str) else 'n'}{value}"
-    if len(text) <= _ID_CHARACTERS:
-        return text
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return brief(f"{'s' if isinstance(value, str) else 'n'}{value}")
 
 
 def _dict(value: Any) -> dict[str, Any]:
