@@ -63,6 +63,9 @@ class Handler(BaseHTTPRequestHandler):
                 self.chunks(b": hello\n\n", event[:20], event[20:])
             case "/long":
                 self.whole(200, json.dumps({**result, "result": {"content": [LONG]}}).encode())
+            case path if path.startswith("/redirect"):
+                to = "https://other.example/mcp" if "?" in path else f"{self.server.url}/?a=%20b"
+                self.whole(307, b"", {"Location": to})
             case "/unauthorized":
                 self.whole(401, b"no", {"WWW-Authenticate": "Bearer"})
             case "/never":
@@ -73,6 +76,8 @@ class Handler(BaseHTTPRequestHandler):
                 assert self.connection.recv(1) == b""
                 self.server.has_lost_client.set()
                 self.close_connection = True
+            case "/silent/messages":
+                self.whole(202, b"")
             case path if path.startswith("/messages"):
                 self.server.answers.append(json.dumps(result).encode())
                 self.server.stream.set()
@@ -85,8 +90,12 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
-        self.wfile.write(b"event: endpoint\ndata: /messages?session_id=7\n\n")
+        where = b"/silent/messages" if self.path == "/silent" else b"/messages?session_id=7"
+        self.wfile.write(b"event: endpoint\ndata: %b\n\n" % where)
         assert self.server.stream.wait(PATIENCE_SECONDS)
+        if self.path == "/silent":
+            self.close_connection = True
+            return
         self.wfile.write(b"event: message\ndata: %b\n\n" % self.server.answers[0])
         self.close_connection = True
 
@@ -225,6 +234,37 @@ def test_answer_on_the_stream_of_2024_ends_the_call(proxy: Proxy, trail: MemoryT
     assert [state(each) for each in trail.events] == ["start", "ok"]
 
 
+@pytest.mark.parametrize("who", ["client", "server"])
+def test_end_of_the_stream_of_2024_ends_its_calls(
+    proxy: Proxy, upstream: Upstream, trail: MemoryTrail, who: str
+) -> None:
+    stream = HTTPConnection("127.0.0.1", proxy.server_port, timeout=PATIENCE_SECONDS)
+    stream.request("GET", "/silent")
+    answer = stream.getresponse()
+    answer.readline()
+    ask(proxy.server_port, "/silent/messages", call_text())
+    if who == "server":
+        upstream.stream.set()
+        answer.read()
+    assert stream.sock is not None
+    stream.sock.shutdown(socket.SHUT_RDWR)
+    stream.close()
+
+    wait_for(lambda: len(trail.events) == 2)
+    ended = "cancelled" if who == "client" else "failed"
+    assert [state(each) for each in trail.events] == ["start", ended]
+    upstream.stream.set()
+
+
+def test_end_of_the_session_cancels_its_calls(proxy: Proxy, trail: MemoryTrail) -> None:
+    ask(proxy.server_port, "/mcp", b'{"jsonrpc":"2.0","id":0,"method":"ping"}')
+    held = {"Mcp-Session-Id": "s1"}
+    ask(proxy.server_port, "/silent/messages", call_text(), **held)
+    ask(proxy.server_port, "/mcp", None, "DELETE", **held)
+
+    assert [state(each) for each in trail.events] == ["start", "cancelled"]
+
+
 def test_refused_call_is_a_decision_and_a_failed_call(proxy: Proxy, trail: MemoryTrail) -> None:
     ask(proxy.server_port, "/unauthorized", call_text())
 
@@ -269,6 +309,28 @@ def test_fail_closed_sends_no_call_that_is_not_recorded(upstream: Upstream) -> N
     assert status == 503
     assert json.loads(body)["error"]["code"] == -32000
     assert upstream.bodies == []
+
+
+@pytest.mark.parametrize("path", ["/redirect", "/redirect?to=elsewhere"])
+def test_redirect_leads_past_the_recorder_only_to_another_host(
+    proxy: Proxy, upstream: Upstream, path: str
+) -> None:
+    """Servers of mcp 1.9 redirect /mcp to /mcp/ with their whole address."""
+    status, headers, _ = ask(proxy.server_port, path, call_text())
+
+    own = f"http://127.0.0.1:{proxy.server_port}/mcp/?a=%20b"
+    elsewhere = "https://other.example/mcp"
+    assert status == 307
+    assert dict(headers)["Location"] == (elsewhere if "elsewhere" in path else own)
+
+
+def test_redirected_call_is_one_call(proxy: Proxy, trail: MemoryTrail) -> None:
+    """The client repeats its request, as it was, where it is told to."""
+    ask(proxy.server_port, "/redirect", call_text())
+    assert [state(each) for each in trail.events] == ["start"]
+    ask(proxy.server_port, "/mcp/?a=%20b", call_text())
+
+    assert [state(each) for each in trail.events] == ["start", "ok"]
 
 
 def test_other_host_is_refused(proxy: Proxy, upstream: Upstream) -> None:

@@ -41,7 +41,7 @@ def recorded(tmp_path: Path, mode: str, *options: str) -> Iterator[tuple[Listeni
     environment = recorder_environment(UNREACHABLE, tmp_path / "spool")
     with (
         serving_over_http(mode, tmp_path / "log") as server,
-        recording_over_http(server, environment, *options) as recorder,
+        recording_over_http(server.port, environment, *options) as recorder,
     ):
         yield server, recorder
 

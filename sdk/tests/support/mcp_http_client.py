@@ -60,10 +60,10 @@ def serving_over_http(mode: str = "echo", log: Path | None = None) -> Iterator[L
 
 @contextmanager
 def recording_over_http(
-    server: Listening, environment: Mapping[str, str], *options: str
+    server_port: int, environment: Mapping[str, str], *options: str
 ) -> Iterator[Listening]:
-    """Run the recorder before a server for the block."""
-    where = ["--upstream", f"http://127.0.0.1:{server.port}/", "--listen", "127.0.0.1:0"]
+    """Run the recorder before the server at a port, for the block."""
+    where = ["--upstream", f"http://127.0.0.1:{server_port}/", "--listen", "127.0.0.1:0"]
     command = [sys.executable, "-m", "tooltrail", "mcp", *where, *options]
     with _running(command, environment) as process:
         assert process.stderr is not None

@@ -139,7 +139,7 @@ def _serve(options: argparse.Namespace, recorder: Recorder) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
         proxy.serve_forever()
-        proxy.end_sessions()
+        proxy.sessions.end()
     return 0
 
 

@@ -6,6 +6,7 @@ message is recorded. Bodies and headers pass as they came, but for those of one 
 are asked for without compression, so that they can be read.
 """
 
+import hashlib
 import http.client
 import json
 import select
@@ -13,7 +14,6 @@ import socket
 import ssl
 import sys
 import threading
-from collections import OrderedDict
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -28,13 +28,13 @@ from tooltrail.mcp_recorder.http_bodies import (
     recorded_parts,
     request_parts,
 )
+from tooltrail.mcp_recorder.http_sessions import Asked, Sessions
 from tooltrail.mcp_recorder.messages import Allowance, Line
-from tooltrail.mcp_recorder.session import Recorder, Session
+from tooltrail.mcp_recorder.session import CancelledError, Recorder
 from tooltrail.mcp_recorder.stdio import NOT_RECORDED
 from tooltrail.spool import SpoolFullError
 
 _KEPT_MAX_BYTES: Final = 2 * 1024 * 1024
-_SESSIONS_MAX: Final = 1000
 _IDLE_SECONDS: Final = 600.0
 _CONNECT_SECONDS: Final = 30.0
 _OF_ONE_CONNECTION: Final = frozenset(
@@ -48,6 +48,7 @@ _NO_ROOM: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
     b"tooltrail: too many connections (--connections)\n"
 )
+_REPEATED: Final = (307, 308)
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -80,8 +81,7 @@ class Proxy(ThreadingHTTPServer):
         self.names = _LOOPBACK | {host}
         self.allowance = Allowance(_KEPT_MAX_BYTES)
         self.hang_ups = HangUps()
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._lock = threading.Lock()
+        self.sessions = Sessions(recorder)
         self._room = threading.Semaphore(connections_max)
         super().__init__((host, port), _Exchange)
 
@@ -90,27 +90,6 @@ class Proxy(ThreadingHTTPServer):
         """Where clients reach the server now: the same path, at our address."""
         host, port = self.server_address[:2]
         return f"http://{host!s}:{port}{self.upstream.path}"
-
-    def session(self, key: str | None) -> Session:
-        """The session with this key; a new one if there is none."""
-        with self._lock:
-            known = None if key is None else self._sessions.get(key)
-            return known or Session(self.recorder)
-
-    def keep(self, key: str, session: Session) -> None:
-        """Remember a session by its key."""
-        with self._lock:
-            self._sessions[key] = session
-            self._sessions.move_to_end(key)
-            if len(self._sessions) > _SESSIONS_MAX:
-                self._sessions.popitem(last=False)
-
-    def end_sessions(self) -> None:
-        """Record that no further answers come."""
-        with self._lock:
-            sessions = list(self._sessions.values())
-        for session in sessions:
-            session.fail(ConnectionAbortedError("the recorder was stopped"))
 
     def connect(self) -> http.client.HTTPConnection:
         """A new connection to the server."""
@@ -162,11 +141,10 @@ class _Exchange(BaseHTTPRequestHandler):
             self._refuse(403, b"tooltrail: the Host header names another host\n", "text/plain")
             return
         key = self.headers.get("Mcp-Session-Id")
-        session = self.server.session(key or self.path)
-        ids: list[Any] = []
+        asked = Asked(self.server.sessions.get(key or self.path))
         try:
             target = self._open()
-            self._send(target, session, ids)
+            self._send(target, asked)
             self._watch(target)
             answer = target.getresponse()
         except BodyError as error:
@@ -181,26 +159,47 @@ class _Exchange(BaseHTTPRequestHandler):
             return
         except (OSError, http.client.HTTPException) as error:
             if self.server.hang_ups.remove(self.connection):
-                session.hung_up(ids)
+                asked.session.hung_up(asked.ids)
+                self._drop()
+                self.close_connection = True
+                return
             self._drop()
-            session.fail(ConnectionAbortedError(f"no answer: {type(error).__name__}"), ids)
+            reason = ConnectionAbortedError(f"no answer: {type(error).__name__}")
+            asked.session.fail(reason, asked.ids)
             self._refuse(502, b"tooltrail: the server did not answer\n", "text/plain")
             return
         if (named := answer.getheader("Mcp-Session-Id")) and key is None:
-            self.server.keep(named, session)
+            self.server.sessions.keep(named, asked.session)
         try:
-            self._pass_back(answer, session)
+            self._pass_back(answer, asked)
             is_cut = False
         except OSError:  # one of the two is gone
             is_cut = True
-        is_gone = self.server.hang_ups.remove(self.connection) or is_cut
+        has_left = self.server.hang_ups.remove(self.connection)
+        is_gone = has_left or is_cut
+        self._end_sessions(answer, asked, has_left=has_left)
         if is_gone or answer.will_close:
             self._drop()
         self.close_connection = self.close_connection or is_gone
         if is_gone and answer.status < 400:  # an error is the answer, even if nobody reads it
-            session.hung_up(ids)
-            return
-        self._settle(answer, session, ids, is_stateless=not (key or named))
+            asked.session.hung_up(asked.ids)
+        elif answer.status in _REPEATED:
+            self.server.sessions.move(asked)
+        else:
+            self._settle(answer, asked, is_stateless=not (key or named))
+
+    def _end_sessions(
+        self, answer: http.client.HTTPResponse, asked: Asked, *, has_left: bool
+    ) -> None:
+        """End the sessions that end with a stream of 2024-11-05, or by DELETE."""
+        key = self.headers.get("Mcp-Session-Id")
+        is_deleted = self.command == "DELETE" and answer.status < 300
+        left = CancelledError("the client ended the session")
+        if key is not None and is_deleted:
+            self.server.sessions.forget(key, left)
+        for endpoint in asked.endpoints:
+            cut = ConnectionAbortedError("the server ended before it answered")
+            self.server.sessions.forget(endpoint, left if has_left else cut)
 
     def _is_for_us(self) -> bool:
         """Whether the client meant this host: a web page may have bound its name to our address."""
@@ -234,8 +233,8 @@ class _Exchange(BaseHTTPRequestHandler):
 
     # To the server
 
-    def _send(self, target: http.client.HTTPConnection, session: Session, ids: list[Any]) -> None:
-        """Send the request, the last part of its body when it is recorded. Adds its ids to `ids`.
+    def _send(self, target: http.client.HTTPConnection, asked: Asked) -> None:
+        """Send the request, the last part of its body when it is recorded.
 
         Raises BodyError, and SpoolFullError with `--fail-closed`.
         """
@@ -253,8 +252,12 @@ class _Exchange(BaseHTTPRequestHandler):
         target.endheaders()
 
         def record(line: Line) -> None:
-            session.wait_for_room()
-            ids.extend(session.from_client(line))
+            asked.digest = hashlib.sha256(line.head + line.tail).digest()
+            if (moved := self.server.sessions.moved(asked.digest)) is not None:
+                asked.session, asked.ids = moved.session, moved.ids
+                return
+            asked.session.wait_for_room()
+            asked.ids += asked.session.from_client(line)
 
         parts = request_parts(self.rfile, self.headers)
         if self.command == "POST":
@@ -266,13 +269,22 @@ class _Exchange(BaseHTTPRequestHandler):
 
     # To the client
 
-    def _pass_back(self, answer: http.client.HTTPResponse, session: Session) -> None:
+    def _at_our_address(self, address: str) -> str:
+        """Where a client finds what the server has at its own address: it must not pass us by."""
+        parts, upstream = urlsplit(address), self.server.upstream
+        if (parts.scheme, parts.netloc) != (upstream.scheme, upstream.netloc.rpartition("@")[2]):
+            return address
+        return parts._replace(scheme="http", netloc=self.headers.get("Host", "")).geturl()
+
+    def _pass_back(self, answer: http.client.HTTPResponse, asked: Asked) -> None:
         length = answer.getheader("Content-Length")
         has_body = self.command != "HEAD" and answer.status not in (204, 304)
         is_in_chunks = has_body and length is None
         self.send_response_only(answer.status, answer.reason)
         for name, value in answer.getheaders():
-            if name.lower() not in _OF_ONE_CONNECTION:
+            if name.lower() == "location":
+                self.send_header(name, self._at_our_address(value))
+            elif name.lower() not in _OF_ONE_CONNECTION:
                 self.send_header(name, value)
         if is_in_chunks and self.request_version == "HTTP/1.1":
             self.send_header("Transfer-Encoding", "chunked")
@@ -282,24 +294,21 @@ class _Exchange(BaseHTTPRequestHandler):
 
         def keep_endpoint(address: bytes) -> None:
             url = urlsplit(address.decode(errors="replace").strip())
-            self.server.keep(f"{url.path}?{url.query}" if url.query else url.path, session)
+            asked.endpoints.append(f"{url.path}?{url.query}" if url.query else url.path)
+            self.server.sessions.keep(asked.endpoints[-1], asked.session)
 
         if has_body:
-            for part in recorded_parts(answer, session, self.server.allowance, keep_endpoint):
+            for part in recorded_parts(answer, asked.session, self.server.allowance, keep_endpoint):
                 self.wfile.write(chunk(part) if is_in_chunks else part)
                 self.wfile.flush()
         if is_in_chunks:
             self.wfile.write(b"0\r\n\r\n")
 
     def _settle(
-        self,
-        answer: http.client.HTTPResponse,
-        session: Session,
-        ids: list[Any],
-        *,
-        is_stateless: bool,
+        self, answer: http.client.HTTPResponse, asked: Asked, *, is_stateless: bool
     ) -> None:
         """Record calls that this answer leaves without one of their own."""
+        session, ids = asked.session, asked.ids
         if answer.status in (401, 403):
             session.refuse(ids, f"{answer.status} {answer.reason}")
         if answer.status >= 400:

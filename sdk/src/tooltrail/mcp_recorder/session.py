@@ -36,6 +36,7 @@ _META_CLIENT: Final = "io.modelcontextprotocol/clientInfo"
 _META_SERVER: Final = "io.modelcontextprotocol/serverInfo"
 _META_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 _PENDING_MAX: Final = 1000
+_PENDING_OF_ALL_MAX: Final = 2000
 _ROOM_FROM: Final = _PENDING_MAX // 2
 _ROOM_SECONDS: Final = 1.0
 _LISTS_MAX: Final = 2
@@ -90,6 +91,8 @@ class Recorder:
     rounds: Rounds = field(default_factory=Rounds)
     lists: dict[str, tuple[list[Any], int]] = field(default_factory=dict)
     """The pages of lists whose next page is awaited, and their bytes, by its cursor."""
+    pending_count: int = 0
+    """How many requests of all sessions have no answer."""
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     @contextmanager
@@ -228,14 +231,21 @@ class Session:
         if key is None:
             return
         replaced = self._take(key)
-        if replaced is None and len(self._pending) >= _PENDING_MAX:
-            replaced = self._take(next(iter(self._pending)))
-        self._pending[key] = pending
+        is_full = (
+            len(self._pending) >= _PENDING_MAX
+            or self._recorder.pending_count >= _PENDING_OF_ALL_MAX
+        )
+        if replaced is None and is_full:
+            replaced = self._take(next(iter(self._pending), None)) or pending
+        if replaced is not pending:
+            self._pending[key] = pending
+            self._recorder.pending_count += 1
         if replaced is not None and replaced.call is not None:
             self._trail.lose("too-many-open-calls")  # nobody knows how it ends
 
     def _take(self, key: str | None) -> Pending | None:
         pending = None if key is None else self._pending.pop(key, None)
+        self._recorder.pending_count -= pending is not None
         if len(self._pending) == _ROOM_FROM - 1:
             with self._room:
                 self._room.notify_all()

@@ -1,11 +1,17 @@
-"""A server of the package that its argument names: mcp (2), mcp1 or fastmcp."""
+"""A server of the package that its argument names: mcp (2), mcp1 (any 1) or fastmcp.
+
+python weather.py PACKAGE [TRANSPORT PORT], where TRANSPORT is http or sse; else standard streams.
+"""
 
 import sys
 from typing import Any
 
+package, *listening = sys.argv[1:]
+transport, port = (listening[0], int(listening[1])) if listening else ("stdio", 0)
+
 
 def make() -> Any:
-    match sys.argv[1]:
+    match package:
         case "mcp":
             from mcp.server import MCPServer
 
@@ -13,7 +19,7 @@ def make() -> Any:
         case "mcp1":
             from mcp.server.fastmcp import FastMCP as First
 
-            return First("weather")
+            return First("weather", host="127.0.0.1", port=port)
     from fastmcp import FastMCP
 
     return FastMCP("weather")
@@ -30,4 +36,9 @@ def get_weather(city: str) -> str:
     return f"22.5 in {city}"
 
 
-server.run("stdio")
+if transport == "http":
+    transport = "streamable-http"
+if not listening or package == "mcp1":
+    server.run(transport)
+else:
+    server.run(transport, host="127.0.0.1", port=port)
