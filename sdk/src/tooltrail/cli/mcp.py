@@ -21,7 +21,7 @@ from tooltrail.settings import Settings
 from tooltrail.trail import Trail
 
 _LISTEN: Final = "127.0.0.1:8765"
-_CONNECTIONS: Final = 50  # with more the process may take 64 MiB: threads keep freed memory
+_CONNECTIONS: Final = 32  # with more the process may take 64 MiB: threads keep freed memory
 _SWITCH_SECONDS: Final = 0.0005
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8

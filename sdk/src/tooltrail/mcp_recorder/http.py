@@ -34,7 +34,7 @@ from tooltrail.mcp_recorder.session import CancelledError, Recorder
 from tooltrail.mcp_recorder.stdio import NOT_RECORDED
 from tooltrail.spool import SpoolFullError
 
-_KEPT_MAX_BYTES: Final = 2 * 1024 * 1024
+_KEPT_MAX_BYTES: Final = 3 * 512 * 1024
 _IDLE_SECONDS: Final = 600.0
 _CONNECT_SECONDS: Final = 30.0
 _OF_ONE_CONNECTION: Final = frozenset(
@@ -132,6 +132,7 @@ class _Exchange(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = _IDLE_SECONDS
+    disable_nagle_algorithm = True  # otherwise an answer waits 40 ms for the client's delayed ACK
     server: Proxy
     _target: http.client.HTTPConnection | None = None
 
