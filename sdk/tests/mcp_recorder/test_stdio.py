@@ -127,6 +127,18 @@ def test_signal_reaches_the_server_and_its_end_is_ours(environment: dict[str, st
         assert client.process.wait(60) == 128 + signal.SIGTERM
 
 
+@pytest.mark.parametrize("key", ["tt_…", "${TOOLTRAIL_API_KEY}"])
+def test_key_that_nobody_has_put_in_does_not_stop_the_server(
+    environment: dict[str, str], tmp_path: Path, key: str
+) -> None:
+    """A printed configuration as it is: calls pass, and wait in the spool."""
+    unfinished = environment | {"TOOLTRAIL_API_KEY": key}
+    with piped([*recorder_command(), *server_command()], unfinished) as client:
+        assert "result" in client.call(1)
+        client.rest()
+    assert len(of_type(tmp_path, "toolExecutionEnd")) == 1
+
+
 def test_without_a_destination_bytes_pass_unless_closed() -> None:
     off = {"TOOLTRAIL_URL": "", "TOOLTRAIL_API_KEY": ""}
     with piped([*recorder_command(), *server_command()], off) as client:

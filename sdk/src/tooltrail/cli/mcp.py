@@ -65,7 +65,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--connections",
         metavar="COUNT",
-        type=int,
+        type=_count,
         default=_CONNECTIONS,
         help=f"with --upstream: of clients at a time ({_CONNECTIONS}); each may take 0.3 MiB",
     )
@@ -85,6 +85,13 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command")
     parser.set_defaults(run=_run)
+
+
+def _count(text: str) -> int:
+    """Raises argparse.ArgumentTypeError unless it is a whole number from 1."""
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
+        raise argparse.ArgumentTypeError(f"not a number of connections: {text}")
+    return int(text)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -129,6 +136,8 @@ def _serve(options: argparse.Namespace, recorder: Recorder) -> int:
     from tooltrail.mcp_recorder.http import Proxy  # a megabyte that a server's command needs not
 
     host, _, port = options.listen.rpartition(":")
+    if not host or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535:
+        raise ValueError(f"--listen is no HOST:PORT: {options.listen}")
     listen = host.strip("[]"), int(port)
     with Proxy(options.upstream, *listen, recorder, options.connections) as proxy:
         _complain(f"{proxy.url} records {options.upstream}", 0)
@@ -145,21 +154,24 @@ def _serve(options: argparse.Namespace, recorder: Recorder) -> int:
 
 def _print_config(options: argparse.Namespace, name: str) -> int:
     own = shutil.which("tooltrail") or "tooltrail"
-    words = [own, "mcp", *(["--fail-closed"] if options.fail_closed else ()), "--"]
-    url = Settings.resolve().url or "https://tooltrail.example"
-    environment = {"TOOLTRAIL_URL": url, "TOOLTRAIL_API_KEY": client_configs.NO_KEY}
+    given = ["--fail-closed"] if options.fail_closed else []
+    for option in ("name", "spool_dir"):
+        if (value := getattr(options, option)) is not None:
+            given += [f"--{option.replace('_', '-')}", value]
+    command = [own, "mcp", *given, "--", *options.command]
+    client = options.print_config
     try:
-        text = (
-            client_configs.remote_snippet(options.print_config, name, _own_url(options))
-            if options.upstream
-            else client_configs.snippet(
-                options.print_config, name, [*words, *options.command], environment
-            )
-        )
+        if options.upstream:
+            text = client_configs.remote_snippet(client, name, _own_url(options))
+            where = client_configs.where_remote(client)
+        else:
+            url = Settings.resolve().url or "https://tooltrail.example"
+            text = client_configs.snippet(client, name, command, url)
+            where = client_configs.where(client)
     except ValueError as error:
         return _complain(str(error), 2)
     sys.stdout.write(text + "\n")
-    return _complain(f"add this to {client_configs.where(options.print_config)}", 0)
+    return _complain(where, 0)
 
 
 def _own_url(options: argparse.Namespace) -> str:
