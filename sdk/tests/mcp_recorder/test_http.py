@@ -55,7 +55,10 @@ class Handler(BaseHTTPRequestHandler):
             if len(body) < length:
                 return
         self.server.bodies.append(body)
-        asked = json.loads(body)
+        try:
+            asked = json.loads(body)
+        except ValueError:
+            asked = {}
         result = {"jsonrpc": "2.0", "id": asked.get("id"), "result": TEXT}
         match self.path:
             case "/sse":
@@ -66,6 +69,19 @@ class Handler(BaseHTTPRequestHandler):
             case path if path.startswith("/redirect"):
                 to = "https://other.example/mcp" if "?" in path else f"{self.server.url}/?a=%20b"
                 self.whole(307, b"", {"Location": to})
+            case "/progress":
+                step = {"progressToken": "p", "progress": 1, "total": 2}
+                told = {"jsonrpc": "2.0", "method": "notifications/progress", "params": step}
+                events = [b"data: %b\n\n" % json.dumps(each).encode() for each in (told, result)]
+                self.chunks(*events)
+            case "/input":
+                waiting = {"resultType": "input_required", "requestState": "s1"}
+                self.whole(200, json.dumps({**result, "result": waiting}).encode())
+            case "/task":
+                begun = {"resultType": "task", "taskId": "t1", "status": "working"}
+                done = {"taskId": "t1", "status": "completed", "result": TEXT}
+                said = done if asked["method"] == "tasks/get" else begun
+                self.whole(200, json.dumps({**result, "result": said}).encode())
             case "/unauthorized":
                 self.whole(401, b"no", {"WWW-Authenticate": "Bearer"})
             case "/never":
@@ -254,6 +270,42 @@ def test_end_of_the_stream_of_2024_ends_its_calls(
     ended = "cancelled" if who == "client" else "failed"
     assert [state(each) for each in trail.events] == ["start", ended]
     upstream.stream.set()
+
+
+def test_progress_and_result_on_one_stream_are_one_call(proxy: Proxy, trail: MemoryTrail) -> None:
+    ask(proxy.server_port, "/progress", call_text({"progressToken": "p"}))
+
+    assert [state(each) for each in trail.events] == ["start", "working", "ok"]
+    assert trail.events[1]["output"] == {"progress": 1, "total": 2}
+
+
+def test_rounds_of_input_without_a_session_are_one_call(proxy: Proxy, trail: MemoryTrail) -> None:
+    ask(proxy.server_port, "/input", call_text())
+    again = json.loads(call_text())
+    again["params"] |= {"requestState": "s1", "inputResponses": {}}
+    ask(proxy.server_port, "/mcp", json.dumps(again).encode())
+
+    assert [state(each) for each in trail.events] == ["start", "waiting", "ok"]
+
+
+def test_task_without_a_session_is_one_call(proxy: Proxy, trail: MemoryTrail) -> None:
+    ask(proxy.server_port, "/task", call_text())
+    poll = {"jsonrpc": "2.0", "id": 2, "method": "tasks/get", "params": {"taskId": "t1"}}
+    ask(proxy.server_port, "/task", json.dumps(poll).encode())
+
+    assert [state(each) for each in trail.events] == ["start", "working", "ok"]
+
+
+@pytest.mark.parametrize("body", [b'{"id":1,"method":"tools/call"', b'{"a":"\xff"}', b"\x00"])
+def test_request_that_cannot_be_read_passes_and_is_a_gap(
+    proxy: Proxy, upstream: Upstream, trail: MemoryTrail, body: bytes
+) -> None:
+    assert ask(proxy.server_port, "/mcp", body)[0] == 200
+    assert upstream.bodies == [body]
+    ask(proxy.server_port, "/mcp", call_text())
+
+    reason = "not-a-message" if body == b"\x00" else "unreadable-message"
+    assert sorted(state(each) for each in trail.events) == [f"gap {reason}", "ok", "start"]
 
 
 def test_end_of_the_session_cancels_its_calls(proxy: Proxy, trail: MemoryTrail) -> None:

@@ -26,6 +26,7 @@ from sdk.tests.support.mcp_http_client import (
 UNREACHABLE = "http://127.0.0.1:9"
 MEMORY_MIB = 64
 FORMS = ("/json", "/sse")
+MODES = ("long", "values", "secrets", "objects", "endless", "dies", "invalid")
 ENDLESS_BYTES = 100_000_000
 
 pytestmark = [
@@ -51,7 +52,7 @@ def of_type(tmp_path: Path, kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("mode", ["long", "values", "secrets", "objects", "endless", "dies"])
+@pytest.mark.parametrize("mode", MODES)
 def test_hostile_server_takes_no_memory_and_its_bytes_pass(
     tmp_path: Path, mode: str, form: str
 ) -> None:
@@ -66,6 +67,11 @@ def test_hostile_server_takes_no_memory_and_its_bytes_pass(
     ends = of_type(tmp_path, "toolExecutionEnd")
     if mode == "endless":
         assert (len(starts), len(ends)) == (3, 0), "an earlier client may come back for it"
+    elif mode == "invalid":
+        gaps = of_type(tmp_path, "gap")
+        assert {each["reason"] for each in gaps} == {"unreadable-message"}
+        assert sum(each["count"] for each in gaps) == 3
+        assert all(each["is_error"] for each in ends)
     elif mode == "dies":
         assert min(sizes) < ENDLESS_BYTES
         assert all(each["is_error"] for each in ends)

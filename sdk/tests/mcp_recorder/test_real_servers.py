@@ -28,6 +28,8 @@ pytestmark = pytest.mark.slow
 FRESH = {"entities": [{"name": "Ada", "entityType": "person", "observations": ["counts"]}]}
 CASES = {
     "mcp": Case("mcp==2.3.0", "weather.py mcp", WEATHER, "2026-07-28"),
+    "mcp_of_june_2025": Case("mcp==1.13.1", "weather.py mcp1", WEATHER, "2025-06-18"),
+    "mcp_of_march_2025": Case("mcp==1.9.4", "weather.py mcp1", WEATHER, "2025-03-26"),
     "mcp_of_2024": Case("mcp==1.2.0", "weather.py mcp1", WEATHER, "2024-11-05"),
     "fastmcp": Case("fastmcp==4.1.2", "weather.py fastmcp", WEATHER, "2026-07-28"),
     "npm_everything": Case(

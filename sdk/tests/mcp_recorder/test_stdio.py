@@ -21,6 +21,7 @@ from sdk.tests.support.mcp_client import (
     spooled,
     wait_until_ended,
 )
+from sdk.tests.support.mcp_http_client import call, recording_over_http, serving_over_http
 
 UNREACHABLE = "http://127.0.0.1:9"
 MEMORY_MIB = 64
@@ -85,6 +86,30 @@ def test_bytes_are_those_without_the_recorder(
 
     assert answers[0] == answers[1]
     assert answers[0].count(b"not json") == 3
+
+
+@pytest.mark.parametrize("transport", ["pipes", "http"])
+def test_secrets_are_in_no_file(
+    tmp_path: Path, environment: dict[str, str], transport: str
+) -> None:
+    secret = {"password": "hunter2", "note": "the token=hunter2 is old"}
+    if transport == "pipes":
+        with piped([*recorder_command(), *server_command()], environment) as client:
+            assert client.call(1, **secret)["result"]["structuredContent"] == secret
+            client.rest()
+    else:
+        with (
+            serving_over_http() as server,
+            recording_over_http(server.port, environment) as recorder,
+        ):
+            connection = recorder.connect()
+            answer = call(connection, "/json", 1, **secret)["result"]
+            assert answer["structuredContent"] == {"n": 1, **secret}
+            connection.close()
+
+    files = [each for each in (tmp_path / "spool").rglob("*") if each.is_file()]
+    assert of_type(tmp_path, "toolExecutionEnd")
+    assert not [each for each in files if b"hunter2" in each.read_bytes()]
 
 
 def test_server_does_not_get_our_key(environment: dict[str, str]) -> None:
@@ -185,7 +210,7 @@ def test_answer_of_ours_does_not_cut_a_line_of_the_server(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("mode", ["long", "values", "secrets", "endless", "flood"])
+@pytest.mark.parametrize("mode", ["long", "values", "secrets", "objects", "endless", "flood"])
 def test_hostile_peer_takes_no_memory_and_its_bytes_pass(
     tmp_path: Path, environment: dict[str, str], mode: str
 ) -> None:

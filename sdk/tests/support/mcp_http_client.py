@@ -34,18 +34,19 @@ class Listening:
         return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
 
 
-def call_text(number: int) -> bytes:
+def call_text(number: int, **arguments: Any) -> bytes:
     """A request that calls the tool `echo` with its own number."""
-    params = {"name": "echo", "arguments": {"n": number}}
+    params = {"name": "echo", "arguments": {"n": number, **arguments}}
     call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
     return json.dumps(call).encode()
 
 
-def call(connection: HTTPConnection, path: str, number: int) -> dict[str, Any]:
+def call(connection: HTTPConnection, path: str, number: int, **arguments: Any) -> dict[str, Any]:
     """Call the tool and return its answer. Raises OSError or HTTPException."""
-    connection.request("POST", path, call_text(number), {"Content-Type": "application/json"})
-    body = connection.getresponse().read()
-    answer: dict[str, Any] = json.loads(body.rpartition(b"data: ")[2])
+    body = call_text(number, **arguments)
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
+    text = connection.getresponse().read()
+    answer: dict[str, Any] = json.loads(text.rpartition(b"data: ")[2])
     return answer
 
 

@@ -45,6 +45,8 @@ def answers(mode: str, request: dict[str, Any]) -> Iterator[bytes]:
             each = b",".join(b'{"k%d":"password=x"}' % n for n in range(9000))
             rest = b"password=x " * 20_000
             yield begin + b'{"a":[' + each + b'],"b":"\xf0\x9f\x98\x80' + rest + b'"}}\n'
+        case _, "invalid":
+            yield begin + b'{"a":"\xff\xfe"}}\n'
         case _, "garbage":
             yield b'not json\n{"id":\n\xff\xfe\x00\n' + b"[" * 20_000 + b"\n\n\r\n{}\n[]\n"
             yield answer(request, {"content": []})

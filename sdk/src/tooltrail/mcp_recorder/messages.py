@@ -101,8 +101,9 @@ class Kept:
         self._tail = tail
 
     def line(self) -> Line:
-        """The message."""
-        return Line(self.size, bytes(self._head), self._tail)
+        """The message. Nothing may follow: it is not kept twice."""
+        head, self._head = bytes(self._head), bytearray()
+        return Line(self.size, head, self._tail)
 
     def _is_allowed(self) -> bool:
         """Whether all of it may be kept."""
