@@ -97,7 +97,7 @@ def test_options_that_cannot_be_used_are_a_usage_error(
     try:
         code = main(["mcp", "--upstream", "http://127.0.0.1:9/mcp", *options])
     except SystemExit as ended:  # of argparse
-        code = ended.code
+        code = int(ended.code or 0)
     assert code == 2
     assert said in capsys.readouterr().err
 

@@ -28,6 +28,10 @@ class HangUps:
             self._targets[client.fileno()] = target
             self._epoll.register(client.fileno(), select.EPOLLRDHUP | select.EPOLLONESHOT)
 
+    def has_left(self, client: socket.socket) -> bool:
+        """Whether a client that is watched has hung up."""
+        return client.fileno() in self._gone
+
     def remove(self, client: socket.socket) -> bool:
         """Watch it no longer. Returns whether it has hung up."""
         number = client.fileno()

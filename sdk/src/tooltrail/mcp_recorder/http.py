@@ -49,6 +49,9 @@ _NO_ROOM: Final = (
     b"tooltrail: too many connections (--connections)\n"
 )
 _REPEATED: Final = (307, 308)
+_ANSWERED_ELSEWHERE: Final = (202, *_REPEATED)
+_LEFT: Final = CancelledError("the client ended the session")
+_CUT: Final = ConnectionAbortedError("the server ended before it answered")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -171,36 +174,21 @@ class _Exchange(BaseHTTPRequestHandler):
             return
         if (named := answer.getheader("Mcp-Session-Id")) and key is None:
             self.server.sessions.keep(named, asked.session)
+        self._record_status(answer, asked, key)
         try:
-            self._pass_back(answer, asked)
+            self._pass_back(answer, asked, is_stateless=not (key or named))
             is_cut = False
         except OSError:  # one of the two is gone
             is_cut = True
         has_left = self.server.hang_ups.remove(self.connection)
         is_gone = has_left or is_cut
-        self._end_sessions(answer, asked, has_left=has_left)
+        for endpoint in asked.endpoints:
+            self.server.sessions.forget(endpoint, _LEFT if has_left else _CUT)
         if is_gone or answer.will_close:
             self._drop()
         self.close_connection = self.close_connection or is_gone
         if is_gone and answer.status < 400:  # an error is the answer, even if nobody reads it
             asked.session.hung_up(asked.ids)
-        elif answer.status in _REPEATED:
-            self.server.sessions.move(asked)
-        else:
-            self._settle(answer, asked, is_stateless=not (key or named))
-
-    def _end_sessions(
-        self, answer: http.client.HTTPResponse, asked: Asked, *, has_left: bool
-    ) -> None:
-        """End the sessions that end with a stream of 2024-11-05, or by DELETE."""
-        key = self.headers.get("Mcp-Session-Id")
-        is_deleted = self.command == "DELETE" and answer.status < 300
-        left = CancelledError("the client ended the session")
-        if key is not None and is_deleted:
-            self.server.sessions.forget(key, left)
-        for endpoint in asked.endpoints:
-            cut = ConnectionAbortedError("the server ended before it answered")
-            self.server.sessions.forget(endpoint, left if has_left else cut)
 
     def _is_for_us(self) -> bool:
         """Whether the client meant this host: a web page may have bound its name to our address."""
@@ -277,7 +265,9 @@ class _Exchange(BaseHTTPRequestHandler):
             return address
         return parts._replace(scheme="http", netloc=self.headers.get("Host", "")).geturl()
 
-    def _pass_back(self, answer: http.client.HTTPResponse, asked: Asked) -> None:
+    def _pass_back(
+        self, answer: http.client.HTTPResponse, asked: Asked, *, is_stateless: bool
+    ) -> None:
         length = answer.getheader("Content-Length")
         has_body = self.command != "HEAD" and answer.status not in (204, 304)
         is_in_chunks = has_body and length is None
@@ -298,24 +288,34 @@ class _Exchange(BaseHTTPRequestHandler):
             asked.endpoints.append(f"{url.path}?{url.query}" if url.query else url.path)
             self.server.sessions.keep(asked.endpoints[-1], asked.session)
 
-        if has_body:
-            for part in recorded_parts(answer, asked.session, self.server.allowance, keep_endpoint):
+        def finish() -> None:
+            has_left = self.server.hang_ups.has_left(self.connection)  # so the answer was cut
+            if is_stateless and not has_left and answer.status not in _ANSWERED_ELSEWHERE:
+                reason = ConnectionAbortedError("the answer ended without a result")
+                asked.session.fail(reason, asked.ids)
+
+        allowance = self.server.allowance
+        if not has_body:
+            finish()
+        else:
+            for part in recorded_parts(answer, asked.session, allowance, keep_endpoint, finish):
                 self.wfile.write(chunk(part) if is_in_chunks else part)
                 self.wfile.flush()
         if is_in_chunks:
             self.wfile.write(b"0\r\n\r\n")
 
-    def _settle(
-        self, answer: http.client.HTTPResponse, asked: Asked, *, is_stateless: bool
+    def _record_status(
+        self, answer: http.client.HTTPResponse, asked: Asked, key: str | None
     ) -> None:
-        """Record calls that this answer leaves without one of their own."""
-        session, ids = asked.session, asked.ids
+        """Record what the status alone says, before the client knows it."""
         if answer.status in (401, 403):
-            session.refuse(ids, f"{answer.status} {answer.reason}")
+            asked.session.refuse(asked.ids, f"{answer.status} {answer.reason}")
         if answer.status >= 400:
-            session.fail(HttpError(answer.status), ids)
-        elif is_stateless and answer.status != 202:  # 202: it comes on another stream
-            session.fail(ConnectionAbortedError("the answer ended without a result"), ids)
+            asked.session.fail(HttpError(answer.status), asked.ids)
+        elif answer.status in _REPEATED:
+            self.server.sessions.move(asked)
+        elif self.command == "DELETE" and key is not None:
+            self.server.sessions.forget(key, _LEFT)
 
     def _refuse(self, status: int, body: bytes, kind: str) -> None:
         self.close_connection = True  # the body may not have been read

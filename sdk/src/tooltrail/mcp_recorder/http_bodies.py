@@ -87,10 +87,12 @@ def recorded_parts(
     session: Session,
     allowance: Allowance,
     keep_endpoint: Callable[[bytes], None],
+    finish: Callable[[], None],
 ) -> Iterator[bytes]:
     """The body of an answer, each part when the messages that it completes are recorded.
 
     `keep_endpoint` gets the address that a stream of 2024-11-05 names for the client's messages.
+    `finish` is called when all is recorded, and the client does not know yet that all has come.
     Raises OSError if the body ends early.
     """
     kind = (answer.getheader("Content-Type") or "").partition(";")[0].strip().lower()
@@ -103,10 +105,17 @@ def recorded_parts(
                 else:
                     session.from_server(data)
             yield part
+        finish()
     elif kind == "application/json":
-        yield from recorded_last(answer_parts(answer), allowance, session.from_server)
+
+        def record(line: Line) -> None:
+            session.from_server(line)
+            finish()
+
+        yield from recorded_last(answer_parts(answer), allowance, record)
     else:
         yield from answer_parts(answer)
+        finish()
 
 
 def recorded_last(
