@@ -3,7 +3,7 @@ and HTTP with SSE of 2024-11-05).
 
 Owns the connections. As over standard streams, what completes a message is passed on after the
 message is recorded. Bodies and headers pass as they came, but for those of one connection; answers
-are asked for without compression, so that they can be read.
+are request for without compression, so that they can be read.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from tooltrail.mcp_recorder.http_bodies import (
     recorded_parts,
     request_parts,
 )
-from tooltrail.mcp_recorder.http_sessions import Asked, Sessions
+from tooltrail.mcp_recorder.http_sessions import ClientRequest, Sessions
 from tooltrail.mcp_recorder.messages import Allowance, Line
 from tooltrail.mcp_recorder.session import CancelledError, Recorder
 from tooltrail.mcp_recorder.stdio import NOT_RECORDED
@@ -145,10 +145,10 @@ class _Exchange(BaseHTTPRequestHandler):
             self._refuse(403, b"tooltrail: the Host header names another host\n", "text/plain")
             return
         key = self.headers.get("Mcp-Session-Id")
-        asked = Asked(self.server.sessions.get(key or self.path))
+        request = ClientRequest(self.server.sessions.get(key or self.path))
         try:
             target = self._open()
-            self._send(target, asked)
+            self._send(target, request)
             self._watch(target)
             answer = target.getresponse()
         except BodyError as error:
@@ -163,32 +163,32 @@ class _Exchange(BaseHTTPRequestHandler):
             return
         except (OSError, http.client.HTTPException) as error:
             if self.server.hang_ups.remove(self.connection):
-                asked.session.hung_up(asked.ids)
+                request.session.hung_up(request.ids)
                 self._drop()
                 self.close_connection = True
                 return
             self._drop()
             reason = ConnectionAbortedError(f"no answer: {type(error).__name__}")
-            asked.session.fail(reason, asked.ids)
+            request.session.fail(reason, request.ids)
             self._refuse(502, b"tooltrail: the server did not answer\n", "text/plain")
             return
         if (named := answer.getheader("Mcp-Session-Id")) and key is None:
-            self.server.sessions.keep(named, asked.session)
-        self._record_status(answer, asked, key)
+            self.server.sessions.keep(named, request.session)
+        self._record_status(answer, request, key)
         try:
-            self._pass_back(answer, asked, is_stateless=not (key or named))
+            self._pass_back(answer, request, is_stateless=not (key or named))
             is_cut = False
         except OSError:  # one of the two is gone
             is_cut = True
         has_left = self.server.hang_ups.remove(self.connection)
         is_gone = has_left or is_cut
-        for endpoint in asked.endpoints:
+        for endpoint in request.endpoints:
             self.server.sessions.forget(endpoint, _LEFT if has_left else _CUT)
         if is_gone or answer.will_close:
             self._drop()
         self.close_connection = self.close_connection or is_gone
         if is_gone and answer.status < 400:  # an error is the answer, even if nobody reads it
-            asked.session.hung_up(asked.ids)
+            request.session.hung_up(request.ids)
 
     def _is_for_us(self) -> bool:
         """Whether the client meant this host: a web page may have bound its name to our address."""
@@ -222,7 +222,7 @@ class _Exchange(BaseHTTPRequestHandler):
 
     # To the server
 
-    def _send(self, target: http.client.HTTPConnection, asked: Asked) -> None:
+    def _send(self, target: http.client.HTTPConnection, request: ClientRequest) -> None:
         """Send the request, the last part of its body when it is recorded.
 
         Raises BodyError, and SpoolFullError with `--fail-closed`.
@@ -241,12 +241,12 @@ class _Exchange(BaseHTTPRequestHandler):
         target.endheaders()
 
         def record(line: Line) -> None:
-            asked.digest = hashlib.sha256(line.head + line.tail).digest()
-            if (moved := self.server.sessions.moved(asked.digest)) is not None:
-                asked.session, asked.ids = moved.session, moved.ids
+            request.digest = hashlib.sha256(line.head + line.tail).digest()
+            if (moved := self.server.sessions.moved(request.digest)) is not None:
+                request.session, request.ids = moved.session, moved.ids
                 return
-            asked.session.wait_for_room()
-            asked.ids += asked.session.from_client(line)
+            request.session.wait_for_room()
+            request.ids += request.session.from_client(line)
 
         parts = request_parts(self.rfile, self.headers)
         if self.command == "POST":
@@ -266,7 +266,7 @@ class _Exchange(BaseHTTPRequestHandler):
         return parts._replace(scheme="http", netloc=self.headers.get("Host", "")).geturl()
 
     def _pass_back(
-        self, answer: http.client.HTTPResponse, asked: Asked, *, is_stateless: bool
+        self, answer: http.client.HTTPResponse, request: ClientRequest, *, is_stateless: bool
     ) -> None:
         length = answer.getheader("Content-Length")
         has_body = self.command != "HEAD" and answer.status not in (204, 304)
@@ -285,35 +285,38 @@ class _Exchange(BaseHTTPRequestHandler):
 
         def keep_endpoint(address: bytes) -> None:
             url = urlsplit(address.decode(errors="replace").strip())
-            asked.endpoints.append(f"{url.path}?{url.query}" if url.query else url.path)
-            self.server.sessions.keep(asked.endpoints[-1], asked.session)
+            request.endpoints.append(f"{url.path}?{url.query}" if url.query else url.path)
+            self.server.sessions.keep(request.endpoints[-1], request.session)
 
         def finish() -> None:
-            has_left = self.server.hang_ups.has_left(self.connection)  # so the answer was cut
-            if is_stateless and not has_left and answer.status not in _ANSWERED_ELSEWHERE:
+            if self.server.hang_ups.has_left(self.connection):  # so the answer was cut
+                return
+            for endpoint in request.endpoints:
+                self.server.sessions.forget(endpoint, _CUT)
+            if is_stateless and answer.status not in _ANSWERED_ELSEWHERE:
                 reason = ConnectionAbortedError("the answer ended without a result")
-                asked.session.fail(reason, asked.ids)
+                request.session.fail(reason, request.ids)
 
         allowance = self.server.allowance
         if not has_body:
             finish()
         else:
-            for part in recorded_parts(answer, asked.session, allowance, keep_endpoint, finish):
+            for part in recorded_parts(answer, request.session, allowance, keep_endpoint, finish):
                 self.wfile.write(chunk(part) if is_in_chunks else part)
                 self.wfile.flush()
         if is_in_chunks:
             self.wfile.write(b"0\r\n\r\n")
 
     def _record_status(
-        self, answer: http.client.HTTPResponse, asked: Asked, key: str | None
+        self, answer: http.client.HTTPResponse, request: ClientRequest, key: str | None
     ) -> None:
         """Record what the status alone says, before the client knows it."""
         if answer.status in (401, 403):
-            asked.session.refuse(asked.ids, f"{answer.status} {answer.reason}")
+            request.session.refuse(request.ids, f"{answer.status} {answer.reason}")
         if answer.status >= 400:
-            asked.session.fail(HttpError(answer.status), asked.ids)
+            request.session.fail(HttpError(answer.status), request.ids)
         elif answer.status in _REPEATED:
-            self.server.sessions.move(asked)
+            self.server.sessions.move(request)
         elif self.command == "DELETE" and key is not None:
             self.server.sessions.forget(key, _LEFT)
 

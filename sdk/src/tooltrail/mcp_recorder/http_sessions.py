@@ -16,7 +16,7 @@ _MOVED_MAX: Final = 100
 
 
 @dataclass(slots=True)
-class Asked:
+class ClientRequest:
     """A request of a client while it is passed on."""
 
     session: Session
@@ -37,7 +37,7 @@ class Sessions:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._moved: OrderedDict[bytes, Asked] = OrderedDict()
+        self._moved: OrderedDict[bytes, ClientRequest] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: str) -> Session:
@@ -61,15 +61,15 @@ class Sessions:
         if session is not None and reason is not None:
             session.fail(reason)
 
-    def move(self, asked: Asked) -> None:
+    def move(self, request: ClientRequest) -> None:
         """Remember a request that the client is to repeat at another address (RFC 9110, 15.4)."""
         with self._lock:
-            self._moved[asked.digest] = asked
+            self._moved[request.digest] = request
             given_up = self._moved.popitem(last=False)[1] if len(self._moved) > _MOVED_MAX else None
         if given_up is not None:
             given_up.session.fail(ConnectionAbortedError("redirected"), given_up.ids)
 
-    def moved(self, digest: bytes) -> Asked | None:
+    def moved(self, digest: bytes) -> ClientRequest | None:
         """The request that one with the same body repeats."""
         with self._lock:
             return self._moved.pop(digest, None)
