@@ -106,6 +106,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
+        if self.path == "/many":
+            for number in range(3000):
+                self.wfile.write(b"event: endpoint\ndata: /old/%d\n\n" % number)
         where = b"/silent/messages" if self.path == "/silent" else b"/messages?session_id=7"
         self.wfile.write(b"event: endpoint\ndata: %b\n\n" % where)
         assert self.server.stream.wait(PATIENCE_SECONDS)
@@ -306,6 +309,36 @@ def test_request_that_cannot_be_read_passes_and_is_a_gap(
 
     reason = "not-a-message" if body == b"\x00" else "unreadable-message"
     assert sorted(state(each) for each in trail.events) == [f"gap {reason}", "ok", "start"]
+
+
+def test_calls_that_wait_when_the_recorder_is_stopped_have_ended(
+    proxy: Proxy, trail: MemoryTrail
+) -> None:
+    client = HTTPConnection("127.0.0.1", proxy.server_port, timeout=PATIENCE_SECONDS)
+    client.request("POST", "/never", call_text())
+    client.getresponse()
+    proxy.sessions.end()
+
+    assert [state(each) for each in trail.events] == ["start", "failed"]
+    assert trail.events[1]["output"]["error"]["message"] == "the recorder was stopped"
+    client.close()
+
+
+def test_stream_that_names_many_addresses_has_the_last_one(
+    proxy: Proxy, upstream: Upstream, trail: MemoryTrail
+) -> None:
+    stream = HTTPConnection("127.0.0.1", proxy.server_port, timeout=PATIENCE_SECONDS)
+    stream.request("GET", "/many")
+    answer = stream.getresponse()
+    while answer.readline() != b"data: /messages?session_id=7\n":
+        pass
+    answer.readline()
+    ask(proxy.server_port, "/messages?session_id=7", call_text())
+    answer.read()
+    stream.close()
+
+    assert [state(each) for each in trail.events] == ["start", "ok"]
+    assert len(proxy.sessions._sessions) == 0
 
 
 def test_end_of_the_session_cancels_its_calls(proxy: Proxy, trail: MemoryTrail) -> None:

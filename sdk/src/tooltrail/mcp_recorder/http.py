@@ -32,6 +32,7 @@ from tooltrail.mcp_recorder.http_sessions import ClientRequest, Sessions
 from tooltrail.mcp_recorder.messages import Allowance, Line
 from tooltrail.mcp_recorder.session import CancelledError, Recorder
 from tooltrail.mcp_recorder.stdio import NOT_RECORDED
+from tooltrail.mcp_rounds import brief
 from tooltrail.spool import SpoolFullError
 
 _KEPT_MAX_BYTES: Final = 3 * 512 * 1024
@@ -182,8 +183,7 @@ class _Exchange(BaseHTTPRequestHandler):
             is_cut = True
         has_left = self.server.hang_ups.remove(self.connection)
         is_gone = has_left or is_cut
-        for endpoint in request.endpoints:
-            self.server.sessions.forget(endpoint, _LEFT if has_left else _CUT)
+        self.server.sessions.forget(request.endpoint, _LEFT if has_left else _CUT)
         if is_gone or answer.will_close:
             self._drop()
         self.close_connection = self.close_connection or is_gone
@@ -285,14 +285,15 @@ class _Exchange(BaseHTTPRequestHandler):
 
         def keep_endpoint(address: bytes) -> None:
             url = urlsplit(address.decode(errors="replace").strip())
-            request.endpoints.append(f"{url.path}?{url.query}" if url.query else url.path)
-            self.server.sessions.keep(request.endpoints[-1], request.session)
+            if request.endpoint:
+                self.server.sessions.forget(request.endpoint)
+            request.endpoint = brief(f"{url.path}?{url.query}" if url.query else url.path)
+            self.server.sessions.keep(request.endpoint, request.session)
 
         def finish() -> None:
             if self.server.hang_ups.has_left(self.connection):  # so the answer was cut
                 return
-            for endpoint in request.endpoints:
-                self.server.sessions.forget(endpoint, _CUT)
+            self.server.sessions.forget(request.endpoint, _CUT)
             if is_stateless and answer.status not in _ANSWERED_ELSEWHERE:
                 reason = ConnectionAbortedError("the answer ended without a result")
                 request.session.fail(reason, request.ids)

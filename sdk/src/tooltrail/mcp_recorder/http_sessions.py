@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Final
+from weakref import WeakSet
 
 from tooltrail.mcp_recorder.session import Recorder, Session
 from tooltrail.mcp_rounds import brief
@@ -24,7 +25,7 @@ class ClientRequest:
     """Of its JSON-RPC requests."""
     digest: bytes = b""
     """Of its body."""
-    endpoints: list[str] = field(default_factory=list)
+    endpoint: str = ""
     """Where the client sends the messages of this stream (2024-11-05)."""
 
 
@@ -38,18 +39,25 @@ class Sessions:
         self._recorder = recorder
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._moved: OrderedDict[bytes, ClientRequest] = OrderedDict()
+        self._alive: WeakSet[Session] = WeakSet()
         self._lock = threading.Lock()
 
     def get(self, key: str) -> Session:
         """The session with this key; a new one if there is none."""
         with self._lock:
-            return self._sessions.get(brief(key)) or Session(self._recorder)
+            session = self._sessions.get(brief(key))
+            if session is not None:
+                self._sessions.move_to_end(brief(key))
+                return session
+            session = Session(self._recorder)
+            self._alive.add(session)
+            return session
 
     def keep(self, key: str, session: Session) -> None:
         """Remember a session by its key."""
-        self.forget(key)
         with self._lock:
             self._sessions[brief(key)] = session
+            self._sessions.move_to_end(brief(key))
             oldest = next(iter(self._sessions)) if len(self._sessions) > _SESSIONS_MAX else None
         if oldest is not None:
             self.forget(oldest, ConnectionAbortedError("the session was given up"))
@@ -77,6 +85,6 @@ class Sessions:
     def end(self) -> None:
         """Record that no further answers come."""
         with self._lock:
-            sessions = list(self._sessions.values())
+            sessions = list(self._alive)
         for session in sessions:
             session.fail(ConnectionAbortedError("the recorder was stopped"))
