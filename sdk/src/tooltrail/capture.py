@@ -59,6 +59,7 @@ class Capture:
                 value = shape(to_jsonable_python(value, fallback=opaque, bytes_mode="base64"))
             text = encode_json(value)
             if self.redactor is not None and not self.redactor.is_harmless(text.decode()):
+                text = b""  # it may be long
                 value, removed = self.redactor.clean(without_generators(value), path)
                 notes += removed
                 text = encode_json(value)

@@ -78,6 +78,8 @@ def test_hostile_server_takes_no_memory_and_its_bytes_pass(
         assert all(each["is_error"] for each in ends)
     else:
         assert (len(starts), len(ends)) == (3, 3)
+    if mode in ("secrets", "objects"):
+        assert all(each["output"]["data"] is not None for each in ends), "it was searched"
     if mode in ("long", "values"):
         assert all(each["removed"][0]["reason"].startswith("too long: ") for each in ends)
 

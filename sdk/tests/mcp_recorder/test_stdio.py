@@ -233,6 +233,8 @@ def test_hostile_peer_takes_no_memory_and_its_bytes_pass(
     recorded = of_type(tmp_path, "toolExecutionEnd")
     if mode == "long":
         assert recorded[0]["removed"][0]["reason"].startswith("too long: 1000000")
+    if mode in ("secrets", "objects"):
+        assert all(each["output"]["data"] is not None for each in recorded), "it was searched"
     if mode == "flood":
         assert len(recorded) == flood
 

@@ -16,9 +16,9 @@ import msgspec
 from pydantic_core import from_json
 
 READ_MAX_BYTES: Final = 1024 * 1024
-KEEP_MAX_BYTES: Final = 512 * 1024
+KEEP_MAX_BYTES: Final = 384 * 1024
 """Payloads of longer messages are not kept: to search them for secrets takes too much memory."""
-VALUES_MAX: Final = 20_000
+VALUES_MAX: Final = 15_000
 _EDGE_BYTES: Final = 8192
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BOM: Final = b"\xef\xbb\xbf"
