@@ -33,6 +33,13 @@ class ToolParams(Params):
     """Budget of the answer. What does not fit is left out, and the answer says so."""
 
 
+class RowsParams(ToolParams):
+    """What a tool with a list of rows can be asked. It has fewer rows than the API's list."""
+
+    limit: int = Field(20, ge=1, le=200)
+    """Maximum number of rows."""
+
+
 @dataclass(frozen=True)
 class Tool[P: ToolParams]:
     """A tool. `run` answers with the members of `answer`, in the scope of the key's tenant."""

@@ -8,7 +8,7 @@ from django.utils import timezone
 from pydantic import Field
 from tooltrail.events import ID_MAX_LENGTH
 
-from audit.mcp.tool import Tool, ToolParams
+from audit.mcp.tool import RowsParams, Tool, ToolParams
 from audit.pages.calls.api import (
     CallListParams,
     CallParams,
@@ -28,18 +28,12 @@ from tenants.api_auth import ApiRequest
 from tenants.api_reads import Page, members_of, seal, unseal
 
 
-class SearchCallsParams(ToolParams, CallListParams):
+class SearchCallsParams(RowsParams, CallListParams):
     """Which calls."""
 
-    limit: int = Field(20, ge=1, le=200)
-    """Maximum number of calls."""
 
-
-class OpenCallsParams(ToolParams, OpenCallParams):
+class OpenCallsParams(RowsParams, OpenCallParams):
     """Which open calls."""
-
-    limit: int = Field(20, ge=1, le=200)
-    """Maximum number of calls."""
 
 
 class GetCallParams(ToolParams, CallParams):

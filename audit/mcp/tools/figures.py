@@ -2,9 +2,7 @@
 
 from typing import Final
 
-from pydantic import Field
-
-from audit.mcp.tool import Tool, ToolParams
+from audit.mcp.tool import RowsParams, Tool
 from audit.pages.alerts.api import AlertList, AlertParams, list_alerts
 from audit.pages.show import figure_schemas
 from audit.pages.show.figures_api import (
@@ -18,32 +16,20 @@ from audit.pages.show.figures_api import (
 from tenants.api_reads import members_of
 
 
-class ViolationsParams(ToolParams, ViolationListParams):
+class ViolationsParams(RowsParams, ViolationListParams):
     """Which kinds of violations."""
 
-    limit: int = Field(20, ge=1, le=200)
-    """Maximum number of rows."""
 
-
-class LatencyParams(ToolParams, FigureListParams):
+class LatencyParams(RowsParams, FigureListParams):
     """Which figures."""
 
-    limit: int = Field(20, ge=1, le=200)
-    """Maximum number of rows."""
 
-
-class RepeatsParams(ToolParams, RepeatListParams):
+class RepeatsParams(RowsParams, RepeatListParams):
     """Which repeats."""
 
-    limit: int = Field(20, ge=1, le=200)
-    """Maximum number of rows."""
 
-
-class AlertsParams(ToolParams, AlertParams):
+class AlertsParams(RowsParams, AlertParams):
     """Which alerts."""
-
-    limit: int = Field(20, ge=1, le=200)
-    """Maximum number of rows."""
 
 
 VIOLATIONS: Final = Tool(
