@@ -2,13 +2,15 @@
 
 from datetime import datetime
 from typing import Any, Final, Literal
+from uuid import UUID
 
 from pydantic import Field
 
 from audit.mcp.tool import Tool, ToolParams
-from audit.models import StoredDefinitionChange
+from audit.models import DriftAnalysis, StoredDefinitionChange
 from audit.pages.show.figure_page import FigurePage
 from audit.pages.show.ranges import RangeParams
+from audit.pages.tools.drift_api import ToolDrift, drift_of
 from audit.pages.tools.effect_api import EffectMeasure, EffectParams, read_effect
 from audit.queries.time_range import TimeRange
 from audit.queries.violations import ViolationFilter, violations
@@ -50,9 +52,9 @@ class Change(Answer):
     """Something that changed about a tool."""
 
     at: datetime
-    kind: Literal["version", "violation", "definition"]
+    kind: Literal["version", "violation", "definition", "drift"]
     """A version was published; a kind of violation was seen for the first time; a server served
-    another definition than before."""
+    another definition than before; calls were compared with the contract."""
     tool_name: str
     version: int | None
     """Number of the published version."""
@@ -77,6 +79,8 @@ class Change(Answer):
     server: str | None
     digest: str | None
     """Of the definition."""
+    drift: ToolDrift | None
+    """How calls differ from the contract: by the tool's last analysis in the range."""
 
 
 class Changes(Page[Change]):
@@ -119,6 +123,7 @@ def _what_changed(request: ApiRequest, params: WhatChangedParams) -> dict[str, A
         *_published(request, page.of, tool),
         *_new_violations(page.of, tool),
         *_served(request, page.of, tool),
+        *_analyzed(request, page.of, tool),
     ]
     rows.sort(key=lambda one: (one["at"], one["kind"], one["tool_name"]), reverse=True)
     members = page.members(rows)
@@ -188,14 +193,45 @@ def _served(request: ApiRequest, of: TimeRange, tool: str | None) -> list[dict[s
     ]
 
 
+def _analyzed(request: ApiRequest, of: TimeRange, tool: str | None) -> list[dict[str, Any]]:
+    analyses = DriftAnalysis.objects.for_tenant(request.auth.tenant_id).filter(
+        created_at__gte=of.start,
+        created_at__lt=of.end,
+        read_count__gt=0,
+        **({} if tool is None else {"tool_name": tool}),
+    )
+    newest = analyses.order_by("tool_id", "-id").distinct("tool_id")
+    return [
+        {
+            "at": utc(one.created_at),
+            "kind": "drift",
+            "tool_name": one.tool_name,
+            "analysis_id": one.id,
+        }
+        for one in newest.only("tenant_id", "id", "created_at", "tool_name")[:_LISTED]
+    ]
+
+
 def _described(request: ApiRequest, row: dict[str, Any]) -> dict[str, Any]:
     """A change with all members of `Change`."""
     members: dict[str, Any] = dict.fromkeys(Change.model_fields) | {"changes": [], "effect": []}
     tool_id, number = row.pop("tool_id", None), row.get("version")
+    analysis_id = row.pop("analysis_id", None)
     members |= row
+    if analysis_id is not None:
+        members["drift"] = _drift(request, analysis_id)
     if tool_id is not None and number is not None:
         members |= _effect(request, tool_id, number)
     return members
+
+
+def _drift(request: ApiRequest, analysis_id: UUID) -> dict[str, Any] | None:
+    tenant_id = request.auth.tenant_id
+    analysis = DriftAnalysis.objects.for_tenant(tenant_id).filter(id=analysis_id).first()
+    if analysis is None:  # a newer one took its place meanwhile
+        return None
+    tool = models.Tool.objects.get(tenant_id=tenant_id, pk=analysis.tool_id)
+    return drift_of(tool, analysis)
 
 
 def _effect(request: ApiRequest, tool_id: Any, number: int) -> dict[str, Any]:
@@ -247,7 +283,8 @@ WHAT_CHANGED: Final = Tool(
     "what_changed",
     "What changed",
     "List what changed about tools, newest first: published versions with the differences of their"
-    " contracts and their effect on calls, new kinds of violations, new definitions as served.",
+    " contracts and their effect on calls, new kinds of violations, new definitions as served, and"
+    " how calls drift from contracts.",
     WhatChangedParams,
     Changes,
     _what_changed,

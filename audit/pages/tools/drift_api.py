@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from ninja import Path
 from pydantic import Field
 
+from audit.models import DriftAnalysis
 from audit.pages.show.router import router
 from audit.queries.callers import NamedVersion, callers
 from audit.work.drift.declared import Declared
@@ -98,6 +99,11 @@ def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
     analysis = last_analysis(tool) if tool else None
     if tool is None or analysis is None:
         raise ProblemError("not_found", "Tool not found, or its calls were never analyzed.")
+    return drift_of(tool, analysis)
+
+
+def drift_of(tool: Tool, analysis: DriftAnalysis) -> dict[str, Any]:
+    """The members of `ToolDrift` about one analysis of a tool."""
     observed, declared = loads(analysis.shape), declared_by(analysis)
     usage = callers(tool, calls_of(analysis))
     return {

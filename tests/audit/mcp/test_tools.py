@@ -5,14 +5,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from audit.events.judgement import PASSED, Judge
 from audit.mcp.answers import tokens_of
 from audit.mcp.tools import TOOLS
 from tests.support.api_record import PAYLOAD, Record, make_record
+from tests.support.drift import OUTPUT_SCHEMA, send_outputs
 from tests.support.event_requests import post
 from tests.support.factories import Cast, make_call, make_cast, make_ingest_key, send_events
 from tests.support.mcp_agent import WITH_PAYLOADS, Agent
+from tests.support.pages import signed_in
+from tests.support.replays import publish_contract
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +185,42 @@ def test_numbers_that_json_or_python_cannot_have(acme: Cast) -> None:
     data = answer["untrusted"]["end"]["event"]["output"]["data"]
     assert data["a"] == "1e999"
     assert data["b"].startswith("999")
+
+
+def without_null(value: Any) -> Any:
+    """A JSON value without members that are null."""
+    if isinstance(value, list):
+        return [without_null(one) for one in value]
+    if isinstance(value, dict):
+        return {name: without_null(one) for name, one in value.items() if one is not None}
+    return value
+
+
+def test_what_changed_tells_drift_as_the_api_does(record: Record) -> None:
+    agent = Agent(record.cast.tenant)
+    changes = agent.use("what_changed", tool="get_weather")["untrusted"]["items"]
+    [found] = [one for one in changes if one["kind"] == "drift"]
+    headers = {"Authorization": f"Bearer {agent.key}"}
+    told = Client().get(f"/api/v1/tools/{record.tool}/drift", headers=headers).json()
+    assert found["at"] == told["analyzed_at"]
+    assert found["drift"] == without_null(told)
+    earlier = {"from": "2020-01-01T00:00:00Z", "to": "2020-01-02T00:00:00Z"}
+    assert agent.use("what_changed", **earlier)["untrusted"]["items"] == []
+
+
+def test_only_the_last_analysis_of_a_tool_is_listed(acme: Cast, globex: Cast) -> None:
+    tool = publish_contract(acme, output_schema=OUTPUT_SCHEMA)
+    send_outputs(acme, [{"celsius": 1, "wind": n} for n in range(30)], tool_name="get_weather")
+    address = f"/tools/{tool.pk}/drift/analyze"
+    for _ in range(2):
+        signed_in(acme.editor).post(address, {"limit": "1000", "range": "24h"})
+    answer = Agent(acme.tenant).use("what_changed", max_tokens=800)
+    [found] = [one for one in answer["untrusted"]["items"] if one["kind"] == "drift"]
+    [wind] = [one for one in found["drift"]["differences"] if "wind" in one["path"]]
+    assert (wind["kind"], wind["calls"], wind["of"]) == ("undeclared", 30, 30)
+    assert tokens_of(answer) <= 800
+    assert "items" in Agent(globex.tenant).use("what_changed")["untrusted"]
+    assert Agent(globex.tenant).use("what_changed")["untrusted"]["items"] == []
 
 
 def test_explain_names_the_term_that_excludes_the_rest(record: Record) -> None:
