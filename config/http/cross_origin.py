@@ -1,7 +1,7 @@
 """Requests of pages of other origins: refused by browsers unless an operator named the origin.
 
-`TOOLTRAIL_CORS_ORIGINS` names origins whose scripts may use the API. Without it no answer has a
-header about origins. Cookies are never allowed: the API knows only keys.
+`TOOLTRAIL_CORS_ORIGINS` names origins whose scripts may use the API and `/mcp`. Without it no
+answer has a header about origins. Cookies are never allowed: both know only keys.
 """
 
 from collections.abc import Callable
@@ -13,30 +13,34 @@ from django.utils.cache import patch_vary_headers
 from config.http.problems import API
 
 _PATHS = (API, "/v1/")
+_MCP = "/mcp"
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _SENT = ", ".join(
     (
         *("Authorization", "X-API-Key", "Content-Type", "Content-Encoding"),
         *("Idempotency-Key", "If-None-Match", "Prefer"),
+        *("Mcp-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name", "Last-Event-ID"),
     )
 )
 _SHOWN = ", ".join(
     (
         *("Deprecation", "ETag", "Link", "Location", "Preference-Applied", "RateLimit"),
         *("RateLimit-Policy", "Retry-After", "Sunset", "X-Request-ID"),
+        *("Mcp-Session-Id", "WWW-Authenticate"),
     )
 )
 _SECONDS = "600"  # how long a browser remembers the answer to a preflight request
 
 
 class CrossOriginMiddleware:
-    """Adds CORS headers to answers under `/api/` and `/v1/`, and answers preflight requests."""
+    """Adds CORS headers to answers of the API and of `/mcp`, and answers preflight requests."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not settings.CORS_ORIGINS or not request.path.startswith(_PATHS):
+        is_open = request.path == _MCP or request.path.startswith(_PATHS)
+        if not settings.CORS_ORIGINS or not is_open:
             return self.get_response(request)
         origin = request.headers.get("Origin", "")
         is_allowed = origin in settings.CORS_ORIGINS
