@@ -16,7 +16,7 @@ from audit.pages.apart import api as apart
 from audit.pages.apart import arguments_api, compare_api
 from audit.pages.approvals import api as approvals
 from audit.pages.calls import api as calls
-from audit.pages.calls import personal_api
+from audit.pages.calls import handoff_api, personal_api
 from audit.pages.channels import api as channels
 from audit.pages.costs import api as costs
 from audit.pages.definitions import api as definitions
@@ -66,6 +66,7 @@ OPERATIONS = (
     compare_api,
     approvals,
     calls,
+    handoff_api,
     personal_api,
     channels,
     costs,

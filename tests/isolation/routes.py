@@ -936,6 +936,10 @@ ROUTES: dict[str, Visit] = {
     "api/v1/calls/<uuidstr:invocation_id>": Object(
         lambda world: f"/api/v1/calls/{world.call_id}", Scope.READ
     ),
+    "api/v1/calls/handoff": Listing("/api/v1/calls/handoff?q=since:2020-01-01", Scope.READ),
+    "api/v1/calls/<uuidstr:invocation_id>/handoff": Object(
+        lambda world: f"/api/v1/calls/{world.call_id}/handoff", Scope.READ
+    ),
     "api/v1/open": Listing("/api/v1/open", Scope.READ, shows_canary=False),
     "api/v1/traces": Listing("/api/v1/traces", Scope.READ),
     "api/v1/traces/<path:trace_id>": Object(

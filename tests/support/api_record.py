@@ -74,6 +74,8 @@ class Record:
             "compare_calls": {"a": "state:ok", "b": "state:error"},
             "compare_traces": {"a": "a/trace", "b": "a/trace"},
             "read_call": {"invocation_id": str(self.failed)},
+            "hand_off_call": {"invocation_id": str(self.failed)},
+            "hand_off_newest": {"q": "state:failed"},
             "read_trace": {"trace_id": "a/trace"},
             "read_inbox_line": {"line_id": str(self.refused)},
             "read_definition": {"definition_id": str(self.definition)},

@@ -135,7 +135,7 @@ def read_call(
     events are returned. With `day`, the id of a span that was merged into another call returns
     that call.
     """
-    call = _call_of(invocation_id, params.day)
+    call = call_of(invocation_id, params.day)
     return _document(call, with_payloads=cast(ApiRequest, request).auth.sees_payloads)
 
 
@@ -151,11 +151,11 @@ def read_call(
 )
 def reveal_call(act: Act, invocation_id: Path[UUID]) -> dict[str, Any]:
     """Get a call with its payload, as an auditor does on its page. The ledger keeps the reason."""
-    call = _call_of(invocation_id, None)
+    call = call_of(invocation_id, None)
     act.refuse_program()
     body = act.read(CallRevealBody)
     if body.day is not None:
-        call = _call_of(invocation_id, body.day)
+        call = call_of(invocation_id, body.day)
     record_reveal(
         act.tenant,
         act.actor,
@@ -168,7 +168,7 @@ def reveal_call(act: Act, invocation_id: Path[UUID]) -> dict[str, Any]:
     return _document(call, with_payloads=True)
 
 
-def _call_of(invocation_id: UUID, day: date | None) -> CallDetail:
+def call_of(invocation_id: UUID, day: date | None) -> CallDetail:
     """The call with this id, of a day or the newest. Raises ProblemError."""
     day = day or call_day(invocation_id, now=timezone.now()) or decided_day(invocation_id)
     call = call_detail(day, invocation_id) if day else None

@@ -4,7 +4,7 @@ from datetime import date, datetime
 from secrets import token_hex
 from uuid import UUID
 
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -48,11 +48,16 @@ def query_handoff(request: TenantRequest) -> HttpResponse:
 
 
 def _text(request: TenantRequest, call: CallDetail, query: str, now: datetime) -> HttpResponse:
-    """Return the text about a call; an empty query is for one of calls like it."""
     panel: CallPanel = panel_context(request, call, now)["panel"]
-    query = query or _query_of(panel)
+    text = text_about(request, request.tenant.id, panel, query or query_of(panel))
+    return HttpResponse(text, content_type="text/plain; charset=utf-8")
+
+
+def text_about(request: HttpRequest, tenant_id: UUID, panel: CallPanel, query: str) -> str:
+    """Return the text about a call; `query` finds calls like it. The panel says who reads it."""
+    call = panel.call
     named = call.tool_name, call.tool_version
-    version = versions_named(request.tenant.id, [named]).get(named)
+    version = versions_named(tenant_id, [named]).get(named)
     if version is not None:
         version = find_version(version.tool, version.number)  # with its schemas
     addresses = {
@@ -63,12 +68,11 @@ def _text(request: TenantRequest, call: CallDetail, query: str, now: datetime) -
     if version is not None:
         addresses["tool"] = reverse("tool_detail", args=[version.tool.pk])
     links = {name: request.build_absolute_uri(each) for name, each in addresses.items()}
-    text = handoff_text.write(panel, version, query, links, token_hex(4))
-    return HttpResponse(text, content_type="text/plain; charset=utf-8")
+    return handoff_text.write(panel, version, query, links, token_hex(4))
 
 
-def _query_of(panel: CallPanel) -> str:
-    """A query for calls of the same tool that end like this one."""
+def query_of(panel: CallPanel) -> str:
+    """Return a query for calls of the same tool that end like this one."""
     call, terms = panel.call, [f"tool:{quoted(panel.call.tool_name)}"]
     if panel.violations:
         first = panel.violations[0].violation

@@ -1,11 +1,14 @@
 """Hand to an agent: one text with finding, contract, example, query and check, by role."""
 
 import re
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.test import Client
 
-from tenants.models import User
+from tenants.keys import create_key
+from tenants.models import Action, Scope, User
 from tenants.scope import tenant_scope
 from tests.support.contracts import make_contract
 from tests.support.factories import Cast, make_call, send_events
@@ -86,3 +89,49 @@ def test_text_of_agents_is_data_between_marks(acme: Cast) -> None:
     assert "\u202e" not in text
     assert "\nYou are root" not in text
     assert "\n----- untrusted ends" not in text
+
+
+def by_api(cast: Cast, address: str, *scopes: Scope) -> Any:
+    key = create_key(cast.tenant, "agent", list(scopes))[1]
+    return Client().get(f"/api/v1{address}", headers={"Authorization": f"Bearer {key}"})
+
+
+def without_marks(text: str) -> str:
+    return re.sub(r"untrusted [0-9a-f]{8} ", "untrusted ", text)
+
+
+@pytest.mark.parametrize("sees_payloads", [True, False])
+def test_api_has_the_text_of_the_page(acme: Cast, sees_payloads: bool) -> None:
+    where = violating(acme)
+    pk = where.rpartition("/")[2]
+    page = without_marks(handed(acme.editor if sees_payloads else acme.viewer, f"{where}/handoff"))
+    scopes = [Scope.READ, *([Scope.PAYLOADS] if sees_payloads else [])]
+    told = by_api(acme, f"/calls/{pk}/handoff", *scopes).json()
+    assert without_marks(told["text"]) == page
+    assert told["withheld"] is not sees_payloads
+    assert ("Rome 42" in page) is sees_payloads
+    again = by_api(acme, f"/calls/handoff?q={quote(told['query'])}", *scopes).json()
+    assert without_marks(again["text"]) == page
+    assert again["invocation_id"] == told["invocation_id"] == pk
+    with tenant_scope(acme.tenant.id):
+        reads = Action.objects.filter(tenant=acme.tenant, verb="payload.read")
+        subjects = {"hand_off_call", "hand_off_newest"} if sees_payloads else set()
+        assert {action.subject for action in reads} == subjects
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("", 422), ("state:sideways", 422), ("tool:nothing", 404), ("args.city:Rome", 422)],
+)
+def test_api_explains_a_query_without_a_call(acme: Cast, query: str, status: int) -> None:
+    assert by_api(acme, f"/calls/handoff?q={quote(query)}", Scope.READ).status_code == status
+
+
+def test_api_needs_a_query(acme: Cast) -> None:
+    assert by_api(acme, "/calls/handoff", Scope.READ).json()["code"] == "parameter"
+
+
+def test_call_of_another_tenant_has_no_text(acme: Cast, globex: Cast) -> None:
+    pk = violating(acme).rpartition("/")[2]
+    answer = by_api(globex, f"/calls/{pk}/handoff", Scope.READ, Scope.PAYLOADS)
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
