@@ -26,6 +26,8 @@ CSRF_TRUSTED_ORIGINS = env.words("TOOLTRAIL_ORIGINS")
 EVENTS_PER_SECOND: int = env.integer("TOOLTRAIL_EVENTS_PER_SECOND", 0)  # per API key; 0: no limit
 # Trusted proxies in front, each of which appends to X-Forwarded-For (`config.http.proxies`).
 PROXIES: int = env.integer("TOOLTRAIL_PROXIES", 0)
+# The slug of the tenant that has the calls of /mcp; empty: they are not recorded as calls.
+MCP_TENANT: str = env.text("TOOLTRAIL_MCP_TENANT", "")
 CORS_ORIGINS: list[str] = env.words("TOOLTRAIL_CORS_ORIGINS")
 METRICS_DIR = instance.VAR / "metrics"
 METRICS_TOKEN = env.text("TOOLTRAIL_METRICS_TOKEN", "")

@@ -1,11 +1,13 @@
 """What `/mcp` answers to each method of the protocol."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from django.utils import timezone
 
 from audit.mcp import resources
+from audit.mcp.own_calls import OWN_CALLS, OwnCall
 from audit.mcp.protocol import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -86,8 +88,24 @@ def _call_tool(request: ApiRequest, message: Message) -> dict[str, Any]:
     if not isinstance(arguments, dict | None):
         raise RPCError(INVALID_PARAMS, "arguments is an object.")
     given: Mapping[str, Any] = arguments or {}
-    count_use(request.auth, tool.name, given, message.client, timezone.now())
-    return tool.call(request, given)
+    started_at, began = timezone.now(), time.monotonic()
+    count_use(request.auth, tool.name, given, message.client, started_at)
+    result = None
+    try:
+        result = tool.call(request, given)
+        return result
+    finally:
+        call = OwnCall(
+            key=request.auth,
+            tool=tool.name,
+            arguments=given,
+            result=result,
+            client=message.client,
+            client_version=message.client_version,
+            started_at=started_at,
+            seconds=time.monotonic() - began,
+        )
+        OWN_CALLS.add(call)
 
 
 def _list_resources(request: ApiRequest, message: Message) -> dict[str, Any]:

@@ -72,6 +72,8 @@ class Message:
     """The name that the client gave; '' if it gave none."""
     id: int | str | None = None
     """None: a notification, which has no answer."""
+    client_version: str = ""
+    """As the client says."""
 
     @property
     def is_stateless(self) -> bool:
@@ -120,25 +122,26 @@ def read(value: Any, version: str, headers: Mapping[str, str]) -> Message:
     if not isinstance(method, str) or not isinstance(params, dict | None):
         raise RPCError(INVALID_REQUEST, "A message has a method, and params that are an object.")
     given = params or {}
-    client = _name_in_session(headers.get("Mcp-Session-Id", ""))
+    client, client_version = _client_in_session(headers.get("Mcp-Session-Id", ""))
     if "id" not in value:
         return Message(method, given, version, client)
     if (number := id_of(value)) is None:
         raise RPCError(INVALID_REQUEST, "The id of a request is an integer or a string.")
     if version == LATEST:
-        client = _checked(method, given, headers)
+        client, client_version = _checked(method, given, headers)
     elif method == "initialize":
-        client = _name_of(given.get("clientInfo"))
-    return Message(method, given, version, client, number)
+        client, client_version = _client_of(given.get("clientInfo"))
+    return Message(method, given, version, client, number, client_version)
 
 
-def new_session(client: str) -> str:
-    """An id that a client with a handshake repeats in each request: random, and its name.
+def new_session(client: str, version: str) -> str:
+    """An id that a client with a handshake repeats in each request: random, its name and version.
 
     The server keeps nothing of it, and it opens nothing.
     """
-    name = base64.urlsafe_b64encode(client[:_CLIENT_LENGTH].encode(errors="replace")[:120])
-    return f"{secrets.token_hex(16)}.{name.decode().rstrip('=')}"
+    name, number = (" ".join(text.split()).encode(errors="replace") for text in (client, version))
+    said = base64.urlsafe_b64encode(name[:100] + b"\n" + number[:40])
+    return f"{secrets.token_hex(16)}.{said.decode().rstrip('=')}"
 
 
 def success(message: Message, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,8 +157,8 @@ def failure(number: int | str | None, error: RPCError) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "error": members}
 
 
-def _checked(method: str, params: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """The name of a stateless client. Raises RPCError if a header and the body differ."""
+def _checked(method: str, params: Mapping[str, Any], headers: Mapping[str, str]) -> tuple[str, str]:
+    """Name and version of a stateless client. Raises RPCError if a header and the body differ."""
     meta = params.get("_meta")
     if not isinstance(meta, dict) or not {VERSION_META, CAPABILITIES_META} <= meta.keys():
         wanted = f"params._meta needs {VERSION_META} and {CAPABILITIES_META}."
@@ -169,7 +172,7 @@ def _checked(method: str, params: Mapping[str, Any], headers: Mapping[str, str])
     for header, expected in pairs:
         if _decoded(headers.get(header)) != expected:
             raise RPCError(HEADER_MISMATCH, f"The header {header} differs from the body.")
-    return _name_of(meta.get(CLIENT_META))
+    return _client_of(meta.get(CLIENT_META))
 
 
 def _decoded(value: str | None) -> str | None:
@@ -183,17 +186,21 @@ def _decoded(value: str | None) -> str | None:
         return None
 
 
-def _name_of(info: Any) -> str:
-    name = info.get("name") if isinstance(info, dict) else None
-    return name[:_CLIENT_LENGTH] if isinstance(name, str) else ""
+def _client_of(info: Any) -> tuple[str, str]:
+    members = info if isinstance(info, dict) else {}
+    given = (members.get("name"), members.get("version"))
+    name, version = (one[:_CLIENT_LENGTH] if isinstance(one, str) else "" for one in given)
+    return name, version
 
 
-def _name_in_session(session: str) -> str:
+def _client_in_session(session: str) -> tuple[str, str]:
     matched = _SESSION.fullmatch(session)
     if matched is None:
-        return ""
-    name = matched[1]
+        return "", ""
+    said = matched[1]
     try:
-        return base64.urlsafe_b64decode(name + "=" * (-len(name) % 4)).decode(errors="replace")
+        text = base64.urlsafe_b64decode(said + "=" * (-len(said) % 4)).decode(errors="replace")
     except binascii.Error:  # a length that base64 does not have: the id is not of this server
-        return ""
+        return "", ""
+    name, _, version = text.partition("\n")
+    return name, version

@@ -74,7 +74,8 @@ def _respond(request: ApiRequest) -> HttpResponse:
             if result is not None:
                 answers.append(protocol.success(message, result))
                 if message.method == "initialize":
-                    headers["Mcp-Session-Id"] = protocol.new_session(message.client)
+                    session = protocol.new_session(message.client, message.client_version)
+                    headers["Mcp-Session-Id"] = session
         except RPCError as error:
             number = protocol.id_of(value)
             answers.append(protocol.failure(number, error))
