@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from audit.mcp import resources
+from audit.mcp import prompts, resources
 from audit.mcp.own_calls import OWN_CALLS, OwnCall
 from audit.mcp.protocol import (
     INVALID_PARAMS,
@@ -21,6 +21,7 @@ from audit.mcp.protocol import (
 from audit.mcp.tool import Tool
 from audit.mcp.tools import TOOLS
 from audit.work.mcp_uses import count_use
+from config.http.problems import ProblemError
 from config.version import VERSION
 from tenants.api_auth import ApiRequest
 
@@ -33,7 +34,7 @@ INSTRUCTIONS: Final = (
     " record."
 )
 _SERVER: Final = {"name": "tooltrail", "title": "Tooltrail", "version": VERSION}
-_CAPABILITIES: Final[dict[str, Any]] = {"tools": {}, "resources": {}}
+_CAPABILITIES: Final[dict[str, Any]] = {"tools": {}, "resources": {}, "prompts": {}}
 _TTL_MS: Final = 3_600_000
 
 type _Method = Callable[[ApiRequest, Message], dict[str, Any]]
@@ -81,13 +82,11 @@ def _list_tools(request: ApiRequest, message: Message) -> dict[str, Any]:
 
 
 def _call_tool(request: ApiRequest, message: Message) -> dict[str, Any]:
-    name, arguments = message.params.get("name"), message.params.get("arguments")
+    name = message.params.get("name")
     tool: Tool[Any] | None = TOOLS.get(name) if isinstance(name, str) else None
     if tool is None:
         raise RPCError(INVALID_PARAMS, "There is no such tool: tools/list names them.")
-    if not isinstance(arguments, dict | None):
-        raise RPCError(INVALID_PARAMS, "arguments is an object.")
-    given: Mapping[str, Any] = arguments or {}
+    given = _arguments_of(message)
     started_at, began = timezone.now(), time.monotonic()
     count_use(request.auth, tool.name, given, message.client, started_at)
     result = None
@@ -106,6 +105,29 @@ def _call_tool(request: ApiRequest, message: Message) -> dict[str, Any]:
             seconds=time.monotonic() - began,
         )
         OWN_CALLS.add(call)
+
+
+def _list_prompts(request: ApiRequest, message: Message) -> dict[str, Any]:
+    _refuse_cursor(message)
+    return {"prompts": prompts.described()}
+
+
+def _get_prompt(request: ApiRequest, message: Message) -> dict[str, Any]:
+    if message.params.get("name") != prompts.MEND_FAILURE:
+        raise RPCError(INVALID_PARAMS, "There is no such prompt: prompts/list names them.")
+    given = _arguments_of(message)
+    count_use(request.auth, prompts.MEND_FAILURE, given, message.client, timezone.now())
+    try:
+        return prompts.mend_failure(request, given)
+    except ProblemError as error:
+        raise RPCError(INVALID_PARAMS, str(error)) from error
+
+
+def _arguments_of(message: Message) -> Mapping[str, Any]:
+    arguments = message.params.get("arguments")
+    if not isinstance(arguments, dict | None):
+        raise RPCError(INVALID_PARAMS, "arguments is an object.")
+    return arguments or {}
 
 
 def _list_resources(request: ApiRequest, message: Message) -> dict[str, Any]:
@@ -127,7 +149,7 @@ def _read_resource(request: ApiRequest, message: Message) -> dict[str, Any]:
 
 
 def _refuse_cursor(message: Message) -> None:
-    """The lists of tools and resources have one page."""
+    """The lists of tools, prompts and resources have one page."""
     if message.params.get("cursor") is not None:
         raise RPCError(INVALID_PARAMS, "This list has one page.")
 
@@ -138,11 +160,13 @@ _METHODS: Final[dict[str, _Method]] = {
     "ping": _ping,
     "tools/list": _list_tools,
     "tools/call": _call_tool,
+    "prompts/list": _list_prompts,
+    "prompts/get": _get_prompt,
     "resources/list": _list_resources,
     "resources/templates/list": _list_templates,
     "resources/read": _read_resource,
 }
 _HANDSHAKE: Final = {"initialize", "ping"}
 """Methods that versions without a handshake do not have."""
-_LASTING: Final = _METHODS.keys() - {"initialize", "ping", "tools/call"}
+_LASTING: Final = _METHODS.keys() - {"initialize", "ping", "tools/call", "prompts/get"}
 """Their results are the same for everybody, until the server is updated."""

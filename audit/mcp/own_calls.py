@@ -178,14 +178,14 @@ def _store(tenant_id: UUID, events: Sequence[Mapping[str, Any]]) -> None:
 def _events_of(call: OwnCall, producer_id: str, number: int) -> list[dict[str, Any]]:
     """The start and the end of a call, with two numbers of the producer."""
     pk = str(new_id())
-    asked = _measured(call.key, {"tool": call.tool, "arguments": call.arguments})
+    arguments = _measured(call.key, {"tool": call.tool, "arguments": call.arguments})
     client = {"name": storable_text(call.client) or "unnamed"}
     if call.client_version:
         client["version"] = storable_text(call.client_version)
     shared = {
         "invocation_id": pk,
         "trace_id": pk,  # MCP does not say which calls belong together
-        "call_id": asked["digest"],
+        "call_id": arguments["digest"],
         "tool_name": call.tool,
         "tool_version": VERSION,
         "started_at": call.started_at.isoformat(),
@@ -198,7 +198,7 @@ def _events_of(call: OwnCall, producer_id: str, number: int) -> list[dict[str, A
         "event_id": str(new_id()),
         "producer_seq": number,
         "context": {"principal": f"key {call.key.key_id}"},
-        "args": asked,
+        "args": arguments,
     }
     end = {
         "type": "toolExecutionEnd",

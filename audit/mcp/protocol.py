@@ -140,8 +140,8 @@ def new_session(client: str, version: str) -> str:
     The server keeps nothing of it, and it opens nothing.
     """
     name, number = (" ".join(text.split()).encode(errors="replace") for text in (client, version))
-    said = base64.urlsafe_b64encode(name[:100] + b"\n" + number[:40])
-    return f"{secrets.token_hex(16)}.{said.decode().rstrip('=')}"
+    encoded = base64.urlsafe_b64encode(name[:100] + b"\n" + number[:40])
+    return f"{secrets.token_hex(16)}.{encoded.decode().rstrip('=')}"
 
 
 def success(message: Message, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,9 +197,11 @@ def _client_in_session(session: str) -> tuple[str, str]:
     matched = _SESSION.fullmatch(session)
     if matched is None:
         return "", ""
-    said = matched[1]
+    encoded = matched[1]
     try:
-        text = base64.urlsafe_b64decode(said + "=" * (-len(said) % 4)).decode(errors="replace")
+        text = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode(
+            errors="replace"
+        )
     except binascii.Error:  # a length that base64 does not have: the id is not of this server
         return "", ""
     name, _, version = text.partition("\n")

@@ -92,7 +92,7 @@ class Tool[P: ToolParams]:
     def call(self, request: ApiRequest, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Run the tool: the result of `tools/call`. Bad arguments are an answer, too."""
         try:
-            params = self._read(arguments)
+            params = read_arguments(self.params, arguments)
             with tenant_scope(request.auth.tenant_id):
                 fitted, next_cursor = self._fitted(request, params)
         except (ProblemError, answers.TooSmallError) as error:
@@ -104,18 +104,6 @@ class Tool[P: ToolParams]:
             "structuredContent": answer,
             "isError": False,
         }
-
-    def _read(self, arguments: Mapping[str, Any]) -> P:
-        known = {field.alias or name for name, field in self.params.model_fields.items()}
-        if arguments.keys() - known:
-            offered = ", ".join(sorted(known))
-            raise ProblemError("parameter", f"Unknown argument. Available: {offered}.")
-        try:
-            return self.params.model_validate(arguments)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise ProblemError("parameter", f"{where}: {first['msg']}.") from error
 
     def _fitted(self, request: ApiRequest, params: P) -> tuple[answers.Fitted, str | None]:
         last: dict[str, Any] = {}
@@ -135,7 +123,7 @@ class Tool[P: ToolParams]:
         if last.get("searched_until") is not None:
             fitted.notes.append(_SEARCHED)
         if last.get("withheld") is False:
-            self._record(request, params)
+            record_payload_read(request, f"{self.name} {self.reads(params)}".strip())
         return fitted, last.get("next")
 
     def _data(self, members: dict[str, Any]) -> Any:
@@ -145,10 +133,27 @@ class Tool[P: ToolParams]:
         )
         return answers.shown(_without_null(value, self.data_schema, self.data_schema))
 
-    def _record(self, request: ApiRequest, params: P) -> None:
-        """Record that the key was given payloads: at most once a minute for each subject."""
-        what = f"{self.name} {self.reads(params)}".strip()
-        record_view(request.auth.tenant_id, actor_of(request.auth), "payload.read", f"/mcp {what}")
+
+def read_arguments[P: Params](params: type[P], arguments: Mapping[str, Any]) -> P:
+    """The arguments of a tool or a prompt, checked. Raises ProblemError."""
+    known = {field.alias or name for name, field in params.model_fields.items()}
+    if arguments.keys() - known:
+        offered = ", ".join(sorted(known))
+        raise ProblemError("parameter", f"Unknown argument. Available: {offered}.")
+    try:
+        return params.model_validate(arguments)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ProblemError("parameter", f"{where}: {first['msg']}.") from error
+
+
+def record_payload_read(request: ApiRequest, what: str) -> None:
+    """Record that the key was given payloads: at most once a minute for each subject.
+
+    Needs the tenant's scope.
+    """
+    record_view(request.auth.tenant_id, actor_of(request.auth), "payload.read", f"/mcp {what}")
 
 
 def _is_null(schema: Mapping[str, Any]) -> bool:

@@ -74,7 +74,7 @@ def test_clients_with_a_handshake(agent: Agent, version: str) -> None:
     called = post(agent, request("tools/call", name="latency"), **headers).json()["result"]
     assert not called["isError"]
     assert "resultType" not in called
-    unknown = post(agent, request("prompts/list"), **headers)
+    unknown = post(agent, request("tasks/list"), **headers)
     # 404 would mean that the session has ended.
     assert unknown.status_code == 200
     assert unknown.json()["error"]["code"] == protocol.METHOD_NOT_FOUND
