@@ -78,7 +78,7 @@ class OwnCalls:
         """All events from this number on are lost, and not declared yet."""
 
     def add(self, call: OwnCall) -> None:
-        """Record a call soon, if the operator named a tenant. Never waits, never raises."""
+        """Record a call soon, if the operator named a tenant. Does not wait."""
         if not settings.MCP_TENANT:
             return
         with self._lock:
@@ -138,7 +138,7 @@ class OwnCalls:
         if tenant is None and not self._is_warned:
             _log.warning("TOOLTRAIL_MCP_TENANT names no active tenant: no call is recorded")
         self._is_warned = tenant is None
-        return tenant and tenant.id
+        return None if tenant is None else tenant.id
 
     def _gap(self) -> list[dict[str, Any]]:
         if self._lost_from is None:

@@ -10,6 +10,7 @@ from django.test import Client
 from audit.mcp.protocol import CAPABILITIES_META, CLIENT_META, LATEST, VERSION_META
 from tenants.keys import create_key
 from tenants.models import Scope, Tenant
+from tests.support.api_record import Record
 
 _READ = (Scope.READ,)
 WITH_PAYLOADS = (Scope.READ, Scope.PAYLOADS)
@@ -58,3 +59,14 @@ class Agent:
         result = self.call(name, **arguments)
         assert not result["isError"], result
         return result["structuredContent"]
+
+
+def arguments_about(record: Record, tool: str) -> dict[str, Any]:
+    """What a tool is asked so that it has an answer about the record."""
+    return {
+        "get_call": {"invocation_id": str(record.failed)},
+        "get_trace": {"trace_id": "a/trace"},
+        "tool_contract": {"tool": "get_weather"},
+        "prove_call": {"invocation_id": str(record.failed)},
+        "explain": {"q": "tool:search state:ok"},
+    }.get(tool, {})

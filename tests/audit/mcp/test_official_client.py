@@ -16,7 +16,7 @@ from tests.support.api_record import make_record
 from tests.support.contracts import make_contract
 from tests.support.factories import Cast, make_call, make_cast, send_events
 from tests.support.ledger_log import sign
-from tests.support.mcp_agent import Agent
+from tests.support.mcp_agent import Agent, arguments_about
 from tests.support.otlp.environment import FRAMEWORKS, frameworks_python
 from tests.support.server import LiveServer
 
@@ -41,13 +41,7 @@ def run(task: str, server: LiveServer, agent: Agent, mode: str, given: Any = Non
 def test_official_client_uses_every_tool(live_server: LiveServer) -> None:
     record = make_record(make_cast("acme"))
     agent = Agent(record.cast.tenant)
-    given = {
-        "get_call": {"invocation_id": str(record.failed)},
-        "get_trace": {"trace_id": "a/trace"},
-        "tool_contract": {"tool": "get_weather"},
-        "prove_call": {"invocation_id": str(record.failed)},
-        "explain": {"q": "tool:search state:ok"},
-    }
+    given = {tool: arguments_about(record, tool) for tool in TOOLS}
     for mode, version in (("auto", LATEST), ("legacy", WITH_HANDSHAKE[0])):
         done = run("every-tool", live_server, agent, mode, given)
         assert done["version"] == version

@@ -14,10 +14,12 @@ from audit.mcp import methods, own_calls
 from audit.mcp.own_calls import OwnCalls
 from audit.mcp.protocol import WITH_HANDSHAKE
 from audit.mcp.tool import Tool
+from audit.mcp.tools import TOOLS
 from config.version import VERSION
 from tenants.models import Tenant
+from tests.support.api_record import PAYLOAD, make_record
 from tests.support.factories import Cast, make_call, make_cast, send_events
-from tests.support.mcp_agent import WITH_PAYLOADS, Agent
+from tests.support.mcp_agent import WITH_PAYLOADS, Agent, arguments_about
 from tests.support.pages import signed_in
 
 SECRET = "trace-of-acme"
@@ -32,11 +34,10 @@ def line(monkeypatch: pytest.MonkeyPatch) -> OwnCalls:
 
 
 def recorded(tenant: Tenant) -> list[dict[str, Any]]:
-    """The calls of a tenant as who may see payloads sees them, the oldest first."""
-    agent = Agent(tenant, WITH_PAYLOADS)
-    calls = agent.use("search_calls", limit=200, max_tokens=25_000)["untrusted"]["items"]
-    pks = [call["invocation_id"] for call in reversed(calls)]
-    return [agent.use("get_call", invocation_id=pk)["untrusted"] for pk in pks]
+    """The calls of a tenant as who may see payloads gets them from the API, the oldest first."""
+    client = Client(headers={"Authorization": f"Bearer {Agent(tenant, WITH_PAYLOADS).key}"})
+    calls = client.get("/api/v1/calls").json()["items"]
+    return [client.get(f"/api/v1/calls/{call['invocation_id']}").json() for call in reversed(calls)]
 
 
 def wait_for(count: int, tenant: Tenant) -> list[dict[str, Any]]:
@@ -74,6 +75,19 @@ def test_a_use_is_a_call_without_what_it_asked_and_found(acme: Cast, globex: Cas
     )
     assert "MCP client" in page.content.decode()
     assert SECRET not in page.content.decode()
+
+
+def test_no_tool_hands_a_payload_of_one_tenant_to_another(globex: Cast) -> None:
+    record = make_record(make_cast("acme"))
+    agent = Agent(record.cast.tenant, WITH_PAYLOADS)
+    with override_settings(MCP_TENANT=globex.tenant.slug):
+        results = [agent.call(tool, **arguments_about(record, tool)) for tool in TOOLS]
+        calls = wait_for(len(TOOLS), globex.tenant)
+    assert {call["tool_name"] for call in calls} == set(TOOLS)
+    shown, kept = json.dumps(results), json.dumps(calls)
+    for text in (PAYLOAD, "a/trace", str(record.failed), str(record.cast.tenant.id)):
+        assert text not in kept
+    assert PAYLOAD in shown
 
 
 def test_equal_arguments_of_two_tenants_have_different_digests(acme: Cast, globex: Cast) -> None:

@@ -14,7 +14,7 @@ from tests.support.api_record import PAYLOAD, Record, make_record
 from tests.support.drift import OUTPUT_SCHEMA, send_outputs
 from tests.support.event_requests import post
 from tests.support.factories import Cast, make_call, make_cast, make_ingest_key, send_events
-from tests.support.mcp_agent import WITH_PAYLOADS, Agent
+from tests.support.mcp_agent import WITH_PAYLOADS, Agent, arguments_about
 from tests.support.pages import signed_in
 from tests.support.replays import publish_contract
 
@@ -23,17 +23,6 @@ from tests.support.replays import publish_contract
 def record() -> Record:
     """A tenant with every kind of data; tests only read it."""
     return make_record(make_cast("acme"))
-
-
-def arguments(record: Record, tool: str) -> dict[str, Any]:
-    """What a tool is asked about the record."""
-    return {
-        "get_call": {"invocation_id": str(record.failed)},
-        "get_trace": {"trace_id": "a/trace"},
-        "tool_contract": {"tool": "get_weather"},
-        "prove_call": {"invocation_id": str(record.failed)},
-        "explain": {"q": "tool:search state:ok"},
-    }.get(tool, {})
 
 
 def judged(tool: str, result: dict[str, Any]) -> object:
@@ -46,7 +35,7 @@ def judged(tool: str, result: dict[str, Any]) -> object:
 @pytest.mark.parametrize("tool", sorted(TOOLS))
 def test_answers_conform_to_their_schemas(record: Record, tool: str) -> None:
     agent = Agent(record.cast.tenant, WITH_PAYLOADS)
-    result = agent.call(tool, **arguments(record, tool))
+    result = agent.call(tool, **arguments_about(record, tool))
     assert not result["isError"], result
     assert judged(tool, result) == PASSED
     answer = result["structuredContent"]
@@ -64,7 +53,7 @@ def test_answers_conform_to_their_schemas(record: Record, tool: str) -> None:
 
 @pytest.mark.parametrize("tool", sorted(TOOLS))
 def test_payloads_need_the_scope(record: Record, tool: str) -> None:
-    result = Agent(record.cast.tenant).call(tool, **arguments(record, tool))
+    result = Agent(record.cast.tenant).call(tool, **arguments_about(record, tool))
     assert not result["isError"], result
     assert judged(tool, result) == PASSED
     assert PAYLOAD not in json.dumps(result)
@@ -81,7 +70,7 @@ def test_payloads_are_shown_with_the_scope(record: Record) -> None:
 
 @pytest.mark.parametrize("tool", ["get_call", "get_trace", "tool_contract", "prove_call"])
 def test_another_tenants_object_is_not_found(record: Record, globex: Cast, tool: str) -> None:
-    result = Agent(globex.tenant, WITH_PAYLOADS).call(tool, **arguments(record, tool))
+    result = Agent(globex.tenant, WITH_PAYLOADS).call(tool, **arguments_about(record, tool))
     assert result["isError"]
     assert "structuredContent" not in result
 
