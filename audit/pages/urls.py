@@ -58,6 +58,7 @@ from audit.pages.definitions.views import (
     definitions_approve,
 )
 from audit.pages.evidence.views import evidence_bundle, evidence_page
+from audit.pages.first_steps.views import first_key, first_steps
 from audit.pages.inbox.views import (
     inbox_detail,
     inbox_discard,
@@ -152,6 +153,8 @@ register_converter(FreeTextConverter, "text")
 urlpatterns = [
     path("", home, name="home"),
     path("go/", palette, name="palette"),
+    path("first-steps/", first_steps, name="first_steps"),
+    path("first-steps/key", first_key, name="first_key"),
     # /traces
     path("traces/", trace_list, name="trace_list"),
     path("traces/<text:trace_id>", trace_detail, name="trace_detail"),

@@ -74,6 +74,7 @@ SETTINGS = (
 GROUPS = (("", MAIN), ("Audit", AUDIT), ("Settings", SETTINGS))
 """The navigation: the heading of each group, and its pages."""
 ELSEWHERE = (
+    Destination("First steps", "first_steps", "start guide snippet sdk onboarding"),
     Destination("Compare two queries", "compare_page", "difference"),
     Destination("Alert rules", "alert_rule_list", "thresholds"),
     Destination("New alert rule", "alert_rule_new", "create threshold", _EDITORS),

@@ -56,6 +56,24 @@
     copy(link);
   });
 
+  // A button with data-copy-code copies the code before it, where the browser has a clipboard.
+  if (navigator.clipboard) {
+    for (const button of document.querySelectorAll("[data-copy-code]")) {
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        const code = button.previousElementSibling;
+        try {
+          await navigator.clipboard.writeText(code.textContent);
+          button.textContent = "Copied";
+        } catch {
+          getSelection().selectAllChildren(code); // the browser refused: to be copied by hand
+          button.textContent = "Selected";
+        }
+        setTimeout(() => (button.textContent = "Copy"), 2000);
+      });
+    }
+  }
+
   // Ask before leaving a form with data-keep-edits that has unsaved edits.
   for (const form of document.querySelectorAll("form[data-keep-edits]")) {
     let isUnsaved = "unsaved" in form.dataset;

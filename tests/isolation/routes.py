@@ -447,6 +447,13 @@ ROUTES: dict[str, Visit] = {
     "evidence/bundle.zip": Listing(
         "/evidence/bundle.zip?range=24h", shows_canary=False, role=Role.AUDITOR
     ),
+    "first-steps/": Listing("/first-steps/"),
+    "first-steps/key": Listing(
+        "/first-steps/key",
+        shows_canary=False,
+        role=Role.ADMIN,
+        answers=MappingProxyType({"GET": 302, "POST": 200}),
+    ),
     "skipped/": Listing("/skipped/"),
     "inbox/": Listing("/inbox/?state=all"),
     "inbox/discard": Listing(

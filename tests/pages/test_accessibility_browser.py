@@ -128,6 +128,7 @@ def site() -> Site:
         *("/alerts/?state=all", f"/alerts/{alert}", "/alerts/rules/", "/alerts/rules/new"),
         *("/alerts/maintenance/", "/notes/", f"/notes/{note}"),
         *("/agents/", "/conversations/", "/traces/trace-123/graph"),
+        "/first-steps/",
         *("/skipped/", "/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
         "/settings/service-accounts",

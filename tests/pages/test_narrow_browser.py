@@ -152,11 +152,12 @@ def test_user_gets_from_an_empty_tenant_to_the_first_call(
     heard = complaints(page)
     page.goto("/")
     page.get_by_role("button", name="Create API key").click()
-    key = page.get_by_label("Your new key").input_value()
-    expect(page.get_by_text(f"TOOLTRAIL_API_KEY={key}")).to_be_visible()
-    page.locator("main").get_by_role("link", name="Traces").click()
     expect(page.get_by_role("heading", name="No tool calls yet")).to_be_visible()
-    send_events(acme.tenant, make_call(trace_id="the-first"), key=key)
-    expect(page.get_by_role("link", name="the-first")).to_be_visible()  # without a reload
-    assert page.url.endswith("/traces/")
+    lines = page.get_by_text("export TOOLTRAIL_API_KEY=tt_").inner_text()
+    page.get_by_role("radio", name="LangChain").check(force=True)
+    expect(page.get_by_text("TooltrailHandler(Trail())")).to_be_visible()
+    expect(page.get_by_text("first-python")).to_be_hidden()
+    send_events(acme.tenant, make_call(trace_id="the-first"), key=lines.rpartition("=")[2])
+    page.get_by_role("link", name="Open its trace").click()  # without a reload
+    expect(page).to_have_url(re.compile("/traces/the-first"))
     assert heard == []

@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.pages.calls.call_list import CallRow, call_rows
+from audit.pages.first_steps.guide import guide
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.alerts import fired_in
 from audit.queries.call_list import call_page
@@ -65,6 +66,8 @@ def home(request: TenantRequest) -> HttpResponse:
         "losses": losses(requested.range, now),
         "is_empty": not unrun.total.asked_for and not has_figures_before(now + timedelta(days=3)),
     }
+    if context["is_empty"]:
+        context |= guide(request, now)
     return render_page(request, "overview/overview.html", "overview", context)
 
 
