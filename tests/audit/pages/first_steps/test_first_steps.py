@@ -8,6 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from audit import sql
 from audit.alerts.starter import add_starter_rules
 from audit.pages.first_steps.steps import Step
 from tenants.admin_acts import invite_member
@@ -100,7 +101,7 @@ def test_name_of_the_first_tool_is_text(name: str, acme: Cast) -> None:
 def test_key_is_made_in_place_and_shown_once(acme: Cast) -> None:
     client = signed_in(acme.admin)
     (address,) = re.findall(
-        r'<form class="inline" method="post" action="(.*?)"', client.get("/").content.decode()
+        r'<form method="post" action="(/first-steps/.*?)"', client.get("/").content.decode()
     )
 
     page = text(client.post(address).content.decode())
@@ -151,3 +152,13 @@ def test_guide_costs_one_statement_and_an_overview_with_calls_none(acme: Cast) -
     with CaptureQueriesContext(connection) as captured:
         client.get("/")
     assert not any("'ingest' = ANY (scopes)" in each["sql"] for each in captured)
+
+
+def test_newest_call_is_read_from_the_end_of_the_index(acme: Cast) -> None:
+    parameters = {"tenant_id": acme.tenant.id, "user_id": 0, "now": datetime.now(UTC)}
+    with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {sql.QUERIES['first_steps']}", parameters)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Index Scan Backward" in plan, plan
+    assert "->  Sort " not in plan, plan
