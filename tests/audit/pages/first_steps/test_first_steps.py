@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -155,7 +156,11 @@ def test_guide_costs_one_statement_and_an_overview_with_calls_none(acme: Cast) -
 
 
 def test_newest_call_is_read_from_the_end_of_the_index(acme: Cast) -> None:
-    parameters = {"tenant_id": acme.tenant.id, "user_id": 0, "now": datetime.now(UTC)}
+    parameters: dict[str, Any] = {
+        "tenant_id": acme.tenant.id,
+        "user_id": 0,
+        "now": datetime.now(UTC),
+    }
     with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(f"EXPLAIN {sql.QUERIES['first_steps']}", parameters)
