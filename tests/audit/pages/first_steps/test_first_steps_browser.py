@@ -31,6 +31,7 @@ def key_made(cast: Cast, page: Page) -> None:
     sign_in(page, cast.admin)
     page.goto("/")
     page.get_by_role("button", name="Create API key").click()
+    expect(page.get_by_text("Your new key is in the lines below.")).to_be_visible()
 
 
 def call_seen(cast: Cast, page: Page) -> None:
