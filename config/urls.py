@@ -12,6 +12,7 @@ from audit.mcp.transport import serve as serve_mcp
 from audit.pages.settings.preferences import preferences
 from config.api import api
 from config.api_docs import api_docs
+from config.documentation import documentation
 from config.openapi import openapi_json
 from tenants.admin_site import site
 from tenants.theme_views import choose_theme
@@ -22,6 +23,9 @@ urlpatterns = [
     path("api/v1/", api.urls),
     *(path(each.removeprefix("/"), receive) for each in SIGNALS),  # what OTLP exporters expect
     path("mcp", serve_mcp, name="mcp"),
+    path("docs", require_safe(RedirectView.as_view(pattern_name="documentation_home"))),
+    path("docs/", documentation, name="documentation_home"),
+    path("docs/<path:path>", documentation, name="documentation"),
     path("admin/", site.urls),
     path("theme", choose_theme, name="theme"),
     path("settings/preferences", preferences, name="preferences"),

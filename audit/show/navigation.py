@@ -82,6 +82,7 @@ ELSEWHERE = (
     Destination("Import tools", "tool_import", "definitions contracts", _EDITORS),
     Destination("Preferences", "preferences", "time zone settings"),
     Destination("Sign-in and sessions", "mfa_index", "password passkey factor account"),
+    Destination("Documentation", "documentation_home", "help manual guide quick start"),
     Destination("API documentation", "api_docs", "openapi rest reference"),
 )
 

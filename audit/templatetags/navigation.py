@@ -1,4 +1,4 @@
-"""The navigation: {% load navigation %} {% navigation as groups %}."""
+"""The navigation and the link to what explains a page: {% load navigation %}."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,7 @@ from django import template
 from django.template import Context
 
 from audit.queries.inbox import COUNT_LIMIT
+from audit.show.explained import explanation
 from audit.show.navigation import GROUPS, Destination
 from audit.sql.run import rows
 from tenants.models import Role, User
@@ -64,6 +65,13 @@ def navigation(context: Context) -> list[Group]:
         for heading, pages in groups
         if pages
     ]
+
+
+@register.simple_tag(takes_context=True)
+def explanation_of_page(context: Context) -> str:
+    """The address in the documentation of what explains this page."""
+    matched = getattr(context.get("request"), "resolver_match", None)  # a server error has none
+    return explanation(matched.url_name if matched else None)
 
 
 def _link(page: Destination, address: str, current: str, waiting: Waiting) -> Link:

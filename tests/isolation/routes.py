@@ -913,6 +913,9 @@ ROUTES: dict[str, Visit] = {
         "/api/v1/", "the API's name, for reversing its routes", answers=dict.fromkeys(WHATEVER, 404)
     ),
     "api/v1/openapi.json": Open("/api/v1/openapi.json", "the API's description"),
+    "docs": Open("/docs", "leads to the documentation", answers={"GET": 302}),
+    "docs/": Open("/docs/", "the documentation"),
+    "docs/<path:path>": Open("/docs/glossary/", "the documentation"),
     "api/v1/docs": Open("/api/v1/docs", "the API's description as a page"),
     "api/v1/events": Listing(
         "/api/v1/events",

@@ -17,7 +17,7 @@ from tooltrail.version import __version__
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    options = _parser().parse_args(argv)
+    options = command_parser().parse_args(argv)
     try:
         code: int = options.run(options)
     except KeyboardInterrupt:
@@ -25,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="tooltrail",
         description="Show and send the events waiting on this machine, query the server, "

@@ -1,0 +1,97 @@
+"""Which part of the documentation explains a page."""
+
+from django.urls import reverse
+
+_REGISTRY = "registry/#tools-and-versions"
+_DRAFTS = "registry/#writing-a-draft"
+_IMPORT = "registry/#export-and-import"
+_ALERT_RULES = "alert-rules/#a-rule"
+_SERVED = "registry/#definitions-as-served"
+
+EXPLAINED = {
+    "home": "start/engineer/#the-first-look",
+    "trace_list": "start/engineer/#from-a-trace-to-the-call",
+    "trace_detail": "start/engineer/#from-a-trace-to-the-call",
+    "trace_graph": "start/engineer/#from-a-trace-to-the-call",
+    "trace_text": "start/engineer/#from-a-trace-to-the-call",
+    "trace_compare": "start/engineer/#from-a-trace-to-the-call",
+    "call_list": "queries/",
+    "call_detail": "start/engineer/#from-a-trace-to-the-call",
+    "search_detail": "queries/",
+    "open_list": "glossary/",
+    "alert_list": "alert-rules/#an-alert",
+    "alert_detail": "alert-rules/#an-alert",
+    "alert_rule_list": _ALERT_RULES,
+    "alert_rule_new": _ALERT_RULES,
+    "alert_rule_edit": _ALERT_RULES,
+    "alert_rule_event": "alert-rules/#a-rule-of-events",
+    "alert_trial": "alert-rules/#when-it-is-judged",
+    "maintenance_list": "alert-rules/#maintenance-windows",
+    "maintenance_new": "alert-rules/#maintenance-windows",
+    "approval_list": "events/#decisions",
+    "violation_list": "start/engineer/#which-contracts-are-broken",
+    "note_list": "notes/",
+    "note_detail": "notes/",
+    "agent_list": "costs/#models",
+    "conversation_list": "glossary/",
+    "conversation_detail": "glossary/",
+    "latency_page": "queries/#dimensions",
+    "cost_page": "costs/",
+    "repeat_page": "start/engineer/#what-repeats",
+    "apart_page": "start/engineer/#what-sets-failures-apart",
+    "arguments_detail": "start/engineer/#what-sets-failures-apart",
+    "compare_page": "start/engineer/#what-sets-failures-apart",
+    "tool_list": _REGISTRY,
+    "tool_detail": _REGISTRY,
+    "tool_version": _REGISTRY,
+    "tool_describe": "registry/#declared-behavior",
+    "tool_diff": "registry/#what-a-version-changes",
+    "tool_arrivals": "registry/#validation-on-arrival",
+    "tool_definitions": _SERVED,
+    "tool_drift": "registry/#drift",
+    "tool_effect": "registry/#effect-of-a-version",
+    "draft_edit": _DRAFTS,
+    "draft_review": _DRAFTS,
+    "replay_detail": "registry/#replaying-calls",
+    "tool_import": _IMPORT,
+    "tool_import_page": _IMPORT,
+    "definition_list": _SERVED,
+    "definition_detail": _SERVED,
+    "report_list": "start/auditor/#a-report-for-others",
+    "report_detail": "start/auditor/#a-report-for-others",
+    "inbox_list": "events/#answers",
+    "inbox_detail": "events/#answers",
+    "share_list": "sharing/",
+    "share_new": "sharing/",
+    "skipped_list": "frameworks/",
+    "ledger_page": "ledger/",
+    "ledger_check": "ledger/#verify-it-yourself",
+    "ledger_entry": "ledger/#verify-it-yourself",
+    "evidence_page": "evidence/#get-one",
+    "action_list": "start/auditor/#who-did-what",
+    "hold_list": "ledger/#legal-holds",
+    "erasure_list": "ledger/#erasure",
+    "erasure_detail": "ledger/#erasure",
+    "tenant_settings": "operations/#retention",
+    "redaction_settings": "sdk/#redaction",
+    "witness_settings": "ledger/#witnesses",
+    "price_list_list": "costs/#price-lists",
+    "price_list_new": "costs/#price-lists",
+    "price_list_detail": "costs/#price-lists",
+    "channel_list": "alerts/",
+    "channel_new": "alerts/",
+    "channel_detail": "alerts/",
+    "key_list": "api/#keys",
+    "service_list": "api/#keys",
+    "member_list": "operations/#members",
+    "sign_in_settings": "sign-in/#what-a-tenant-asks",
+    "preferences": "sign-in/#your-account",
+    "mfa_index": "sign-in/#your-account",
+    "palette": "start/engineer/",
+}
+"""The page of the documentation, and its heading, by the name of the route."""
+
+
+def explanation(route: str | None) -> str:
+    """The address of what explains the page of this route; else that of the documentation."""
+    return reverse("documentation_home") + EXPLAINED.get(route or "", "")

@@ -1,0 +1,1 @@
+"""The documentation as static files: `uv run --group docs python -m docs.site`."""
