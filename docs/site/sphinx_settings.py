@@ -54,6 +54,16 @@ SETTINGS: dict[str, Any] = {
 
 
 def setup(application: Sphinx) -> dict[str, bool]:
-    """Tell Sphinx how to colour lines of JSON. Sphinx calls it."""
+    """Tell Sphinx how to colour lines of JSON, and how to finish a page. Sphinx calls it."""
     application.add_lexer("ndjson", JsonLexer)
+    application.connect("html-page-context", _reach_by_keys)
     return {"parallel_read_safe": True}
+
+
+def _reach_by_keys(
+    application: Sphinx, name: str, template: str, context: dict[str, Any], document: object
+) -> None:
+    """Let keys reach and scroll code and tables that are wider than the page (WCAG 2.1.1)."""
+    if "body" in context:
+        for tag, rest in (("<pre", ">"), ("<div", ' class="table-wrapper')):
+            context["body"] = context["body"].replace(tag + rest, f'{tag} tabindex="0"{rest}')

@@ -137,7 +137,11 @@ def test_release_contains_what_runs_and_no_more(installed: Installed) -> None:
     assert {f"tooltrail_server/{path}" for path in tracked} <= in_server
     top = {name.split("/")[0] for name in in_server}
     assert {name.partition("-")[0] for name in top} == {"tooltrail_server"}
-    assert not [name for name in in_server if "/tests/" in name or name.endswith((".pyc", ".png"))]
+    built = {name for name in in_server if name.startswith("tooltrail_server/docs/built/")}
+    assert "tooltrail_server/docs/built/start/auditor/index.html" in built
+    assert not [name for name in in_server if name.startswith("tooltrail_server/docs/site/")]
+    assert not [name for name in in_server - built if name.endswith((".pyc", ".png"))]
+    assert not [name for name in in_server if "/tests/" in name]
     with tarfile.open(source) as archive:
         assert any(name.endswith("/pyproject.toml") for name in archive.getnames())
     in_sdk = set(zipfile.ZipFile(sdk).namelist())
