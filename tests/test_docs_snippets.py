@@ -17,6 +17,7 @@ from django.utils import timezone
 from ruamel.yaml import YAML
 from standardwebhooks import Webhook, WebhookVerificationError
 from tooltrail.cli.main import command_parser
+from tooltrail.events import ToolExecutionEnd, ToolExecutionStart
 
 from audit.queries.call_query import Reader, parse
 from sdk.tests.support.readme import Block, blocks, run
@@ -159,6 +160,8 @@ def test_shown_queries_are_valid(document: str) -> None:
 def test_first_steps_record_a_call(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
     started, ended = run(block, monkeypatch)
 
+    assert isinstance(started, ToolExecutionStart)
+    assert isinstance(ended, ToolExecutionEnd)
     assert (started.tool_name, started.trace_id) == ("measure_temperature", "first-steps")
     assert ended.output["data"] == 22.5
 
