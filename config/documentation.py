@@ -9,7 +9,6 @@ from pathlib import Path
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from whitenoise import WhiteNoise
 
@@ -21,7 +20,6 @@ BUILD = "uv run --group docs python -m docs.site"
 """The command that builds the site in a checkout."""
 
 
-@csrf_exempt
 @require_safe
 def documentation(request: HttpRequest, path: str = "") -> HttpResponse:
     """Serve a file of the site: with `Last-Modified`, `ETag`, ranges and a minute in caches.
