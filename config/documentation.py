@@ -49,7 +49,9 @@ def _site(folder: Path, built_ns: int) -> WhiteNoise:
 
 def _as_written(request: HttpRequest, path: str) -> HttpResponse:
     """Show a document as text, and how to build the site."""
-    documents = {_name(file): file for file in sorted(FOLDER.rglob("*.md"))}
+    files = sorted(FOLDER.rglob("*.md"), key=lambda file: (len(file.parts), file))
+    documents = {_name(file): file for file in files}
+    documents |= {sdk: BASE_DIR / sdk / "README.md" for sdk in ("sdk", "sdk-js")}
     name = path.strip("/")
     if name not in documents:
         raise Http404

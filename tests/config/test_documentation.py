@@ -9,6 +9,7 @@ from urllib.parse import urljoin
 import pytest
 from django.test import Client
 
+from audit.show.explained import EXPLAINED
 from config import documentation
 
 PAGE = "<!doctype html><title>Alerts</title>"
@@ -134,6 +135,12 @@ def test_checkout_shows_documents_as_written_and_how_to_build() -> None:
     assert 'href="/docs/adr/0034-what-sets-calls-apart/"' in page
     assert "# Documentation of Tooltrail" in ask("/docs/").text
     assert "# Architecture decision records" in ask("/docs/adr/").text
+
+
+@pytest.mark.parametrize("target", sorted(set(EXPLAINED.values())))
+@pytest.mark.usefixtures("not_built")
+def test_checkout_shows_what_explains_each_page(target: str) -> None:
+    assert ask(f"/docs/{target.partition('#')[0]}").status == 200
 
 
 @pytest.mark.parametrize("path", ["nothing/", "../README/", "%2e%2e/SECURITY/", "site/"])
