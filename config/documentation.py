@@ -51,7 +51,8 @@ def _as_written(request: HttpRequest, path: str) -> HttpResponse:
     """Show a document as text, and how to build the site."""
     files = sorted(FOLDER.rglob("*.md"), key=lambda file: (len(file.parts), file))
     documents = {_name(file): file for file in files}
-    documents |= {sdk: BASE_DIR / sdk / "README.md" for sdk in ("sdk", "sdk-js")}
+    for readme in BASE_DIR.glob("sdk*/README.md"):  # a wheel has none
+        documents[readme.parent.name] = readme
     name = path.strip("/")
     if name not in documents:
         raise Http404
