@@ -195,7 +195,7 @@ def test_payload_pages_show_payloads_to_editor_and_admin(
 
 ABOUT_DECISIONS = {
     "/calls/?q=state:refused": True,
-    "/calls/tail?q=state:refused": True,
+    "/calls/tail?q=state:refused&since=<day>T00:00:00Z": True,
     "/calls/export.ndjson?q=decision:rejected-arguments": False,
     "/calls/<day>/<refused>": True,
     "/calls/<day>/<refused>/start": True,

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from audit.effect.queries import version_before
 from audit.mcp.tool import Tool, ToolParams
 from audit.models import DriftAnalysis, StoredDefinitionChange
 from audit.pages.show.figure_page import FigurePage
@@ -148,8 +149,8 @@ def _published(request: ApiRequest, of: TimeRange, tool: str | None) -> list[dic
             "at": utc(one.created_at),
             "kind": "version",
             "tool_name": one.tool.name,
-            "tool_id": one.tool.pk,
             "version": one.number,
+            "published": one,
         }
         for one in versions.defer("input_schema", "output_schema", "meta").order_by(
             "-created_at", "-number"
@@ -215,13 +216,12 @@ def _analyzed(request: ApiRequest, of: TimeRange, tool: str | None) -> list[dict
 def _described(request: ApiRequest, row: dict[str, Any]) -> dict[str, Any]:
     """A change with all members of `Change`."""
     members: dict[str, Any] = dict.fromkeys(Change.model_fields) | {"changes": [], "effect": []}
-    tool_id, number = row.pop("tool_id", None), row.get("version")
-    analysis_id = row.pop("analysis_id", None)
+    published, analysis_id = row.pop("published", None), row.pop("analysis_id", None)
     members |= row
     if analysis_id is not None:
         members["drift"] = _drift(request, analysis_id)
-    if tool_id is not None and number is not None:
-        members |= _effect(request, tool_id, number)
+    if published is not None:
+        members |= _of_version(request, published)
     return members
 
 
@@ -234,17 +234,18 @@ def _drift(request: ApiRequest, analysis_id: UUID) -> dict[str, Any] | None:
     return drift_of(tool, analysis)
 
 
-def _effect(request: ApiRequest, tool_id: Any, number: int) -> dict[str, Any]:
+def _of_version(request: ApiRequest, version: models.ToolVersion) -> dict[str, Any]:
     try:
-        params = EffectParams(version=number, q="")
-        effect = members_of(read_effect, request, tool_id=tool_id, params=params)
+        params = EffectParams(version=version.number, q="")
+        effect = members_of(read_effect, request, tool_id=version.tool_id, params=params)
+        number, measures = effect["before_version"], effect["measures"]
     except ProblemError:  # it was published less than a second ago
-        return {}
-    before = effect["before_version"]
+        before = version_before(version)
+        number, measures = before.number if before else None, []
     return {
-        "before_version": before,
-        "effect": [one for one in effect["measures"] if one["verdict"] != "not_enough_data"],
-        **(_difference(request, tool_id, before, number) if before else {}),
+        "before_version": number,
+        "effect": [one for one in measures if one["verdict"] != "not_enough_data"],
+        **(_difference(request, version.tool_id, number, version.number) if number else {}),
     }
 
 

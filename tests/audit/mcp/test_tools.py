@@ -197,6 +197,16 @@ def test_what_changed_tells_drift_as_the_api_does(record: Record) -> None:
     assert agent.use("what_changed", **earlier)["untrusted"]["items"] == []
 
 
+def test_what_changed_compares_a_version_that_was_published_this_moment(acme: Cast) -> None:
+    for kind in ("number", "string"):
+        properties = {"celsius": {"type": kind}}
+        publish_contract(acme, output_schema={"type": "object", "properties": properties})
+    [newest, first] = Agent(acme.tenant).use("what_changed")["untrusted"]["items"]
+    assert (newest["before_version"], newest["consumers"]) == (1, "breaking")
+    assert newest["changes"]
+    assert "before_version" not in first
+
+
 def test_only_the_last_analysis_of_a_tool_is_listed(acme: Cast, globex: Cast) -> None:
     tool = publish_contract(acme, output_schema=OUTPUT_SCHEMA)
     send_outputs(acme, [{"celsius": 1, "wind": n} for n in range(30)], tool_name="get_weather")
