@@ -28,6 +28,7 @@ from tests.support.factories import Cast
 from tests.support.snippets import Snippet, snippet, snippets
 
 FRAMEWORK = "tests/audit/intake/otlp/test_frameworks.py"
+FIRST_STEPS = "tests/audit/pages/first_steps/test_snippets.py"
 ADAPTER = "tests/audit/intake/otlp/test_framework_docs.py"
 _ADAPTED = (
     *("agno", "autogen", "claude-agent-sdk", "crewai", "fastmcp", "google-adk", "langchain"),
@@ -37,10 +38,14 @@ RUN = {
     "README.md python": "tests/test_docs.py::test_readme_example_records_a_call",
     "docs/alerts.md python": "tests/test_docs_snippets.py::test_documented_receiver_of_webhooks",
     "docs/api.md yaml": "tests/audit/pages/api/test_generated_client.py::",
+    "docs/check.md yaml": "tests/audit/pages/tools/test_check_workflow.py::",
     "docs/coming-from.md python": "sdk/tests/test_coming_from.py::test_examples_print",
     "docs/configuration.md yaml": "tests/audit/declared/test_applying.py::",
+    "docs/first-steps.md js": f"{FIRST_STEPS}::test_javascript_snippet_sends_a_call",
+    "docs/first-steps.md python": f"{FIRST_STEPS}::test_python_snippet_sends_a_call",
     "docs/frameworks/opentelemetry.md python": f"{FRAMEWORK}::test_documented_program_runs",
     "docs/frameworks/mcp.md python": f"{FRAMEWORK}::test_documented_program_runs",
+    "docs/ledger.md python": "tests/audit/ledger/test_statements.py::test_documented_example",
     "docs/running.md ini": "tests/config/process/test_operations_docs.py::test_systemd_unit",
     "docs/start/executor-author.md python": "tests/test_docs_snippets.py::test_first_steps_record",
     "sdk-js/README.md js": "tests/sdk_js/test_end_to_end.py::test_readme_example_is_shown",
@@ -54,7 +59,6 @@ RUN = {
 NOT_RUN = {
     "CONTRIBUTING.md python": "a migration of a table that does not exist",
     "docs/frameworks/mcp.md py": "the middle of a reader's own server",
-    "docs/ledger.md python": "it needs a proof of a signed ledger, as sdk/tests/ledger reads",
     "docs/mcp.md python": "the client is a package of its own; tests/audit/mcp speaks its protocol",
 }
 PROGRAMS = {"python", "py", "js", "ini", "yaml"}

@@ -57,13 +57,22 @@ SECTIONS = (
     ),
     Section(
         "Record calls",
-        ("sdk", "sdk-js", "frameworks/index", "mcp-recorder", "coming-from", "spool"),
+        (
+            "first-steps",
+            "sdk",
+            "sdk-js",
+            "frameworks/index",
+            "mcp-recorder",
+            "coming-from",
+            "spool",
+        ),
     ),
     Section(
         "Work with the record",
         (
             "queries",
             "registry",
+            "check",
             "alert-rules",
             "alerts",
             "costs",

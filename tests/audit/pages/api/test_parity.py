@@ -115,6 +115,7 @@ PAGES_ONLY: Mapping[str, str] = {
     "admin/tools_registry/tool/": "a list of Django's admin site without actions",
     r"admin/^(?P<app_label>tools_registry)/$": "an index of Django's admin site",
     "invitations/<str:token>": "a person decides to join, with an account of their own",
+    "first-steps/key": "the same act as settings/keys, with the scopes of the guide",
     "login": "a key needs no session",
     "logout": "a key needs no session",
     "sign-in/<slug:slug>": "a key needs no session",
