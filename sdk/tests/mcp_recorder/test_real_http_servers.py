@@ -84,7 +84,7 @@ def wait_until_open(port: int, process: "subprocess.Popen[bytes]") -> None:
     raise AssertionError("the server does not listen")
 
 
-@pytest.mark.generated(1, kind="real server over http")
+@pytest.mark.generated(1)
 @pytest.mark.parametrize("name", CASES)
 def test_real_session_is_the_same_on_both_sides_and_is_recorded(name: str, tmp_path: Path) -> None:
     case, path = CASES[name]
