@@ -178,6 +178,7 @@ class _Exchange(BaseHTTPRequestHandler):
         self._record_status(answer, request, key)
         try:
             self._pass_back(answer, request, is_stateless=not (key or named))
+            answer.close()  # until Python 3.12.1 its end does not, and no request can follow
             is_cut = False
         except OSError:  # one of the two is gone
             is_cut = True
