@@ -35,8 +35,8 @@ from audit.pages.settings import retention_api, witnesses_api
 from audit.pages.sharing import api as sharing
 from audit.pages.show import agents_api, figures_api
 from audit.pages.show.router import router as read_router
-from audit.pages.tools import draft_api as tool_acts
-from audit.pages.tools import drift_api, effect_api, regression_api
+from audit.pages.tools import analysis_api, drift_api, effect_api, regression_api, replay_api
+from audit.pages.tools import draft_api as publishing_api
 from audit.pages.traces import api as traces
 from audit.pages.traces import compare_api as trace_compare_api
 from config.http.errors import RETRY_AFTER_SECONDS
@@ -88,7 +88,9 @@ OPERATIONS = (
     sharing,
     retention_api,
     service_api,
-    tool_acts,
+    publishing_api,
+    replay_api,
+    analysis_api,
     traces,
     trace_compare_api,
     tools,
