@@ -1,115 +1,112 @@
-"""Renew the pictures in this folder from a running demo.
+"""Renew the pictures of the documentation.
 
-    uv run manage.py up --demo --json | tee demo.json
-    uv run --group browser docs/take_screenshots.py demo.json
+    uv run --group browser python -m docs.take_screenshots
 
-`demo.json` holds the line `up --json` prints: address, user and password. Written are
-`screenshot.png` (the README's: a trace with the violation of a failed call) and, in
-`screenshots/`, the pages of calls in both themes, on a desk (1440) and on a telephone (390).
+Starts a demo of its own in an empty folder, takes the pictures in the light theme, and stops it.
+`screenshot.png` is the README's, at twice the size. Those in `screenshots/` are 1440 pixels wide.
 """
 
-import argparse
 import json
+import os
+import subprocess
 import sys
-from dataclasses import dataclass
-from itertools import product
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.support.browser import FLAGS, find_chromium
+
 DOCS = Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS.parent))
-
-from tests.support.browser import FLAGS, find_chromium  # noqa: E402  # needs the path set above
-
-Theme = Literal["light", "dark"]
-FAILED = "/traces/?state=failed"
-TOOL = "get_weather"
-THEMES: tuple[Theme, ...] = ("light", "dark")
-WIDTHS = {"desk": 1440, "phone": 390}  # CSS pixels
+PICTURES = DOCS / "screenshots"
+WIDTH, HEIGHT = 1440, 810  # CSS pixels
 PAGES = {
-    "overview": "/?range=7d",
+    "overview": "/?range=24h",
+    "calls": "/calls/?q=state:failed",
     "violations": "/violations/?range=7d",
-    "latency": "/latency/?range=7d",
     "repeats": "/repeats/?range=7d",
-    "reports": "/reports/",
-    "tools": "/tools/",
+    "costs": "/costs/?range=7d",
     "ledger": "/ledger/",
     "actions": "/actions/",
-    "evidence": "/evidence/",
-    "traces": "/traces/",
-    "calls": "/calls/?q=state:error",
-    "open": "/calls/open",
+    "reports": "/reports/",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Demo:
-    """Where the demo runs, and who looks at it."""
-
-    url: str
-    user: str
-    password: str
+DATA_S = 120
+TOOL = "get_weather"
 
 
 def main() -> None:
-    """Take all pictures. Ends with a line that says so where the demo has no such trace."""
-    parser = argparse.ArgumentParser(description="Renew docs/*.png from a running demo.")
-    parser.add_argument("demo", type=Path, help="a file with the line `up --demo --json` printed")
-    facts = json.loads(parser.parse_args().demo.read_text().splitlines()[0])
-    demo = Demo(facts["url"], facts["user"], facts["password"])
-    (DOCS / "screenshots").mkdir(exist_ok=True)
+    """Take all pictures. Ends with a message if the demo does not start or has no failed trace."""
+    PICTURES.mkdir(exist_ok=True)
     chromium = find_chromium()
-    with sync_playwright() as playwright:
+    with running_demo() as demo, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        demo_pages: dict[str, str] = {}
-        for theme, (size, width) in product(THEMES, WIDTHS.items()):
-            page = signed_in(browser, demo, theme, width=width)
-            demo_pages = demo_pages or {"timeline": highlighted_call(page), "tool": tool_page(page)}
-            for name, address in (PAGES | demo_pages).items():
-                take(page, address, f"screenshots/{name}-{theme}-{size}.png")
-            page.goto(demo_pages["timeline"])
-            page.locator("#call-panel").get_by_title("Open this call on its own page").click()
-            take(page, page.url, f"screenshots/call-{theme}-{size}.png")
-            if width > 1000:
-                take(page, searched(page), f"screenshots/search-{theme}-{size}.png")
-        sharp = signed_in(browser, demo, "light", width=1440, scale=2)
-        take(sharp, demo_pages["timeline"], "screenshot.png")
+        page = signed_in(browser, demo)
+        timeline = failed_call(page)
+        for name, path in PAGES.items():
+            take(page, path, PICTURES / f"{name}.png")
+        take(page, tool_page(page), PICTURES / "tool.png")
+        take(signed_in(browser, demo, scale=2), timeline, DOCS / "screenshot.png")
         browser.close()
 
 
-def signed_in(browser: Browser, demo: Demo, theme: Theme, *, width: int, scale: int = 1) -> Page:
-    """A tab of that many CSS pixels, 810 high; `scale` is physical pixels a CSS pixel."""
+@contextmanager
+def running_demo() -> Iterator[dict[str, str]]:
+    """A demo in a folder of its own: its address, user and password."""
+    with tempfile.TemporaryDirectory(prefix="tooltrail-pictures-") as folder:
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", "--demo", "--json", "--port", "0"],
+            cwd=DOCS.parent,
+            env=os.environ | {"TOOLTRAIL_VAR": folder},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                sys.exit("The demo did not start.")
+            yield json.loads(line)
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def signed_in(browser: Browser, demo: dict[str, str], *, scale: int = 1) -> Page:
+    """A tab of a user of the demo; `scale` is physical pixels a CSS pixel."""
     context = browser.new_context(
-        base_url=demo.url,
-        color_scheme=theme,
+        base_url=demo["url"],
+        color_scheme="light",
         device_scale_factor=scale,
-        viewport={"width": width, "height": 810},
+        viewport={"width": WIDTH, "height": HEIGHT},
     )
     page = context.new_page()
     page.goto("/login")
-    page.get_by_label("Username").fill(demo.user)
-    page.get_by_label("Password").fill(demo.password)
-    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.get_by_label("Username").fill(demo["user"])
+    page.get_by_label("Password").fill(demo["password"])
+    page.get_by_label("Password").press("Enter")
     page.wait_for_url(lambda url: "/login" not in url)
     return page
 
 
-def highlighted_call(page: Page) -> str:
-    """The address of a failed call with violations, in the listed trace where most went wrong."""
-    page.goto(FAILED)
-    best: tuple[int, str] = (0, "")
-    links = page.locator(".which a").all()
-    for trace in [str(link.get_attribute("href")) for link in links]:
-        page.goto(trace)
-        loud = page.locator(".calls .is-loud")
-        broken = page.locator(".calls li > a:has(.state.is-failed):has(.state.is-violation)")
-        if broken.count() and loud.count() > best[0]:
-            best = (loud.count(), trace + str(broken.first.get_attribute("href")))
-    if not best[0]:
-        sys.exit("No failed trace on the first page holds a violation: let the demo run on.")
-    return best[1]
+def failed_call(page: Page) -> str:
+    """The address of a failed call with violations, in the listed trace with most failures."""
+    until = time.monotonic() + DATA_S
+    while time.monotonic() < until:
+        page.goto("/traces/?state=failed")
+        best: tuple[int, str] = (0, "")
+        for trace in [str(link.get_attribute("href")) for link in page.locator(".which a").all()]:
+            page.goto(trace)
+            loud = page.locator(".calls .is-loud")
+            broken = page.locator(".calls li > a:has(.state.is-failed):has(.state.is-violation)")
+            if broken.count() and loud.count() > best[0]:
+                best = (loud.count(), trace + str(broken.first.get_attribute("href")))
+        if best[0]:
+            return best[1]
+        time.sleep(5)
+    sys.exit("No failed trace of the demo has a violation.")
 
 
 def tool_page(page: Page) -> str:
@@ -120,23 +117,13 @@ def tool_page(page: Page) -> str:
     return page.url
 
 
-def searched(page: Page) -> str:
-    """The address of a finished search in payloads."""
-    page.goto("/calls/")
-    page.get_by_text("Search in payloads").click()
-    page.get_by_label("Text in arguments or output").fill("London")
-    page.locator(".mini").get_by_role("button", name="Search").click()
-    page.get_by_text("Done", exact=False).first.wait_for()
-    return page.url
-
-
-def take(page: Page, address: str, name: str) -> None:
+def take(page: Page, address: str, file: Path) -> None:
     """Save what a visitor sees of a page without scrolling."""
     page.goto(address)
     page.wait_for_load_state("networkidle")
     page.mouse.move(0, 0)  # nothing is hovered
-    page.screenshot(path=DOCS / name)
-    sys.stdout.write(f"{name}: {(DOCS / name).stat().st_size / 1024:.0f} KiB\n")
+    page.screenshot(path=file)
+    sys.stdout.write(f"{file.relative_to(DOCS)}: {file.stat().st_size / 1024:.0f} KiB\n")
 
 
 if __name__ == "__main__":

@@ -88,8 +88,12 @@ SECTIONS = (
         (
             "events",
             "api",
+            "reference/events",
+            "reference/queries",
+            "reference/ledger",
             "reference/api",
             "reference/commands",
+            "reference/settings",
             "reference/metrics",
             "ledger",
             "glossary",

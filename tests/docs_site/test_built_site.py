@@ -6,8 +6,17 @@ from pathlib import Path
 from urllib.parse import urldefrag, urlsplit
 
 import pytest
+from tooltrail.events import (
+    Gap,
+    ToolCallDecision,
+    ToolDefinitions,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+)
+from tooltrail.ledger.leaf import Kind
 
 from audit.intake.metrics import FAMILIES
+from audit.queries.filter_names import FILTER_NAMES
 from audit.show.explained import EXPLAINED
 from config.instance import BASE_DIR
 from config.openapi import description
@@ -101,6 +110,13 @@ def test_reference_is_complete(site: Path) -> None:
     metrics = (site / "reference" / "metrics" / "index.html").read_text()
     assert [name for name in FAMILIES if name not in metrics] == []
     commands = (site / "reference" / "commands" / "index.html").read_text()
+    events = (site / "reference" / "events" / "index.html").read_text()
+    for event in (ToolExecutionStart, ToolExecutionEnd, ToolCallDecision, ToolDefinitions, Gap):
+        assert [name for name in event.model_fields if f">{name}<" not in events] == []
+    queries = (site / "reference" / "queries" / "index.html").read_text()
+    assert [name for name in FILTER_NAMES if f">{name}:<" not in queries] == []
+    ledger = (site / "reference" / "ledger" / "index.html").read_text()
+    assert [kind.name for kind in Kind if f">{kind.name}<" not in ledger] == []
     for usage in ("manage.py up [-h]", "manage.py tenant create", "tooltrail query calls"):
         assert f"usage: {usage}" in commands
 

@@ -6,6 +6,8 @@ import pytest
 
 from docs.site import staging
 from docs.site.contents import SECTIONS, documents
+from docs.site.reference import GENERATED
+from docs.site.reference.settings import documented_variables, read_variables
 
 
 @pytest.fixture
@@ -58,7 +60,10 @@ def test_dead_link_names_document_and_target(repository: Path) -> None:
 
 def test_every_section_names_documents_or_generated_pages() -> None:
     names = [name for section in SECTIONS for name in section.names]
-    generated = {"reference/api", "reference/commands", "reference/metrics"}
 
     assert len(names) == len(set(names))
-    assert set(names) - set(documents().values()) == generated
+    assert set(names) - set(documents().values()) == set(GENERATED)
+
+
+def test_reference_has_exactly_the_documented_variables() -> None:
+    assert read_variables().keys() == documented_variables().keys()
