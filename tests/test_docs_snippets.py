@@ -1,4 +1,7 @@
-"""Each snippet of the documents is run or checked by a test, or says here why it is not."""
+"""Each snippet of the documents is run or checked by a test, or says here why it is not.
+
+Commands of a shell are checked here, and run by tests/acceptance/test_documented_commands.py.
+"""
 
 import configparser
 import json
