@@ -18,8 +18,8 @@ export default defineConfig(
     files: ["**/*.mjs"],
     languageOptions: {
       globals: Object.fromEntries(
-        ["AbortSignal", "Buffer", "DOMException", "Headers", "ReadableStream", "URL", "clearTimeout", "console", "fetch", "globalThis", "performance",
-          "process", "setImmediate", "setInterval", "setTimeout", "structuredClone"].map((name) => [name, "readonly"]),
+        ["AbortController", "AbortSignal", "Buffer", "DOMException", "Event", "EventTarget", "Headers", "ReadableStream", "URL", "clearTimeout",
+          "console", "fetch", "globalThis", "performance", "process", "setImmediate", "setInterval", "setTimeout", "structuredClone"].map((name) => [name, "readonly"]),
       ),
     },
   },

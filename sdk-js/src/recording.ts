@@ -7,6 +7,7 @@ import type { Capture } from "./capture.js";
 import { instantText, nowUs } from "./clock.js";
 import { describeFailure } from "./failures.js";
 import { type GuardVerdict, guardText } from "./guardReport.js";
+import { type CallState, readMcpResult } from "./mcpResults.js";
 import { encodeJson, toPlain } from "./plain.js";
 import type { Note } from "./redact.js";
 import { currentSpan, type Scope, scopeOfCall, scopes, traceIdIn } from "./scope.js";
@@ -112,18 +113,27 @@ export class Call {
     });
   }
 
-  /** Records the result of an MCP tool, a `CallToolResult`. One that reports an error is a failure. */
+  /**
+   * Records the result of an MCP tool, a `CallToolResult`. One that reports an error is a failure. After
+   * one that asks for input or returns a task the call has not ended. Never throws.
+   */
   finishMcp(result: unknown): void {
     this.#close((notes, tookMs) => {
       const document = toPlain(result);
-      const members = document as { isError?: unknown; content?: { text?: unknown }[] } | null;
-      const failed = members?.isError === true;
-      const text = Array.isArray(members?.content)
-        ? members.content.find((block) => typeof block.text === "string")?.text
-        : undefined;
-      const error = { type: "tool_error", message: text ?? "", details: { result: document } };
-      const envelope = failed ? { status: "error", error } : { status: "ok", data: document };
-      this.#end(tookMs, failed, this.#output(envelope, failed, tookMs, notes), notes, '"output_type":"CallToolResult",');
+      const { isError, message, state } = readMcpResult(document);
+      this.#isOpen = state === "waiting" || state === "working";
+      const error = { type: "tool_error", message, details: { result: document } };
+      const envelope = isError ? { status: "error", error } : { status: "ok", data: document };
+      const output = this.#output(envelope, isError, tookMs, notes);
+      this.#end(tookMs, isError, output, notes, '"output_type":"CallToolResult",', stateText(state));
+    });
+  }
+
+  /** Records that the call waits for input, or works as a task: it has not ended. Never throws. */
+  report(state: "waiting" | "working"): void {
+    this.#close((notes, tookMs) => {
+      this.#isOpen = true;
+      this.#end(tookMs, false, "null", notes, "", stateText(state));
     });
   }
 
@@ -137,7 +147,7 @@ export class Call {
         failure.message = `The output breaks its schema at ${[...places].join(", ")}`;
       }
       const output = this.#output({ status: "error", error: { ...failure } }, true, tookMs, notes);
-      this.#end(tookMs, true, output, notes, "", failure.code === "CANCELLED" ? '"call_state":"cancelled",' : "");
+      this.#end(tookMs, true, output, notes, "", stateText(failure.code === "CANCELLED" ? "cancelled" : undefined));
     });
   }
 
@@ -229,6 +239,10 @@ function callIdOf(tool: string, args: unknown): string {
 
 function textOf(value: unknown): string {
   return typeof value === "string" ? value : encodeJson(value ?? "");
+}
+
+function stateText(state: CallState | undefined): string {
+  return state === undefined ? "" : `"call_state":"${state}",`;
 }
 
 function notesText(notes: Note[]): string {

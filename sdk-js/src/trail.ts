@@ -83,7 +83,7 @@ export class Trail {
     // eslint-disable-next-line @typescript-eslint/no-this-alias -- the wrapper has the function's `this`
     const trail = this;
     const wrapper = function (this: unknown, ...given: unknown[]): unknown {
-      const args = trail.#attempt(() => argsOf(...given));
+      const args = trail.attempt(() => argsOf(...given));
       return trail.#run(spec, args, () => fn.apply(this, given), options.mcp ?? false);
     };
     for (const name of ["name", "length"] as const) {
@@ -107,6 +107,14 @@ export class Trail {
     return this.#run(this.#specFor(tool, {}), args, work, false) as T;
   }
 
+  /**
+   * Starts a call of `tool` that ends with `finish`, `finishMcp` or `fail` of what is returned: for hosts
+   * that report a tool's start and end in two places. Throws SpoolFullError with `whenFull: "raise"`.
+   */
+  begin(tool: string, args: unknown): Call {
+    return this.#begin(this.#specFor(tool, {}), args);
+  }
+
   /** Runs `work` in a trace: the calls in it have its id and context, and what is not given is inherited. */
   trace<T>(trace: string | TraceContext | undefined, work: (traceId: string) => T): T {
     const scope = makeScope(typeof trace === "object" ? trace : { traceId: trace });
@@ -121,7 +129,7 @@ export class Trail {
   /** Records one event of the wire contract, in snake case. Never throws. */
   emit(event: WireEvent): void {
     const append = this.#append();
-    if (append) this.#attempt(() => append(emittedText(event, this.#capture)));
+    if (append) this.attempt(() => append(emittedText(event, this.#capture)));
   }
 
   #run(spec: ToolSpec, args: unknown, work: (call: Call) => unknown, isMcp: boolean): unknown {
@@ -178,7 +186,7 @@ export class Trail {
     let { version } = options;
     if (this.#isOn && (description ?? inputSchema ?? outputSchema) !== undefined) {
       const contract = { name: shortened, description, inputSchema, outputSchema };
-      version ??= this.#attempt(() => this.#announcer.add(contract));
+      version ??= this.attempt(() => this.#announcer.add(contract));
     }
     return new ToolSpec(shortened, this.#captureFor(options.capture, options.redact), version, options.timeoutsMs);
   }
@@ -238,21 +246,25 @@ export class Trail {
   }
 
   #open(): Producer | undefined {
-    return this.#attempt(() => {
+    return this.attempt(() => {
       const producer = new Producer(this.settings, this.#announcer, (message) => { this.#warn(message); });
       this.#producer = producer;
       atExit(this, () => {
-        this.#attempt(() => this.#producer?.spool.close());
+        this.attempt(() => this.#producer?.spool.close());
       });
       return producer;
     });
   }
 
-  /** Runs work of ours: an error is logged once, and never reaches the host. */
-  #attempt<T>(work: () => T): T | undefined {
+  /**
+   * Runs work of ours, or of an adapter: an error is logged once, and never reaches the host, except
+   * SpoolFullError.
+   */
+  attempt<T>(work: () => T): T | undefined {
     try {
       return work();
     } catch (error) {
+      if (error instanceof SpoolFullError) throw error;
       this.#complain(error);
       return undefined;
     }
