@@ -1,0 +1,1 @@
+"""What recording a call costs in JavaScript, beside OpenTelemetry's SDK: see `__main__`."""
