@@ -54,7 +54,7 @@ def receiving() -> Iterator[Receiver]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.read()
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
             if receiver.is_away:
@@ -68,6 +68,16 @@ def receiving() -> Iterator[Receiver]:
                 receiver.ended.update(each["invocation_id"] for each in ended)
                 answer = {"accepted": len(events), "duplicates": 0, "rejected": []}
                 self.reply(200, json.dumps(answer).encode())
+
+        def read(self) -> bytes:
+            if self.headers.get("Transfer-Encoding") != "chunked":
+                return self.rfile.read(int(self.headers["Content-Length"]))
+            parts = []
+            while size := int(self.rfile.readline(), 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(parts)
 
         def reply(self, status: int, answer: bytes) -> None:
             self.send_response(status)

@@ -152,6 +152,7 @@ def test_adapter_records_each_call_once_and_as_it_was(
     if "excused" in reported.extra:
         assert one("excused").state == "failed", "its error was answered with a text"
         assert "Please try again" in one("excused").output["error"]["message"]
+    check_types(js_sdk, reported.framework)
     if "ask" in reported.extra:
         assert one("ask").state == "cancelled", "it interrupted the run"
     if reported.framework == "ai":
@@ -160,6 +161,21 @@ def test_adapter_records_each_call_once_and_as_it_was(
         peers = weather[0].ends[0]["mcp"]
         assert (peers["client"]["name"], peers["server"]["name"]) == ("desk", "concierge")
         assert peers["protocol_version"] == "2025-11-25"
+
+
+def check_types(js_sdk: Path, framework: str) -> None:
+    """Compile `types.mts`: the adapter's types fit the framework's."""
+    compiler = js_sdk / "node_modules" / "typescript" / "bin" / "tsc"
+    options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext"]
+    types = ["--typeRoots", str(js_sdk / "node_modules" / "@types"), "--types", "node"]
+    checked = subprocess.run(
+        ["node", compiler, *options, *types, "types.mts"],
+        cwd=js_sdk / "test" / "frameworks" / framework,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert checked.returncode == 0, checked.stdout
 
 
 def check_context(start: dict[str, Any], reported: Reported) -> None:
