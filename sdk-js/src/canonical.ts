@@ -2,7 +2,7 @@
  * The canonical text of a tool call, and the call id made from it. Both are the bytes of the ADK's
  * and of the Python SDK, so the same call has the same id in every language.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /**
  * Writes a JSON value with sorted members and without white space.
@@ -21,7 +21,7 @@ export function computeCallId(tool: string, args: unknown): string {
 
 /** SHA-256 of a text's UTF-8 bytes in lower-case hexadecimal. */
 export function sha256(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+  return hash("sha256", text);
 }
 
 function write(value: unknown, ancestors: Set<object>): string {
@@ -43,13 +43,17 @@ function writeContainer(value: object, ancestors: Set<object>): string {
     throw new TypeError(`${nameOf(value)} has no canonical form: use plain JSON values`);
   }
   ancestors.add(value);
-  let text: string;
+  // This runs in every call, so it makes no lists of parts.
+  let text = "";
   if (Array.isArray(value)) {
-    text = `[${value.map((member) => write(member, ancestors)).join(",")}]`;
+    for (const member of value as unknown[]) text += `${text === "" ? "" : ","}${write(member, ancestors)}`;
+    text = `[${text}]`;
   } else {
-    const members = value;
-    const names = Object.keys(members).sort(); // by code units: what the default order compares
-    text = `{${names.map((name) => `${JSON.stringify(name)}:${write(members[name], ancestors)}`).join(",")}}`;
+    // In the order of code units: what the default order compares.
+    for (const name of Object.keys(value).sort()) {
+      text += `${text === "" ? "" : ","}${JSON.stringify(name)}:${write(value[name], ancestors)}`;
+    }
+    text = `{${text}}`;
   }
   ancestors.delete(value);
   return text;

@@ -194,12 +194,11 @@ export class Call {
 
   #meta(envelope: Envelope, tookMs: number, notes: Note[]): string {
     const took = Math.trunc(tookMs);
-    const own = {
-      token_usage: this.tokenUsage, cache_hit: this.cacheHit, source_counts: this.sourceCounts,
-      routing: this.routing, attempt: this.attempt,
-    };
+    const { tokenUsage, cacheHit, sourceCounts, routing, attempt } = this;
+    const figure = tokenUsage ?? sourceCounts ?? routing ?? cacheHit ?? attempt ?? envelope.meta;
+    if (figure === undefined) return `{"took_ms":${took}}`;
+    const own = { token_usage: tokenUsage, cache_hit: cacheHit, source_counts: sourceCounts, routing, attempt };
     const given = Object.entries({ ...own, ...envelope.meta }).filter(([, value]) => (value ?? undefined) !== undefined);
-    if (given.length === 0) return `{"took_ms":${took}}`;
     const meta: Record<string, unknown> = { took_ms: took, ...Object.fromEntries(given) };
     const { capture } = this.#spec;
     if (capture.mode === "full") return encodeJson(capture.clean(meta, "$.output.meta", notes));

@@ -9,12 +9,7 @@ let counter = 0;
 
 /** A new UUIDv7. `ms` is its time, in milliseconds since 1970. */
 export function uuid7(ms: number = Date.now()): string {
-  if (at + 10 > POOL.length) {
-    randomFillSync(POOL);
-    at = 0;
-  }
-  const start = at;
-  at += 10;
+  const start = take(10);
   if (ms > lastMs) {
     lastMs = ms;
     counter = (byte(start) << 2) & 0x3ff; // room to count up
@@ -35,7 +30,19 @@ export function uuid7(ms: number = Date.now()): string {
 
 /** Random lower-case hexadecimal digits, two for each byte. */
 export function randomHex(bytes: number): string {
-  return Buffer.from(randomFillSync(new Uint8Array(bytes))).toString("hex");
+  let digits = "";
+  for (let start = take(bytes), i = 0; i < bytes; i++) digits += hex(byte(start + i));
+  return digits;
+}
+
+/** Where in the pool so many unused random bytes begin. */
+function take(bytes: number): number {
+  if (at + bytes > POOL.length) {
+    randomFillSync(POOL);
+    at = 0;
+  }
+  at += bytes;
+  return at - bytes;
 }
 
 function byte(index: number): number {
