@@ -33,6 +33,8 @@ from tests.support.snippets import Snippet, snippet, snippets
 FRAMEWORK = "tests/audit/intake/otlp/test_frameworks.py"
 FIRST_STEPS = "tests/audit/pages/first_steps/test_snippets.py"
 ADAPTER = "tests/audit/intake/otlp/test_framework_docs.py"
+JS_ADAPTER = "tests/sdk_js/test_framework_docs.py"
+_JS_ADAPTED = ("adk", "langchain", "mastra", "mcp", "openai-agents", "vercel-ai")
 _ADAPTED = (
     *("agno", "autogen", "claude-agent-sdk", "crewai", "fastmcp", "google-adk", "langchain"),
     *("llama-index", "openai-agents", "pydantic-ai", "smolagents", "strands"),
@@ -53,6 +55,10 @@ RUN = {
     "docs/start/executor-author.md python": "tests/test_docs_snippets.py::test_first_steps_record",
     "sdk-js/README.md js": "tests/sdk_js/test_end_to_end.py::test_readme_example_is_shown",
     "sdk/README.md python": "sdk/tests/test_readme.py::test_examples_run",
+    **{
+        f"docs/frameworks/{each}.md js": f"{JS_ADAPTER}::test_page_shows_what_is_tested"
+        for each in _JS_ADAPTED
+    },
     **{
         f"docs/frameworks/{each}.md python": f"{ADAPTER}::test_adapter_is_documented"
         for each in _ADAPTED

@@ -46,6 +46,7 @@ from config.instance import (
 )
 from config.postgresql.database import APP
 from config.postgresql.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from config.process.javascript import EXECUTOR
 from config.process.json_lines import json_line
 from config.process.welcome import announce
 
@@ -363,6 +364,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--tenant")
     parser.add_argument("--demo", action="store_true")
+    parser.add_argument("--js", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--embedded", action="store_true")
     parser.add_argument("--new", action="store_true", help="no tenant exists")
@@ -393,8 +395,12 @@ def main() -> int:
                     "TOOLTRAIL_API_KEY": key,
                     "TOOLTRAIL_SPOOL_DIR": str(VAR / "spool"),
                 }
+                environment = child_environment(None) | environment
                 demo = [sys.executable, "-m", "audit.demo"]
-                supervisor.add(Child("demo executor", demo, child_environment(None) | environment))
+                supervisor.add(Child("demo executor", demo, environment))
+                if options.js:
+                    demo = ["node", str(EXECUTOR)]
+                    supervisor.add(Child("demo executor in JavaScript", demo, environment))
         return supervisor.run()
     finally:
         supervisor.stop()

@@ -40,6 +40,7 @@ from config.postgresql import database, processes, schema
 from config.postgresql.aliases import OWNER
 from config.postgresql.embedded import EmbeddedPostgresError
 from config.process import supervise
+from config.process.javascript import JavaScriptError, ensure_sdk
 from config.readiness import why_not_ready
 from tenants.keys import KeyRefused, authenticate, create_key
 from tenants.models import Scope, Tenant, User
@@ -68,10 +69,18 @@ class Options:
     as_json: bool
     without_worker: bool = False
     """Other machines run the worker."""
+    javascript: bool = False
+    """Run a demo executor in JavaScript, too."""
 
 
 def run(options: Options) -> NoReturn:
     """Prepare everything and become the supervisor. Raises UpError."""
+    report = _print if not options.as_json else lambda _line: None
+    if options.javascript:
+        try:
+            ensure_sdk(report)
+        except JavaScriptError as error:
+            raise UpError(str(error)) from error
     held = lock()
     instance.DRAINING.unlink(missing_ok=True)  # a killed server may have left it
     port = _free_port(options.host, options.port)
@@ -82,7 +91,7 @@ def run(options: Options) -> NoReturn:
     is_embedded = not env.text("DATABASE_URL", "")
     supervise.on_stop_signals(_stop)
     try:
-        tenant = _prepare(options, _print if not options.as_json else lambda _line: None)
+        tenant = _prepare(options, report)
         is_new = not Tenant.objects.exists()
     except BaseException as error:
         connections.close_all()
@@ -107,6 +116,7 @@ def run(options: Options) -> NoReturn:
         "--embedded": is_embedded,
         "--new": is_new,
         "--without-worker": options.without_worker,
+        "--js": options.javascript,
     }
     sys.stderr.flush()
     os.execv(  # noqa: S606  # this command again

@@ -23,6 +23,9 @@ class Command(BaseCommand):
         first_tenant.add_argument(
             "--dev-tenant", metavar="NAME", help="start with an empty tenant, an admin and a key"
         )
+        parser.add_argument(
+            "--js", action="store_true", help="with --demo: also run a demo executor in JavaScript"
+        )
         parser.add_argument("--host", default="127.0.0.1", help="listen address (%(default)s)")
         parser.add_argument(
             "--port", type=_port, default=8000, help="port (%(default)s); 0: any free one"
@@ -38,6 +41,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Become the supervisor; does not return. Raises CommandError if the start fails."""
+        if options["js"] and not options["demo"]:
+            raise CommandError("--js needs --demo")
         try:
             up.run(
                 up.Options(
@@ -47,6 +52,7 @@ class Command(BaseCommand):
                     dev_tenant=options["dev_tenant"],
                     as_json=options["json"],
                     without_worker=options["without_worker"],
+                    javascript=options["js"],
                 )
             )
         except up.UpError as error:

@@ -19,6 +19,7 @@ import pytest
 
 from config.instance import child_environment
 from config.postgresql.database import APP, ROLES, VARIABLES
+from config.process.javascript import EXECUTOR
 from tests.support.installation import (
     Installation,
     Up,
@@ -146,6 +147,42 @@ def test_demo_records_calls_and_a_kill_leaves_no_processes(installation: Install
     assert calls(announcement(again)) > 0
     assert end(again) == 0
     assert installation.processes() == []
+
+
+@pytest.mark.slow
+@pytest.mark.sampled("running installation", 1)
+def test_demo_in_javascript_records_calls_and_ends_with_the_others(
+    installation: Installation,
+) -> None:
+    process = installation.up("--json", "--demo", "--js")
+    facts = announcement(process)
+
+    def calls_of_scout() -> list[dict[str, str]]:
+        request = Request(
+            facts["url"] + "/api/v1/calls?q=agent:release_scout",
+            headers={"Authorization": f"Bearer {facts['api_key']}"},
+        )
+        with build_opener().open(request) as answer:
+            found: list[dict[str, str]] = json.load(answer)["items"]
+            return found
+
+    until(lambda: {"survey_folder", "find_lines"} <= {each["tool_name"] for each in calls_of_scout()})
+    assert installation.processes(str(EXECUTOR))
+    assert end(process) == 0
+    assert installation.processes() == []
+    assert "demo executor in JavaScript exited" not in installation.errors.read_text()
+
+
+def test_demo_in_javascript_says_what_is_missing(
+    unprepared: Installation, tmp_path: Path
+) -> None:
+    assert "--js needs --demo" in unprepared.refusal("--js")
+    assert "`node` was not found" in unprepared.refusal("--demo", "--js", PATH=str(tmp_path))
+    node = tmp_path / "node"
+    node.write_text("#!/bin/sh\necho v18.20.1\n")
+    node.chmod(0o755)
+    old = unprepared.refusal("--demo", "--js", PATH=f"{tmp_path}:/bin")
+    assert "--js needs Node 20.15 or newer, with npm: `node` is v18.20.1" in old
 
 
 @pytest.mark.slow

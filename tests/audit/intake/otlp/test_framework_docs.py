@@ -52,7 +52,8 @@ def test_documented_limits_match_the_code() -> None:
 def test_every_framework_page_names_the_environment_variables(page: str) -> None:
     text = (PAGES / page).read_text()
     if "OTEL_" not in text:
-        assert "tooltrail.integrations." in text, "neither OpenTelemetry nor an adapter"
+        adapters = ("tooltrail.integrations.", 'from "tooltrail/')
+        assert any(each in text for each in adapters), "neither OpenTelemetry nor an adapter"
         return
 
     assert 'OTEL_EXPORTER_OTLP_ENDPOINT="$TOOLTRAIL_URL"' in text
