@@ -101,7 +101,9 @@ def receiving() -> Iterator[Receiver]:
         server.server_close()
 
 
-def spans_in(request: dict[str, list[dict[str, list[dict[str, list[dict[str, str]]]]]]]) -> set[str]:
+def spans_in(
+    request: dict[str, list[dict[str, list[dict[str, list[dict[str, str]]]]]]],
+) -> set[str]:
     """The ids of the spans in a request."""
     return {
         span["spanId"]

@@ -51,10 +51,13 @@ def test_page_shows_what_is_tested(js_sdk: Path, adapter: str) -> None:
         check=True,
     )
     assert set(names.split(", ")) <= set(exported.stdout.strip().split(", "))
-    assert all(re.search(rf"\b{name}\b", program.partition('";\n\n')[2]) for name in names.split(", "))
+    assert all(
+        re.search(rf"\b{name}\b", program.partition('";\n\n')[2]) for name in names.split(", ")
+    )
     if adapter != "adk":
-        assert f'import {{ {names} }} from "tooltrail/{adapter}";' in (
-            SCRIPTS / adapter / "run.mjs"
-        ).read_text()
+        assert (
+            f'import {{ {names} }} from "tooltrail/{adapter}";'
+            in (SCRIPTS / adapter / "run.mjs").read_text()
+        )
         pins = json.loads((SCRIPTS / adapter / "package.json").read_text())["dependencies"]
         assert any(f"{package} {version}" in text for package, version in pins.items())

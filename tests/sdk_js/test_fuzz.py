@@ -99,9 +99,7 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def run(
-    server: Server, js_sdk: Path, language: str, spool: Path, values: Path, then: str
-) -> None:
+def run(server: Server, js_sdk: Path, language: str, spool: Path, values: Path, then: str) -> None:
     javascript = JAVASCRIPT.format(sdk=str(js_sdk / "dist" / "index.js"))
     commands = {"python": [sys.executable, "-c", PYTHON], "node": ["node", "-e", javascript, "--"]}
     ran = subprocess.run(

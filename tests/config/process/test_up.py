@@ -166,16 +166,16 @@ def test_demo_in_javascript_records_calls_and_ends_with_the_others(
             found: list[dict[str, str]] = json.load(answer)["items"]
             return found
 
-    until(lambda: {"survey_folder", "find_lines"} <= {each["tool_name"] for each in calls_of_scout()})
+    until(
+        lambda: {"survey_folder", "find_lines"} <= {each["tool_name"] for each in calls_of_scout()}
+    )
     assert installation.processes(str(EXECUTOR))
     assert end(process) == 0
     assert installation.processes() == []
     assert "demo executor in JavaScript exited" not in installation.errors.read_text()
 
 
-def test_demo_in_javascript_says_what_is_missing(
-    unprepared: Installation, tmp_path: Path
-) -> None:
+def test_demo_in_javascript_says_what_is_missing(unprepared: Installation, tmp_path: Path) -> None:
     assert "--js needs --demo" in unprepared.refusal("--js")
     assert "`node` was not found" in unprepared.refusal("--demo", "--js", PATH=str(tmp_path))
     node = tmp_path / "node"
