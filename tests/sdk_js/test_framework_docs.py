@@ -51,9 +51,8 @@ def test_page_shows_what_is_tested(js_sdk: Path, adapter: str) -> None:
         check=True,
     )
     assert set(names.split(", ")) <= set(exported.stdout.strip().split(", "))
-    assert all(
-        re.search(rf"\b{name}\b", program.partition('";\n\n')[2]) for name in names.split(", ")
-    )
+    used = program.partition('";\n\n')[2]
+    assert all(re.search(rf"\b{name}\b", used) for name in names.split(", "))
     if adapter != "adk":
         assert (
             f'import {{ {names} }} from "tooltrail/{adapter}";'

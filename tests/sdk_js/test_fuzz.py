@@ -1,4 +1,4 @@
-"""Spools that one SDK wrote and a random hand damaged: both SDKs send the same and miss the same."""
+"""Spools that one SDK wrote, with random damage: both SDKs send the same and miss the same."""
 
 import json
 import os

@@ -166,9 +166,7 @@ def test_demo_in_javascript_records_calls_and_ends_with_the_others(
             found: list[dict[str, str]] = json.load(answer)["items"]
             return found
 
-    until(
-        lambda: {"survey_folder", "find_lines"} <= {each["tool_name"] for each in calls_of_scout()}
-    )
+    until(lambda: any(each["tool_name"] == "survey_folder" for each in calls_of_scout()))
     assert installation.processes(str(EXECUTOR))
     assert end(process) == 0
     assert installation.processes() == []
