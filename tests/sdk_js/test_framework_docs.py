@@ -30,6 +30,7 @@ def test_every_adapter_has_a_page_and_a_row() -> None:
         assert re.search(rf"\({page}\.md[^)]*\) \| `tooltrail/{adapter}` \|", overview)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_page_shows_what_is_tested(js_sdk: Path, adapter: str) -> None:
     """The program is JavaScript, uses the adapter's names, and the page says what was tested."""
