@@ -296,7 +296,7 @@ def _count_units_soon(tenant_id: str) -> None:
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="record_mcp_uses")
 def record_mcp_uses(timestamp: int) -> None:
-    """Record what each tenant's keys used of `/mcp` in the minutes that are over."""
+    """Record what each tenant's keys and people used of `/mcp` in the minutes that are over."""
     for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
         mcp_uses.record_uses(tenant_id, timezone.now())
 

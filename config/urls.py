@@ -8,7 +8,7 @@ from django.views.generic import RedirectView
 import tools_registry.admin  # noqa: F401  # it adds its pages to the site
 from audit.intake.otlp.signals import SIGNALS
 from audit.intake.otlp.views import receive
-from audit.mcp.transport import serve as serve_mcp
+from audit.mcp.transport import serve_keys, serve_people
 from audit.pages.settings.preferences import preferences
 from config.api import api
 from config.api_docs import api_docs
@@ -22,7 +22,8 @@ urlpatterns = [
     path("api/v1/docs", api_docs, name="api_docs"),
     path("api/v1/", api.urls),
     *(path(each.removeprefix("/"), receive) for each in SIGNALS),  # what OTLP exporters expect
-    path("mcp", serve_mcp, name="mcp"),
+    path("mcp", serve_keys, name="mcp"),
+    path("mcp/<slug:slug>", serve_people, name="mcp_of_tenant"),
     path("docs", require_safe(RedirectView.as_view(pattern_name="documentation_home"))),
     path("docs/", documentation, name="documentation_home"),
     path("docs/<path:path>", documentation, name="documentation"),

@@ -82,6 +82,11 @@ class ApiKeyIdentity:
     allowed: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
     """The networks from which it is accepted; none: from everywhere."""
 
+    @property
+    def caller(self) -> str:
+        """Its name among the callers of `/mcp` (`tenants.identity.resource`)."""
+        return self.key_id
+
     def check_address(self, address: str) -> None:
         """Raise KeyRefused unless the key is accepted from this address.
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.utils import timezone
 
 from audit.mcp import prompts, resources
+from audit.mcp.caller import McpRequest
 from audit.mcp.own_calls import OWN_CALLS, OwnCall
 from audit.mcp.protocol import (
     INVALID_PARAMS,
@@ -23,7 +24,6 @@ from audit.mcp.tools import TOOLS
 from audit.work.mcp_uses import count_use
 from config.http.problems import ProblemError
 from config.version import VERSION
-from tenants.api_auth import ApiRequest
 
 INSTRUCTIONS: Final = (
     "Tooltrail records the tool calls of agents. These tools read that record; none changes it."
@@ -37,10 +37,10 @@ _SERVER: Final = {"name": "tooltrail", "title": "Tooltrail", "version": VERSION}
 _CAPABILITIES: Final[dict[str, Any]] = {"tools": {}, "resources": {}, "prompts": {}}
 _TTL_MS: Final = 3_600_000
 
-type _Method = Callable[[ApiRequest, Message], dict[str, Any]]
+type _Method = Callable[[McpRequest, Message], dict[str, Any]]
 
 
-def answer(request: ApiRequest, message: Message) -> dict[str, Any] | None:
+def answer(request: McpRequest, message: Message) -> dict[str, Any] | None:
     """The result of a request; None for a notification. Raises RPCError."""
     if message.id is None:
         return None  # none of them changes anything here: nothing is kept of a client
@@ -54,7 +54,7 @@ def answer(request: ApiRequest, message: Message) -> dict[str, Any] | None:
     return {**result, **lasting, "resultType": "complete", "_meta": {SERVER_META: _SERVER}}
 
 
-def _initialize(request: ApiRequest, message: Message) -> dict[str, Any]:
+def _initialize(request: McpRequest, message: Message) -> dict[str, Any]:
     wanted = message.params.get("protocolVersion")
     return {
         "protocolVersion": wanted if wanted in WITH_HANDSHAKE else WITH_HANDSHAKE[0],
@@ -64,7 +64,7 @@ def _initialize(request: ApiRequest, message: Message) -> dict[str, Any]:
     }
 
 
-def _discover(request: ApiRequest, message: Message) -> dict[str, Any]:
+def _discover(request: McpRequest, message: Message) -> dict[str, Any]:
     return {
         "supportedVersions": list(VERSIONS),
         "capabilities": _CAPABILITIES,
@@ -72,16 +72,16 @@ def _discover(request: ApiRequest, message: Message) -> dict[str, Any]:
     }
 
 
-def _ping(request: ApiRequest, message: Message) -> dict[str, Any]:
+def _ping(request: McpRequest, message: Message) -> dict[str, Any]:
     return {}
 
 
-def _list_tools(request: ApiRequest, message: Message) -> dict[str, Any]:
+def _list_tools(request: McpRequest, message: Message) -> dict[str, Any]:
     _refuse_cursor(message)
     return {"tools": [tool.described for tool in TOOLS.values()]}
 
 
-def _call_tool(request: ApiRequest, message: Message) -> dict[str, Any]:
+def _call_tool(request: McpRequest, message: Message) -> dict[str, Any]:
     name = message.params.get("name")
     tool: Tool[Any] | None = TOOLS.get(name) if isinstance(name, str) else None
     if tool is None:
@@ -95,7 +95,7 @@ def _call_tool(request: ApiRequest, message: Message) -> dict[str, Any]:
         return result
     finally:
         call = OwnCall(
-            key=request.auth,
+            caller=request.auth,
             tool=tool.name,
             arguments=given,
             result=result,
@@ -107,12 +107,12 @@ def _call_tool(request: ApiRequest, message: Message) -> dict[str, Any]:
         OWN_CALLS.add(call)
 
 
-def _list_prompts(request: ApiRequest, message: Message) -> dict[str, Any]:
+def _list_prompts(request: McpRequest, message: Message) -> dict[str, Any]:
     _refuse_cursor(message)
     return {"prompts": prompts.described()}
 
 
-def _get_prompt(request: ApiRequest, message: Message) -> dict[str, Any]:
+def _get_prompt(request: McpRequest, message: Message) -> dict[str, Any]:
     if message.params.get("name") != prompts.MEND_FAILURE:
         raise RPCError(INVALID_PARAMS, "There is no such prompt: prompts/list names them.")
     given = _arguments_of(message)
@@ -130,17 +130,17 @@ def _arguments_of(message: Message) -> Mapping[str, Any]:
     return arguments or {}
 
 
-def _list_resources(request: ApiRequest, message: Message) -> dict[str, Any]:
+def _list_resources(request: McpRequest, message: Message) -> dict[str, Any]:
     _refuse_cursor(message)
     return {"resources": resources.described()}
 
 
-def _list_templates(request: ApiRequest, message: Message) -> dict[str, Any]:
+def _list_templates(request: McpRequest, message: Message) -> dict[str, Any]:
     _refuse_cursor(message)
     return {"resourceTemplates": []}
 
 
-def _read_resource(request: ApiRequest, message: Message) -> dict[str, Any]:
+def _read_resource(request: McpRequest, message: Message) -> dict[str, Any]:
     contents = resources.read(message.params.get("uri"))
     if contents is None:
         code = INVALID_PARAMS if message.is_stateless else RESOURCE_NOT_FOUND

@@ -31,6 +31,7 @@ from audit.events.body import split_lines
 from audit.intake.admission import OverloadedError
 from audit.intake.group_commit import GROUP_COMMIT
 from audit.intake.ingest import read_request
+from audit.mcp.caller import Caller
 from config.version import VERSION
 from tenants.actions import storable_text
 from tenants.keys import ApiKeyIdentity
@@ -50,7 +51,7 @@ _log = logging.getLogger(__name__)
 class OwnCall:
     """A call of a tool of `/mcp`, as it ended."""
 
-    key: ApiKeyIdentity
+    caller: Caller
     tool: str
     arguments: Mapping[str, Any]
     result: Mapping[str, Any] | None
@@ -88,7 +89,7 @@ class OwnCalls:
             try:
                 self._line.put_nowait(call)
             except queue.Full:
-                self._dropped[call.key.tenant_id] += 1
+                self._dropped[call.caller.tenant_id] += 1
 
     def _run(self) -> None:
         while True:
@@ -110,7 +111,7 @@ class OwnCalls:
             dropped, self._dropped = self._dropped, Counter()
         # Who reads the record of the record would make it grow by reading.
         del dropped[tenant_id]
-        others = [call for call in calls if call.key.tenant_id != tenant_id]
+        others = [call for call in calls if call.caller.tenant_id != tenant_id]
         if dropped and self._lost_from is None:
             self._lost_from = self._next
         self._next += 2 * dropped.total()
@@ -133,7 +134,7 @@ class OwnCalls:
             tenant = Tenant.objects.filter(slug=settings.MCP_TENANT, suspended_at=None).first()
         except Exception:
             with self._lock:
-                self._dropped.update(call.key.tenant_id for call in calls)
+                self._dropped.update(call.caller.tenant_id for call in calls)
             raise
         if tenant is None and not self._is_warned:
             _log.warning("TOOLTRAIL_MCP_TENANT names no active tenant: no call is recorded")
@@ -178,7 +179,7 @@ def _store(tenant_id: UUID, events: Sequence[Mapping[str, Any]]) -> None:
 def _events_of(call: OwnCall, producer_id: str, number: int) -> list[dict[str, Any]]:
     """The start and the end of a call, with two numbers of the producer."""
     pk = str(new_id())
-    arguments = _measured(call.key, {"tool": call.tool, "arguments": call.arguments})
+    arguments = _measured(call.caller, {"tool": call.tool, "arguments": call.arguments})
     client = {"name": storable_text(call.client) or "unnamed"}
     if call.client_version:
         client["version"] = storable_text(call.client_version)
@@ -197,7 +198,7 @@ def _events_of(call: OwnCall, producer_id: str, number: int) -> list[dict[str, A
         **shared,
         "event_id": str(new_id()),
         "producer_seq": number,
-        "context": {"principal": f"key {call.key.key_id}"},
+        "context": {"principal": _principal(call.caller)},
         "args": arguments,
     }
     end = {
@@ -208,13 +209,18 @@ def _events_of(call: OwnCall, producer_id: str, number: int) -> list[dict[str, A
         "ended_at": (call.started_at + timedelta(seconds=call.seconds)).isoformat(),
         "duration_ms": call.seconds * 1000,
         "is_error": call.result is None or call.result["isError"],
-        **({} if call.result is None else {"output": _measured(call.key, call.result)}),
+        **({} if call.result is None else {"output": _measured(call.caller, call.result)}),
     }
     return [start, end]
 
 
-def _measured(key: ApiKeyIdentity, value: Any) -> dict[str, Any]:
+def _principal(caller: Caller) -> str:
+    """A pseudonym: the id of the key or of the account."""
+    return f"key {caller.caller}" if isinstance(caller, ApiKeyIdentity) else caller.caller
+
+
+def _measured(caller: Caller, value: Any) -> dict[str, Any]:
     """What is kept of a value: a digest that only this installation can make, and its size."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    digest = salted_hmac(f"{__name__} {key.tenant_id}", text, algorithm="sha256").hexdigest()
+    digest = salted_hmac(f"{__name__} {caller.tenant_id}", text, algorithm="sha256").hexdigest()
     return {"digest": digest, "bytes": len(text)}

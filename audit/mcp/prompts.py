@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import Field
 
+from audit.mcp.caller import McpRequest
 from audit.mcp.tool import read_arguments, record_payload_read
 from audit.pages.calls.api import CallParams
 from audit.pages.calls.handoff_api import HandoffParams, hand_off_call, hand_off_newest
 from config.http.problems import ProblemError
-from tenants.api_auth import ApiRequest
 from tenants.api_reads import Params, members_of
 from tenants.scope import tenant_scope
 
@@ -45,7 +45,7 @@ def described() -> list[dict[str, Any]]:
     ]
 
 
-def mend_failure(request: ApiRequest, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def mend_failure(request: McpRequest, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The result of `prompts/get`. Raises ProblemError."""
     # Clients with a form send empty texts for what a person leaves out.
     given = {name: value for name, value in arguments.items() if value != ""}

@@ -29,6 +29,8 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 HEADER_MISMATCH: Final = -32020
 UNSUPPORTED_VERSION: Final = -32022
+REFUSED: Final = -32003
+"""Ours: an access token is not accepted. The error's data is the problem (RFC 9457)."""
 RESOURCE_NOT_FOUND: Final = -32002
 """Of versions with a handshake; later ones use INVALID_PARAMS."""
 

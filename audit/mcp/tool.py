@@ -12,14 +12,14 @@ import msgspec
 from pydantic import Field, ValidationError
 
 from audit.mcp import answers
+from audit.mcp.caller import McpRequest
+from audit.work.mcp_uses import actor_of_caller
 from config.http.problems import ProblemError
 from tenants.actions import record_view
-from tenants.api_auth import ApiRequest
 from tenants.api_reads import Answer, Params
-from tenants.keys import actor_of
 from tenants.scope import tenant_scope
 
-_WITHHELD: Final = "Payloads and texts that quote them are withheld: the key may not see them."
+_WITHHELD: Final = "Payloads and texts that quote them are withheld: you may not see them."
 _SEARCHED: Final = "The search ended early, at searched_until. next_cursor continues it."
 _DIGITS_MAX: Final = 1_000
 _LEFT_OUT: Final = ("title", "examples", "example", "deprecated")
@@ -42,14 +42,14 @@ class RowsParams(ToolParams):
 
 @dataclass(frozen=True)
 class Tool[P: ToolParams]:
-    """A tool. `run` answers with the members of `answer`, in the scope of the key's tenant."""
+    """A tool. `run` answers with the members of `answer`, in the scope of the caller's tenant."""
 
     name: str
     title: str
     description: str
     params: type[P]
     answer: type[Answer]
-    run: Callable[[ApiRequest, P], dict[str, Any]]
+    run: Callable[[McpRequest, P], dict[str, Any]]
     reads: Callable[[P], str] = lambda params: ""
     """What of payloads is read, where each read is on record by itself, not each tool."""
 
@@ -89,7 +89,7 @@ class Tool[P: ToolParams]:
         schema["required"] = [name for name in schema["required"] if name in members]
         return schema
 
-    def call(self, request: ApiRequest, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def call(self, request: McpRequest, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Run the tool: the result of `tools/call`. Bad arguments are an answer, too."""
         try:
             params = read_arguments(self.params, arguments)
@@ -105,7 +105,7 @@ class Tool[P: ToolParams]:
             "isError": False,
         }
 
-    def _fitted(self, request: ApiRequest, params: P) -> tuple[answers.Fitted, str | None]:
+    def _fitted(self, request: McpRequest, params: P) -> tuple[answers.Fitted, str | None]:
         last: dict[str, Any] = {}
 
         def read(limit: int | None = None) -> dict[str, Any]:
@@ -148,12 +148,14 @@ def read_arguments[P: Params](params: type[P], arguments: Mapping[str, Any]) -> 
         raise ProblemError("parameter", f"{where}: {first['msg']}.") from error
 
 
-def record_payload_read(request: ApiRequest, what: str) -> None:
-    """Record that the key was given payloads: at most once a minute for each subject.
+def record_payload_read(request: McpRequest, what: str) -> None:
+    """Record that the caller was given payloads: at most once a minute for each subject.
 
     Needs the tenant's scope.
     """
-    record_view(request.auth.tenant_id, actor_of(request.auth), "payload.read", f"/mcp {what}")
+    tenant_id = request.auth.tenant_id
+    actor = actor_of_caller(tenant_id, request.auth.caller)
+    record_view(tenant_id, actor, "payload.read", f"/mcp {what}")
 
 
 def _is_null(schema: Mapping[str, Any]) -> bool:

@@ -1,11 +1,12 @@
 """`POST /mcp`: MCP's Streamable HTTP, without streams and without state.
 
-Every answer is JSON, as no tool sends anything before its result. The key is sent as for the API.
+Every answer is JSON, as no tool sends anything before its result. Programs send a key as for the
+API; people send an access token to `/mcp/<tenant>` (`tenants.identity.resource`).
 Pages of other origins are refused, as MCP requires (a name that is rebound to this host).
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,12 +16,14 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from audit.mcp import protocol
+from audit.mcp.caller import Caller, McpRequest
 from audit.mcp.methods import answer
 from audit.mcp.protocol import RPCError
 from config.http.errors import RETRY_AFTER_SECONDS
-from config.http.problems import problem
+from config.http.problems import document, problem
 from config.postgresql.schema import why_unavailable
-from tenants.api_auth import ApiKeyAuth, ApiRequest, answer_refusal
+from tenants.api_auth import ApiKeyAuth, answer_refusal
+from tenants.identity.resource import TokenRefused, find_resource, let_in
 from tenants.keys import KeyRefused
 from tenants.models import Scope
 
@@ -29,8 +32,25 @@ _AUTH = ApiKeyAuth(Scope.READ)
 
 
 @csrf_exempt
-def serve(request: HttpRequest) -> HttpResponse:
-    """Answer the messages of an MCP client."""
+def serve_keys(request: HttpRequest) -> HttpResponse:
+    """Answer the messages of an MCP client with an API key."""
+    return _serve(request, _AUTH)
+
+
+@csrf_exempt
+def serve_people(request: HttpRequest, slug: str) -> HttpResponse:
+    """Answer the messages of an MCP client with an access token of a tenant's provider."""
+
+    def authenticate(request: HttpRequest) -> Caller:
+        resource = find_resource(request, slug)
+        if resource is None:
+            raise TokenRefused("not_found", "No MCP client gets in here with an access token.")
+        return let_in(request, resource)
+
+    return _serve(request, authenticate)
+
+
+def _serve(request: HttpRequest, authenticate: Callable[[HttpRequest], Caller]) -> HttpResponse:
     if request.method != "POST":
         return problem(
             "method_not_allowed",
@@ -40,10 +60,15 @@ def serve(request: HttpRequest) -> HttpResponse:
     if not _is_own_origin(request):
         return problem("forbidden", "Pages of other origins may not use /mcp.")
     try:
-        request.auth = _AUTH(request)  # type: ignore[attr-defined]  # as ninja does
-        response = _respond(request)  # type: ignore[arg-type]  # it has the key's identity now
+        request.auth = authenticate(request)  # type: ignore[attr-defined]  # as ninja does
+        response = _respond(request)  # type: ignore[arg-type]  # it knows its caller now
     except KeyRefused as refusal:
         response = answer_refusal(request, refusal)
+    except TokenRefused as refusal:
+        # Clients show a person the message of an error of JSON-RPC, and nothing of a problem.
+        about = document(refusal.code, refusal.message)
+        error = RPCError(protocol.REFUSED, refusal.message, about)
+        response = _json(protocol.failure(None, error), about["status"], refusal.headers)
     except (OperationalError, InterfaceError) as error:
         response = problem(
             "unavailable",
@@ -54,7 +79,7 @@ def serve(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _respond(request: ApiRequest) -> HttpResponse:
+def _respond(request: McpRequest) -> HttpResponse:
     if request.content_type != "application/json":
         return problem("media_type", "Send application/json.")
     body = request.read(BODY_MAX_BYTES + 1)

@@ -218,11 +218,12 @@ class StoredReportSchedule(models.Model):
 
 
 class McpUse(models.Model):
-    """How often a key used a tool of `/mcp` in a minute, until the worker records it."""
+    """How often a caller used a tool of `/mcp` in a minute, until the worker records it."""
 
     pk = models.CompositePrimaryKey("tenant_id", "key_id", "tool", "minute")
     tenant_id = models.UUIDField()
     key_id = models.TextField()
+    """Of the key; of a person with an access token as `PersonIdentity.caller`."""
     tool = models.TextField()
     minute = models.DateTimeField()
     use_count = models.BigIntegerField()

@@ -1,8 +1,10 @@
-"""Uses of the tools of `/mcp` on record: one action for each key, tool and minute.
+"""Uses of the tools of `/mcp` on record: one action for each caller, tool and minute.
+
+A caller is a key, or a person with an access token.
 
 A use is counted in a transaction of its own before the tool runs. The worker records the counts of
-minutes that are over. So reading makes the ledger grow by at most one entry a minute for each key
-and tool, and a process that dies loses no count.
+minutes that are over. So reading makes the ledger grow by at most one entry a minute for each
+caller and tool, and a process that dies loses no count.
 """
 
 import hashlib
@@ -13,8 +15,10 @@ from typing import Any
 from uuid import UUID
 
 from audit.sql.run import rows
-from tenants.actions import record_actions, storable_text
+from tenants.actions import Actor, record_actions, storable_text
+from tenants.identity.resource import PERSON, PersonIdentity
 from tenants.keys import ApiKeyIdentity, name_of_key
+from tenants.models import User
 from tenants.scope import tenant_scope
 
 VERB = "mcp.use"
@@ -26,18 +30,22 @@ _SLACK = timedelta(seconds=10)
 
 
 def count_use(
-    key: ApiKeyIdentity, tool: str, arguments: Mapping[str, Any], client: str, now: datetime
+    who: ApiKeyIdentity | PersonIdentity,
+    tool: str,
+    arguments: Mapping[str, Any],
+    client: str,
+    now: datetime,
 ) -> None:
-    """Count a use of a tool by a key. `client` is the name that the client gave; '' if none.
+    """Count a use of a tool. `client` is the name that the client gave; '' if none.
 
     Opens the tenant's scope.
     """
     name = storable_text(client[:_CLIENT_LENGTH]) or "unnamed"
-    with tenant_scope(key.tenant_id):
+    with tenant_scope(who.tenant_id):
         rows(
             "count_mcp_use",
             {
-                "key_id": key.key_id,
+                "key_id": who.caller,
                 "tool": tool,
                 "minute": now.astimezone(UTC).replace(second=0, microsecond=0),
                 "digest": digest_of(arguments),
@@ -65,12 +73,20 @@ def record_uses(tenant_id: UUID, now: datetime) -> int:
     before = (now - timedelta(minutes=1) - _SLACK).astimezone(UTC)
     with tenant_scope(tenant_id):
         taken = rows("take_mcp_uses", {"before": before})
-        for key_id, tool, minute, use_count, digest, clients in sorted(taken):
+        for caller, tool, minute, use_count, digest, clients in sorted(taken):
             details = {
                 "minute": minute.astimezone(UTC).isoformat(),
                 "count": use_count,
                 "digest": digest,
                 "clients": clients,
             }
-            record_actions(tenant_id, name_of_key(tenant_id, key_id), [(VERB, tool, details)])
+            actor = actor_of_caller(tenant_id, caller)
+            record_actions(tenant_id, actor, [(VERB, tool, details)])
     return len(taken)
+
+
+def actor_of_caller(tenant_id: UUID, caller: str) -> Actor:
+    """Who a caller is in the audit log. Needs the tenant's scope."""
+    if not caller.startswith(PERSON):
+        return name_of_key(tenant_id, caller)
+    return User.objects.filter(pk=int(caller.removeprefix(PERSON))).first() or caller

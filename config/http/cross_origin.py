@@ -1,7 +1,7 @@
 """Requests of pages of other origins: refused by browsers unless an operator named the origin.
 
 `TOOLTRAIL_CORS_ORIGINS` names origins whose scripts may use the API and `/mcp`. Without it no
-answer has a header about origins. Cookies are never allowed: both know only keys.
+answer has a header about origins. Cookies are never allowed: both know only keys and tokens.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from django.utils.cache import patch_vary_headers
 
 from config.http.problems import API
 
-_PATHS = (API, "/v1/")
 _MCP = "/mcp"
+_PATHS = (API, "/v1/", f"{_MCP}/", "/.well-known/oauth-protected-resource/")
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _SENT = ", ".join(
     (

@@ -34,7 +34,10 @@ KINDS = {
     "unknown_key": Kind(401, "Unknown API key"),
     "revoked_key": Kind(401, "The API key was revoked"),
     "expired_key": Kind(401, "The API key has expired"),
+    "missing_token": Kind(401, "Access token missing"),
+    "invalid_token": Kind(401, "The access token is not accepted"),
     "missing_scope": Kind(403, "The API key lacks the required scope"),
+    "insufficient_scope": Kind(403, "The access token lacks the required scope"),
     "tenant_suspended": Kind(403, "The API key's tenant is suspended"),
     "disabled_owner": Kind(403, "The API key's service account is disabled"),
     "wrong_address": Kind(403, "The API key is not accepted from this address"),
@@ -67,6 +70,7 @@ KINDS = {
     "internal_server_error": Kind(500, "Internal server error"),
     "overloaded": Kind(503, "Server overloaded"),
     "unavailable": Kind(503, "Database unavailable"),
+    "provider_away": Kind(503, "The identity provider does not answer"),
 }
 """All kinds of problems by code."""
 

@@ -18,8 +18,9 @@ from django.utils import timezone
 from tenants.accounts.policy import PROVIDER, PROVIDER_CONFIRMED_AT
 from tenants.actions import record_action, record_view
 from tenants.identity.admission import Identity, RefusedError, admit
-from tenants.identity.openid import LEEWAY_S, OIDCProvider, check_nonce
+from tenants.identity.openid import OIDCProvider, check_nonce
 from tenants.identity.providers import find_provider
+from tenants.identity.published import LEEWAY_S
 from tenants.identity.saml.provider import SAMLProvider
 from tenants.identity.wanted import provider_key
 from tenants.models import IdentityProvider, Membership, ProviderKind, User

@@ -6,6 +6,7 @@ from django import forms
 
 from tenants.identity.wanted import (
     CERTIFICATES_TEXT_MAX,
+    MCP_DETAILS,
     METADATA_MAX,
     NAME_ID,
     NAME_MAX,
@@ -14,6 +15,12 @@ from tenants.identity.wanted import (
     Wanted,
 )
 from tenants.models import IdentityProvider, ProviderKind, Role
+
+_MCP_LEAD = (
+    "People may ask the record with their MCP clients, such as Claude Code, Cursor or VS Code, and"
+    " sign in there with this provider instead of an API key. The last three fields are for"
+    " providers that need them."
+)
 
 
 class ProviderForm(forms.Form):
@@ -73,11 +80,13 @@ class ProviderForm(forms.Form):
     def sections(self) -> list[dict[str, Any]]:
         """The fields as the page shows them, with headings."""
         of_people = ("groups_claim", "subject_claim", "roles", "default_role")
-        shown = (
+        shown = [
             ("", "", ("name",)),
             ("At the provider", self.lead, self.at_provider),
             ("People", "", (*of_people, "asks_second_factor", "scim")),
-        )
+        ]
+        if "mcp" in self.fields:
+            shown.append(("MCP clients", _MCP_LEAD, ("mcp", *MCP_DETAILS)))
         return [
             {"heading": heading, "lead": lead, "fields": [self[name] for name in names]}
             for heading, lead, names in shown
@@ -143,6 +152,42 @@ class OpenIDForm(ProviderForm):
         help_text="The member of the id_token that names a person, and the externalId of SCIM."
         " <code>oid</code> with Entra ID. It cannot change later.",
     )
+    mcp = forms.ChoiceField(
+        label="What MCP clients may read",
+        choices=[
+            ("off", "Nothing: access tokens are refused"),
+            ("read", "All but payloads"),
+            ("payloads", "Payloads, too, if the person's role sees them"),
+        ],
+        initial="off",
+        required=False,
+        help_text="Never more than the person may see, and than the token's scopes allow.",
+    )
+    mcp_audience = forms.CharField(
+        label="Audience of access tokens",
+        max_length=TEXT_MAX,
+        required=False,
+        help_text="Empty: the address for MCP clients. With Entra ID the client ID of the"
+        " application that stands for this address there.",
+    )
+    mcp_person_claim = forms.CharField(
+        label="Claim of access tokens with the person",
+        max_length=TEXT_MAX,
+        required=False,
+        help_text="Its value must be that of the sign-in's claim above. Empty: it has the same"
+        " name. <code>uid</code> with Okta.",
+    )
+    mcp_scope_prefix = forms.CharField(
+        label="Prefix of scopes",
+        max_length=TEXT_MAX,
+        required=False,
+        help_text="Before <code>read</code> and <code>payloads</code>, if the provider needs one."
+        " With Entra ID the application ID URI and a slash.",
+    )
+
+    def clean_mcp(self) -> str:
+        """A request without the field turns it off, as the page's other fields do."""
+        return self.cleaned_data["mcp"] or "off"
 
 
 class SamlForm(ProviderForm):

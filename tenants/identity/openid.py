@@ -6,41 +6,29 @@ it does, by the keys that the provider publishes at that moment, so a rotation n
 """
 
 import secrets
-from collections.abc import Mapping
 from typing import Any
 
 import jwt
-import requests
 from allauth.socialaccount.models import SocialApp, SocialLogin, SocialToken
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare
 
-from config.http.outbound import guarded_session
 from tenants.identity.providers import secret_of
-from tenants.identity.wanted import (
-    SUBJECT_MAX,
-    ProviderError,
-    check_server_url,
-    provider_key,
-    subject_claim,
+from tenants.identity.published import (
+    ALGORITHMS,
+    LEEWAY_S,
+    UNREADABLE,
+    discovery_of,
+    fetch,
+    key_among,
+    keys_at,
 )
+from tenants.identity.wanted import SUBJECT_MAX, provider_key, subject_claim
 from tenants.models import IdentityProvider
-
-LEEWAY_S = 60
-"""How far the provider's clock may be off."""
-# Signatures with a public key. With HS256, who knows the client's secret could sign.
-_ALGORITHMS = (
-    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    *("ES256", "ES384", "ES512", "EdDSA"),
-)
-_ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
-"""What reading an answer of another shape raises."""
 
 
 class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-allauth has no types
@@ -58,15 +46,7 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-a
     def openid_config(self) -> dict[str, Any]:
         """The discovery document, once a request. Its issuer must be the one that was entered."""
         if not hasattr(self, "_openid_config"):
-            issuer = self.provider.row.settings["issuer"]
-            url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-            document = self._get(url, "discovery document")
-            if document.get("issuer") != issuer:
-                raise OAuth2Error("The discovery document names another issuer.")
-            for name in (*_ENDPOINTS, "userinfo_endpoint"):
-                if name in _ENDPOINTS or name in document:
-                    _check_endpoint(name, document.get(name))
-            self._openid_config = document
+            self._openid_config = discovery_of(self.provider.row.settings["issuer"])
         config: dict[str, Any] = self._openid_config
         return config
 
@@ -80,7 +60,7 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-a
         """The tokens that the code is exchanged for."""
         try:
             data = super().get_access_token_data(request, app, client, pkce_code_verifier)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise OAuth2Error("The token endpoint's answer cannot be read.") from error
         if not isinstance(data, dict):
             raise OAuth2Error("The token endpoint's answer cannot be read.")
@@ -109,7 +89,7 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-a
             claims: dict[str, Any] = jwt.decode(
                 id_token,
                 key,
-                algorithms=_ALGORITHMS,
+                algorithms=ALGORITHMS,
                 issuer=settings["issuer"],
                 audience=settings["client_id"],
                 leeway=LEEWAY_S,
@@ -117,7 +97,7 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-a
             )
         except jwt.PyJWTError as error:
             raise OAuth2Error(f"The id_token is invalid: {error}") from error
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise OAuth2Error("The id_token cannot be read.") from error
         # Of a token for several clients, this one must have asked for it.
         is_for_several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
@@ -136,38 +116,20 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-a
 
     def _key_of(self, id_token: str) -> jwt.PyJWK:
         wanted = jwt.get_unverified_header(id_token).get("kid")
-        published = jwt.PyJWKSet.from_dict(self._get(self.openid_config["jwks_uri"], "keys"))
-        keys = [
-            key
-            for key in published.keys
-            if key.algorithm_name in _ALGORITHMS
-            and key.public_key_use in (None, "sig")
-            and wanted in (None, key.key_id)
-        ]
-        if len(keys) != 1:
+        key = key_among(keys_at(self.openid_config["jwks_uri"]), wanted)
+        if key is None:
             raise OAuth2Error("The provider publishes no such key.")
-        return keys[0]
+        return key
 
     def _userinfo(self, access_token: str, subject: str) -> dict[str, Any]:
         """Further claims; they count only if they are of the same person."""
         url = self.openid_config.get("userinfo_endpoint")
         if url is None:
             return {}
-        info = self._get(url, "userinfo", {"Authorization": f"Bearer {access_token}"})
+        info = fetch(url, "userinfo", {"Authorization": f"Bearer {access_token}"})
         if info.get("sub") != subject:
             raise OAuth2Error("The userinfo is about another person.")
         return info
-
-    def _get(self, url: str, what: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-        try:
-            with guarded_session(settings.IDENTITY_ALLOW) as session:
-                response = session.get(url, headers=dict(headers or {}))
-            document = response.json() if response.status_code == requests.codes.ok else None
-        except (requests.RequestException, ValueError) as error:
-            raise OAuth2Error(f"The provider's {what} cannot be fetched: {error}") from error
-        if not isinstance(document, dict):
-            raise OAuth2Error(f"The provider's {what} cannot be read.")
-        return document
 
 
 class OIDCProvider(OpenIDConnectProvider):  # type: ignore[misc]  # django-allauth has no types
@@ -255,10 +217,3 @@ def _app(row: IdentityProvider) -> SocialApp:
         client_id=row.settings["client_id"],
         secret=secret_of(row),
     )
-
-
-def _check_endpoint(name: str, url: Any) -> None:
-    try:
-        check_server_url(name, url if isinstance(url, str) else "")
-    except ProviderError as error:
-        raise OAuth2Error(f"The discovery document has no usable {name}.") from error

@@ -29,14 +29,17 @@ from tenants.identity.providers import (
     has_directory,
     switch_provider,
 )
+from tenants.identity.resource import resource_url, scopes_asked_for
 from tenants.identity.saml import MISSING, is_installed
 from tenants.identity.saml.certificates import CERTIFICATES_MAX, described
 from tenants.identity.saml.provider import acs_url, entity_id
 from tenants.identity.wanted import (
     GROUPS_MAX,
+    MCP_DETAILS,
     METADATA_MAX,
     NAME_MAX,
     TEXT_MAX,
+    McpAccess,
     ProviderError,
     Wanted,
     subject_claim,
@@ -74,6 +77,16 @@ class OneProvider(Answer):
     """Whether its directory decides who is a member."""
     scim_url: str
     """Where the directory sends people and groups."""
+    mcp: McpAccess
+    """What MCP clients may read with the provider's access tokens."""
+    mcp_url: str
+    """Their address: the resource for which the provider issues these tokens."""
+    mcp_audience: str
+    """Of these tokens; empty: `mcp_url`."""
+    mcp_person_claim: str
+    """The claim of these tokens that names a person; empty: `subject_claim`."""
+    mcp_scope_prefix: str
+    """What the provider puts before the scopes `read` and `payloads`."""
     redirect_uri: str
     """What the provider must know as this client's; with SAML the address of its responses."""
     entity_id: str
@@ -122,6 +135,15 @@ class ProviderBody(Body):
     the name of an attribute. Empty: `sub`, or `NameID` with SAML. It cannot change later."""
     scim: bool = False
     """Whether the provider's directory decides who is a member."""
+    mcp: McpAccess = "off"
+    """What MCP clients may read with the provider's access tokens: nothing, all but payloads, or
+    payloads, too, if the person's role sees them. Only with OpenID Connect."""
+    mcp_audience: _MaybeText = ""
+    """Of these tokens; empty: the address for MCP clients."""
+    mcp_person_claim: _MaybeText = ""
+    """The claim of these tokens that names a person; empty: `subject_claim`."""
+    mcp_scope_prefix: _MaybeText = ""
+    """What the provider puts before the scopes `read` and `payloads`."""
     metadata_url: _MaybeText = ""
     """With SAML: where the provider's metadata is fetched from at each sign-in."""
     metadata: Annotated[str, Field(max_length=METADATA_MAX)] = ""
@@ -185,6 +207,8 @@ def provider_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         **_addresses(request, provider),
         "certificates": [described(pem) for pem in provider.settings.get("certificates", ())],
         "scim_url": scim_url(request, provider) if has_directory(provider) else None,
+        "mcp_url": resource_url(request, request.tenant.slug),
+        "mcp_scopes": scopes_asked_for(provider),
         "listed": counts(provider),
     }
     return render(request, "identity/provider.html", context)
@@ -326,6 +350,9 @@ def _answer(request: HttpRequest, provider: IdentityProvider) -> dict[str, Any]:
         "subject_claim": subject_claim(provider),
         "scim": has_directory(provider),
         "scim_url": scim_url(request, provider),
+        "mcp": "off",
+        "mcp_url": resource_url(request, provider.tenant.slug),
+        **dict.fromkeys(MCP_DETAILS, ""),
         **provider.settings,
         "has_secret": provider.secret_box is not None,
         "role_by_group": provider.role_by_group,

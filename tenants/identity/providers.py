@@ -32,7 +32,10 @@ _CHANGED = ("name", "settings", "role_by_group", "default_role")
 
 def all_providers(tenant: Tenant) -> list[IdentityProvider]:
     """The tenant's providers by name."""
-    return list(IdentityProvider.objects.filter(tenant_id=tenant.pk).order_by("name"))
+    providers = list(IdentityProvider.objects.filter(tenant_id=tenant.pk).order_by("name"))
+    for one in providers:
+        one.tenant = tenant
+    return providers
 
 
 def providers_at(slug: str) -> list[IdentityProvider]:
@@ -59,6 +62,7 @@ def add_provider(tenant: Tenant, actor: Actor, wanted: Wanted) -> IdentityProvid
     if len(providers) >= PROVIDERS_MAX:
         raise ProviderError("name", f"A tenant has at most {PROVIDERS_MAX} providers.")
     wanted = checked(wanted, {one.name for one in providers})
+    _check_only_one(wanted, providers)
     pk = new_id()
     provider = IdentityProvider.objects.create(
         id=pk,
@@ -76,10 +80,11 @@ def change_provider(
     tenant: Tenant, actor: Actor, provider: IdentityProvider, wanted: Wanted
 ) -> bool:
     """Change a provider; False if nothing differs. Raises ProviderError and BoxError."""
-    others = {one.name for one in all_providers(tenant) if one.pk != provider.pk}
+    others = [one for one in all_providers(tenant) if one.pk != provider.pk]
     if wanted.kind != provider.kind:
         raise ProviderError("kind", "The protocol cannot change. Add another provider.")
-    wanted = checked(wanted, others)
+    wanted = checked(wanted, {one.name for one in others})
+    _check_only_one(wanted, others)
     if wanted.issuer != provider.settings["issuer"]:
         raise ProviderError("issuer", "The issuer cannot change. Add another provider.")
     if wanted.subject != subject_claim(provider):
@@ -165,6 +170,14 @@ def secret_of(provider: IdentityProvider) -> str:
         return ""
     place = _place(provider.tenant_id, provider.pk)
     return open_box(place, bytes(provider.secret_box)).decode()
+
+
+def _check_only_one(wanted: Wanted, others: Iterable[IdentityProvider]) -> None:
+    """Raise ProviderError if a token's issuer would not tell which provider it is of."""
+    if wanted.mcp != "off" and any(
+        one.settings.get("mcp") and one.settings["issuer"] == wanted.issuer for one in others
+    ):
+        raise ProviderError("mcp", "Another provider with this issuer lets MCP clients read.")
 
 
 def _shown(provider: IdentityProvider) -> dict[str, Any]:

@@ -2,10 +2,15 @@
 
 from django.urls import path
 
-from tenants.identity import pages, sso_only, views
+from tenants.identity import pages, resource, sso_only, views
 from tenants.identity.saml.views import provider_acs, provider_metadata
 
 urlpatterns = [
+    path(
+        ".well-known/oauth-protected-resource/mcp/<slug:slug>",
+        resource.protected_resource,
+        name="protected_resource",
+    ),
     path("sign-in/with/<uuid:tenant_id>/<uuid:pk>", views.provider_start, name="provider_start"),
     path(
         "sign-in/with/<uuid:tenant_id>/<uuid:pk>/callback",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -21,6 +21,11 @@ NAME_ID = "NameID"
 """The same with SAML: the subject of the assertion. Another name is that of an attribute."""
 SUBJECT_MAX = 191
 """Characters of a person's name at a provider: as django-allauth stores it."""
+
+McpAccess = Literal["off", "read", "payloads"]
+"""What MCP clients of a provider's people may read with its access tokens."""
+MCP_DETAILS: Final = ("mcp_audience", "mcp_person_claim", "mcp_scope_prefix")
+"""What a provider may do in another way than RFC 9068 and RFC 8707 say."""
 
 
 class ProviderError(ValueError):
@@ -56,6 +61,14 @@ class Wanted:
     change later."""
     scim: bool = False
     """Whether its directory decides who is a member (`tenants.identity.directory`)."""
+    mcp: McpAccess = "off"
+    """What MCP clients may read with the provider's access tokens (`tenants.identity.resource`)."""
+    mcp_audience: str = ""
+    """The audience of these tokens; empty: the address of `/mcp` for the tenant."""
+    mcp_person_claim: str = ""
+    """The claim of these tokens that names a person; empty: as at the sign-in."""
+    mcp_scope_prefix: str = ""
+    """What the provider puts before the names of scopes."""
     kind: str = ProviderKind.OIDC
     metadata: str = ""
     """With SAML: XML that says the entity ID, the address and the certificates."""
@@ -101,6 +114,9 @@ def columns_of(wanted: Wanted) -> dict[str, Any]:
         settings["subject_claim"] = wanted.subject
     if wanted.scim:
         settings["scim"] = True
+    if wanted.mcp != "off":
+        settings["mcp"] = wanted.mcp
+    settings |= {name: value for name in MCP_DETAILS if (value := getattr(wanted, name))}
     return {
         "name": wanted.name,
         "settings": settings,
@@ -126,6 +142,7 @@ def checked(wanted: Wanted, taken: set[str]) -> Wanted:
         raise ProviderError("secret", "Enter one line of text.")
     if not is_saml:
         _check_openid(wanted)
+    _check_mcp(wanted)
     if len(wanted.role_by_group) > GROUPS_MAX:
         raise ProviderError("role_by_group", f"Enter at most {GROUPS_MAX} groups.")
     for group in wanted.role_by_group:
@@ -158,6 +175,25 @@ def _check_openid(wanted: Wanted) -> None:
     for name in ("metadata", "metadata_url", "sso_url", "certificates"):
         if getattr(wanted, name):
             raise ProviderError(name, "Only a SAML provider has this.")
+
+
+def _check_mcp(wanted: Wanted) -> None:
+    if wanted.mcp not in get_args(McpAccess):
+        raise ProviderError("mcp", f"Enter one of {', '.join(get_args(McpAccess))}.")
+    if wanted.mcp != "off" and wanted.kind != ProviderKind.OIDC:
+        raise ProviderError("mcp", "Only an OpenID Connect provider issues access tokens.")
+    for name in MCP_DETAILS:
+        value = getattr(wanted, name)
+        if len(value) > TEXT_MAX or not value.isprintable() or " " in value:
+            raise ProviderError(name, f"Enter one word of at most {TEXT_MAX} characters.")
+        if not value.isascii() or '"' in value or "\\" in value:
+            raise ProviderError(name, "Enter ASCII characters without quotes and backslashes.")
+    if wanted.mcp_audience and wanted.mcp_audience == wanted.client_id:
+        raise ProviderError(
+            "mcp_audience",
+            "This is the client ID of the sign-in, which is the audience of ID tokens. Register"
+            " /mcp at the provider as an application of its own.",
+        )
 
 
 def _checked_saml(wanted: Wanted) -> Wanted:

@@ -199,6 +199,13 @@ ROUTES: dict[str, Visit] = {
         },
         answers=SENT,
     ),
+    # With access tokens: tests/isolation/test_access_tokens.py.
+    "mcp/<slug:slug>": Open("/mcp/acme", "knows no sessions and no keys", {"POST": 404}),
+    ".well-known/oauth-protected-resource/mcp/<slug:slug>": Open(
+        "/.well-known/oauth-protected-resource/mcp/acme",
+        "what a client reads before it has a token",
+        {"GET": 404},
+    ),
     "definitions/": Listing("/definitions/"),
     "definitions/approve": Listing(
         "/definitions/approve",

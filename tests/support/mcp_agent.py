@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.test import Client
@@ -18,15 +18,18 @@ WITH_PAYLOADS = (Scope.READ, Scope.PAYLOADS)
 
 @dataclass
 class Agent:
-    """A client of the newest version with a key of a tenant."""
+    """A client of the newest version with a key of a tenant, or at `path` with an access token."""
 
     tenant: Tenant
     scopes: Sequence[Scope] = _READ
     name: str = "agent"
-    key: str = field(init=False)
+    key: str = ""
+    """Empty: a new one is made."""
+    path: str = "/mcp"
 
     def __post_init__(self) -> None:
-        self.key = create_key(self.tenant, "agent's key", list(self.scopes))[1]
+        if not self.key:
+            self.key = create_key(self.tenant, "agent's key", list(self.scopes))[1]
 
     def send(self, method: str, params: Mapping[str, Any] | None = None, **headers: str) -> Any:
         """The HTTP response to a request."""
@@ -42,7 +45,7 @@ class Agent:
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
         body = json.dumps({**message, "params": {**given, "_meta": meta}})
-        return Client().post("/mcp", body, content_type="application/json", headers=sent)
+        return Client().post(self.path, body, content_type="application/json", headers=sent)
 
     def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
         """The result of a request that succeeds."""
@@ -70,3 +73,11 @@ def arguments_about(record: Record, tool: str) -> dict[str, Any]:
         "prove_call": {"invocation_id": str(record.failed)},
         "explain": {"q": "tool:search state:ok"},
     }.get(tool, {})
+
+
+def problem_of(response: Any) -> Any:
+    """The problem in an answer of `/mcp/<tenant>` that refuses an access token."""
+    refused = response.json()
+    assert refused["id"] is None
+    assert refused["error"]["message"] == refused["error"]["data"]["detail"]
+    return refused["error"]["data"]

@@ -8,6 +8,7 @@ from django.utils import timezone
 from pydantic import Field
 from tooltrail.events import ID_MAX_LENGTH
 
+from audit.mcp.caller import McpRequest
 from audit.mcp.tool import RowsParams, Tool, ToolParams
 from audit.pages.calls.api import (
     CallListParams,
@@ -24,7 +25,6 @@ from audit.queries.calls import TIMELINE_LIMIT
 from audit.queries.calls import trace_detail as find_trace
 from audit.queries.withheld import without_messages, without_reasons
 from config.http.problems import ProblemError
-from tenants.api_auth import ApiRequest
 from tenants.api_reads import Page, members_of, seal, unseal
 
 
@@ -65,7 +65,7 @@ class TraceText(Page[str], schemas.Trace):
     withheld: bool
 
 
-def _trace_text(request: ApiRequest, params: GetTraceParams) -> dict[str, Any]:
+def _trace_text(request: McpRequest, params: GetTraceParams) -> dict[str, Any]:
     first = unseal("trace text", params.cursor, _read_place) or 0
     detail = None if "\x00" in params.trace_id else find_trace(params.trace_id)
     if detail is None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.utils import timezone
 from pydantic import Field
 
+from audit.mcp.caller import McpRequest
 from audit.mcp.tool import Tool, ToolParams
 from audit.pages.show.api_query import within
 from audit.pages.show.ranges import RangeParams, Span
@@ -14,7 +15,6 @@ from audit.queries.call_filter import CallFilter
 from audit.queries.call_list import call_page
 from audit.queries.call_query import Reader, Term, parse
 from audit.queries.call_walk import Budget
-from tenants.api_auth import ApiRequest
 from tenants.api_reads import Answer, utc
 
 _TERMS_MAX: Final = 10
@@ -90,7 +90,7 @@ class _Search:
         return None
 
 
-def _explain(request: ApiRequest, params: ExplainParams) -> dict[str, Any]:
+def _explain(request: McpRequest, params: ExplainParams) -> dict[str, Any]:
     reader = Reader(sees_payloads=request.auth.sees_payloads)
     query, span = parse(params.q, reader), params.read_span()
     search, always = _Search(span), _Search(Span())

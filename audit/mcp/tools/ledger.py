@@ -4,10 +4,10 @@ import copy
 from dataclasses import replace
 from typing import Any, Final
 
+from audit.mcp.caller import McpRequest
 from audit.mcp.tool import Tool, ToolParams
 from audit.pages.ledger.api import InclusionParams, prove_inclusion
 from audit.pages.ledger.schemas import Inclusion
-from tenants.api_auth import ApiRequest
 from tenants.api_reads import members_of
 
 
@@ -15,7 +15,7 @@ class ProveCallParams(ToolParams, InclusionParams):
     """Which entry: an index, or a call and one of its events."""
 
 
-def _prove_call(request: ApiRequest, params: ProveCallParams) -> dict[str, Any]:
+def _prove_call(request: McpRequest, params: ProveCallParams) -> dict[str, Any]:
     # The proof is of hashes: who proves an event has it from get_call.
     without_payloads = copy.copy(request)
     without_payloads.auth = replace(request.auth, sees_payloads=False)

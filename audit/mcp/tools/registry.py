@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from audit.effect.queries import version_before
+from audit.mcp.caller import McpRequest
 from audit.mcp.tool import Tool, ToolParams
 from audit.models import DriftAnalysis, StoredDefinitionChange
 from audit.pages.show.figure_page import FigurePage
@@ -17,7 +18,6 @@ from audit.queries.time_range import TimeRange
 from audit.queries.violations import ViolationFilter, violations
 from config.http.problems import ProblemError
 from tenants.actions import storable_text
-from tenants.api_auth import ApiRequest
 from tenants.api_reads import Answer, ListParams, Page, members_of, utc
 from tools_registry import models
 from tools_registry.read_api import (
@@ -117,7 +117,7 @@ class ToolContract(Answer):
     changes: list[SchemaDifference]
 
 
-def _what_changed(request: ApiRequest, params: WhatChangedParams) -> dict[str, Any]:
+def _what_changed(request: McpRequest, params: WhatChangedParams) -> dict[str, Any]:
     page = FigurePage.read("changes", params)
     tool = None if params.tool is None else storable_text(params.tool)
     rows = [
@@ -136,7 +136,7 @@ def _what_changed(request: ApiRequest, params: WhatChangedParams) -> dict[str, A
     }
 
 
-def _published(request: ApiRequest, of: TimeRange, tool: str | None) -> list[dict[str, Any]]:
+def _published(request: McpRequest, of: TimeRange, tool: str | None) -> list[dict[str, Any]]:
     versions = models.ToolVersion.objects.filter(
         tenant_id=request.auth.tenant_id,
         tool__tenant_id=request.auth.tenant_id,
@@ -176,7 +176,7 @@ def _new_violations(of: TimeRange, tool: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def _served(request: ApiRequest, of: TimeRange, tool: str | None) -> list[dict[str, Any]]:
+def _served(request: McpRequest, of: TimeRange, tool: str | None) -> list[dict[str, Any]]:
     changes = StoredDefinitionChange.objects.for_tenant(request.auth.tenant_id).filter(
         seen_at__gte=of.start,
         seen_at__lt=of.end,
@@ -194,7 +194,7 @@ def _served(request: ApiRequest, of: TimeRange, tool: str | None) -> list[dict[s
     ]
 
 
-def _analyzed(request: ApiRequest, of: TimeRange, tool: str | None) -> list[dict[str, Any]]:
+def _analyzed(request: McpRequest, of: TimeRange, tool: str | None) -> list[dict[str, Any]]:
     analyses = DriftAnalysis.objects.for_tenant(request.auth.tenant_id).filter(
         created_at__gte=of.start,
         created_at__lt=of.end,
@@ -213,7 +213,7 @@ def _analyzed(request: ApiRequest, of: TimeRange, tool: str | None) -> list[dict
     ]
 
 
-def _described(request: ApiRequest, row: dict[str, Any]) -> dict[str, Any]:
+def _described(request: McpRequest, row: dict[str, Any]) -> dict[str, Any]:
     """A change with all members of `Change`."""
     members: dict[str, Any] = dict.fromkeys(Change.model_fields) | {"changes": [], "effect": []}
     published, analysis_id = row.pop("published", None), row.pop("analysis_id", None)
@@ -225,7 +225,7 @@ def _described(request: ApiRequest, row: dict[str, Any]) -> dict[str, Any]:
     return members
 
 
-def _drift(request: ApiRequest, analysis_id: UUID) -> dict[str, Any] | None:
+def _drift(request: McpRequest, analysis_id: UUID) -> dict[str, Any] | None:
     tenant_id = request.auth.tenant_id
     analysis = DriftAnalysis.objects.for_tenant(tenant_id).filter(id=analysis_id).first()
     if analysis is None:  # a newer one took its place meanwhile
@@ -234,7 +234,7 @@ def _drift(request: ApiRequest, analysis_id: UUID) -> dict[str, Any] | None:
     return drift_of(tool, analysis)
 
 
-def _of_version(request: ApiRequest, version: models.ToolVersion) -> dict[str, Any]:
+def _of_version(request: McpRequest, version: models.ToolVersion) -> dict[str, Any]:
     try:
         params = EffectParams(version=version.number, q="")
         effect = members_of(read_effect, request, tool_id=version.tool_id, params=params)
@@ -249,13 +249,13 @@ def _of_version(request: ApiRequest, version: models.ToolVersion) -> dict[str, A
     }
 
 
-def _difference(request: ApiRequest, tool_id: Any, before: int, number: int) -> dict[str, Any]:
+def _difference(request: McpRequest, tool_id: Any, before: int, number: int) -> dict[str, Any]:
     params = DiffParams.model_validate({"from": before, "to": number})
     difference = members_of(diff_tool, request, tool_id=tool_id, params=params)
     return {name: difference[name] for name in ("callers", "consumers", "changes")}
 
 
-def _tool_contract(request: ApiRequest, params: ToolContractParams) -> dict[str, Any]:
+def _tool_contract(request: McpRequest, params: ToolContractParams) -> dict[str, Any]:
     tenant_id = request.auth.tenant_id
     name = storable_text(params.tool)
     tool = models.Tool.objects.filter(tenant_id=tenant_id, name=name).first()

@@ -279,7 +279,7 @@ CREATE POLICY tenant_isolation ON erasure_call
 REVOKE UPDATE, DELETE ON erasure_call FROM tooltrail_app;
 GRANT SELECT ON erasure_call TO tooltrail_keeper;
 
--- mcp_use: how often a key used a tool of /mcp in a minute, until the worker records it as an action.
+-- mcp_use: how often a caller used a tool of /mcp in a minute, until the worker records it as an action.
 --
 -- Retention: rows are deleted when the worker has recorded them, a minute later.
 -- Erasure: no effect; it holds a count and a digest, no payload.
@@ -287,7 +287,7 @@ GRANT SELECT ON erasure_call TO tooltrail_keeper;
 -- Citus: distributed by tenant_id.
 CREATE TABLE mcp_use (
     tenant_id uuid NOT NULL,
-    key_id text NOT NULL,
+    key_id text NOT NULL,                -- of the key, or `user 17`: a person with an access token
     tool text NOT NULL,
     minute timestamptz NOT NULL,         -- its start
     use_count bigint NOT NULL,

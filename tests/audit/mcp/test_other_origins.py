@@ -89,8 +89,8 @@ def test_other_origins_may_not(acme: Cast, origin: str) -> None:
 
 
 @override_settings(CORS_ORIGINS=[ORIGIN])
-def test_only_this_path_is_open() -> None:
-    for path in ("/mcp/", "/mcpx", "/login"):
+def test_only_these_paths_are_open() -> None:
+    for path in ("/mcpx", "/login", "/.well-known/x"):
         assert "Access-Control-Allow-Origin" not in preflight(ORIGIN, path=path)
 
 
