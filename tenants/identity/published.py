@@ -29,7 +29,7 @@ _FRESH_S: Final = 600.0
 """For so long keys are used without a look at what the provider publishes now."""
 _STALE_S: Final = 3_600.0
 """For so long they are used while the provider does not answer."""
-_AGAIN_S: Final = 10.0
+_AGAIN_S: Final = 3.0
 """At most so often a provider is asked, whatever tokens arrive."""
 
 _log = logging.getLogger(__name__)
