@@ -22,6 +22,7 @@ from audit.alerts.rules import Rule
 from audit.queries.polling import NAME_LENGTH as TOOL_NAME_LENGTH
 from audit.queries.saved_views import NAME_LENGTH
 from tenants.actions import storable_text
+from tenants.identity.wanted import McpAccess
 from tenants.models import Role, Scope
 
 
@@ -153,6 +154,14 @@ class DeclaredProvider(Part):
     """Whether a sign-in with it counts as one with a second factor."""
     scim: bool = False
     """Whether its directory decides who is a member. The directory's key is one of `keys`."""
+    mcp: McpAccess = "off"
+    """What MCP clients may read with its access tokens. Only with OpenID Connect."""
+    mcp_audience: str = ""
+    """Of these tokens; empty: the address of `/mcp` for the tenant."""
+    mcp_person_claim: str = ""
+    """The claim of these tokens that names a person; empty: `subject_claim`."""
+    mcp_scope_prefix: str = ""
+    """What the provider puts before the scopes `read` and `payloads`."""
     metadata_url: str = ""
     """With SAML: where the provider's metadata is fetched from at each sign-in."""
     metadata: str = ""

@@ -5,7 +5,7 @@ from audit.declared.work import Work, differences
 from config.boxes import BoxError
 from tenants.identity import sso_only
 from tenants.identity.providers import add_provider, all_providers, change_provider, switch_provider
-from tenants.identity.wanted import ProviderError, Wanted, subject_claim
+from tenants.identity.wanted import MCP_DETAILS, ProviderError, Wanted, subject_claim
 from tenants.models import IdentityProvider, Role
 
 
@@ -75,4 +75,5 @@ def _shown(provider: IdentityProvider) -> dict[str, object]:
     roles = [f"{group} = {Role(role)}" for group, role in sorted(provider.role_by_group.items())]
     default = {"role_by_group": roles, "default_role": provider.default_role}
     claim = {"subject_claim": subject_claim(provider)}
-    return {"scim": False, **provider.settings, **claim, **default}
+    absent = {"scim": False, "mcp": "off", **dict.fromkeys(MCP_DETAILS, "")}
+    return {**absent, **provider.settings, **claim, **default}

@@ -86,7 +86,7 @@ def make_set(
         "args": Judge("args", None, version.input_schema),
         "output": Judge("output", None, version.output_schema),
     }
-    last = newest_set(tool)
+    last = newest_set(tool.pk)
     copies = {
         one.invocation_id: (one.args, one.output) for one in cases_of(last) if not one.is_erased
     }
@@ -124,7 +124,7 @@ def remove_set(tenant: Tenant, tool: Tool, actor: Actor, reason: str, now: datet
     Needs the scope.
     """
     lock_tool(tool)
-    last = newest_set(tool)
+    last = newest_set(tool.pk)
     if last is None or not last.label:
         return False
     empty = RegressionSet(
@@ -148,9 +148,9 @@ def sets_of(tool: Tool) -> list[RegressionSet]:
     return list(sets.order_by("-number")[:VERSIONS_SHOWN])
 
 
-def newest_set(tool: Tool) -> RegressionSet | None:
+def newest_set(tool_id: UUID) -> RegressionSet | None:
     """The version that holds; None if nobody has made one. One query."""
-    sets = RegressionSet.objects.for_tenant(current_tenant_id()).filter(tool_id=tool.pk)
+    sets = RegressionSet.objects.for_tenant(current_tenant_id()).filter(tool_id=tool_id)
     return sets.order_by("-number").first()
 
 
@@ -168,8 +168,7 @@ def judge_set(tool_id: UUID, outputs: Judge, args: Judge) -> dict[str, Any] | No
     Returns a document: `number` of the set, how many cases are `as_expected`, `differing` and
     `not_judged`, and the first `differences`. None: there is no set.
     """
-    sets = RegressionSet.objects.for_tenant(current_tenant_id()).filter(tool_id=tool_id)
-    newest = sets.order_by("-number").first()
+    newest = newest_set(tool_id)
     if newest is None or not newest.label:
         return None
     deadline = monotonic() + JUDGING_SECONDS

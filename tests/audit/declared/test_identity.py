@@ -100,6 +100,8 @@ def test_prune_disables_a_provider_and_leaves_its_members(acme: Cast, folder: Pa
         ({"kind": "ldap"}, "kind"),
         ({"kind": "saml"}, "identity_providers[0].client_id: A SAML provider has none"),
         ({"sso_url": "https://id.acme.example"}, "identity_providers[0].sso_url: Only a SAML"),
+        ({"mcp": "write"}, "mcp"),
+        ({"mcp_audience": "tooltrail"}, "mcp_audience: This is the client ID of the sign-in"),
     ],
     ids=str,
 )
@@ -108,6 +110,19 @@ def test_wrong_provider_is_a_problem_and_nothing_is_stored(
 ) -> None:
     assert problem in problems(acme, folder, identity_providers=[{**PROVIDER, **changed}])
     assert stored(acme.tenant) == []
+
+
+def test_file_lets_mcp_clients_in(acme: Cast, folder: Path) -> None:
+    apply(acme, folder, identity_providers=[PROVIDER])
+    given = {**PROVIDER, "mcp": "payloads", "mcp_person_claim": "uid"}
+    changed = ["change identity provider Acme ID"]
+    assert apply(acme, folder, identity_providers=[given]) == changed
+    assert apply(acme, folder, identity_providers=[given]) == []
+    [exported] = export(acme.tenant.slug)["identity_providers"]
+    assert (exported["mcp"], exported["mcp_person_claim"]) == ("payloads", "uid")
+    assert "mcp_audience" not in exported
+    assert apply(acme, folder, identity_providers=[PROVIDER]) == changed
+    assert "mcp" not in stored(acme.tenant)[0].settings
 
 
 def test_what_names_people_cannot_change(acme: Cast, folder: Path) -> None:

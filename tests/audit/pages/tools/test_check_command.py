@@ -77,6 +77,7 @@ def test_mended_unchanged_and_new_tools_pass(checker: Checker) -> None:
     assert report["counts"] == {
         "breaks": 0,
         "not checked": 0,
+        "accepted": 0,
         "changed": 1,
         "new": 1,
         "unchanged": 0,
@@ -136,6 +137,69 @@ def test_case_of_the_regression_set_breaks(checker: Checker) -> None:
     assert rules == ["breaks-callers", "regression"]
     assert checked["replay"]["newly_violating"] == 0
     assert call[0]["invocation_id"] in checked["findings"][1]["message"]
+
+
+def test_intended_break_is_accepted_in_a_file(checker: Checker) -> None:
+    file = write(checker, BREAKING)
+    found = json.loads(checker.check(file, "--json").stdout)["tools"][0]["findings"]
+    rules = {one["rule"]: one["id"] for one in found if one["level"] == "error"}
+    assert set(rules) == {"breaks-callers", "new-violations"}
+    words = ("--policy", "policy.json", "--reason", "Both callers are changed.")
+    one_only = ("--accept", rules["breaks-callers"], "--until", "2999-12-31")
+    part = checker.check(file, *words, *one_only)
+    assert part.returncode == 1, "the other break is not listed"
+    assert "  ~ breaks-callers $.city" in part.stdout
+    assert "  ✗ new-violations $.city" in part.stdout
+    both = checker.check(file, *words, "--accept", rules["new-violations"], "--until", "2999-12-31")
+    assert both.returncode == 0, both.stdout + both.stderr
+    assert both.stdout.splitlines()[-1] == "1 tool: 1 accepted"
+    stored = json.loads((checker.folder / "policy.json").read_text())
+    assert [one["id"] for one in stored["accepted"]] == [*rules.values()]
+
+    # Whoever goes further than what was accepted is stopped.
+    narrower = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 2}}}
+    further = checker.check(
+        write(checker, BREAKING | {"inputSchema": narrower}), "--policy", "policy.json"
+    )
+    assert further.returncode == 1
+    assert "does not occur. Remove" in further.stdout
+    mended = checker.check(write(checker, MENDED), "--policy", "policy.json", "--json")
+    assert mended.returncode == 0
+    (tool,) = json.loads(mended.stdout)["tools"]
+    assert len(tool["unused"]) == 2
+    # One by one: which break it is, is not to be guessed.
+    unknown = checker.check(file, *words, "--accept", "0" * 16, "--until", "2999-12-31")
+    assert (unknown.returncode, "no break has the id" in unknown.stderr) == (2, True)
+
+
+def test_policy_requires_a_regression_set(checker: Checker) -> None:
+    tenant = checker.cast.tenant
+    policy = {"format": "tooltrail-check-policy", "version": 1}
+    required = {"tool": "get_weather", "label": "long", "cases": 1}
+    (checker.folder / "policy.json").write_text(
+        json.dumps({**policy, "regression_sets": [required]})
+    )
+    file = write(checker, MENDED)
+    words = (file, "--policy", "policy.json")
+    missing = checker.check(*words)
+    assert (missing.returncode, "no-regression-set" in missing.stdout) == (2, True)
+    assert missing.stdout.splitlines()[-1] == "1 tool: 1 not checked"
+    api = program(tenant)
+    call = make_call(
+        tool_name="get_weather",
+        args={"city": "Rom"},
+        output={"status": "ok", "data": {"celsius": 9}, "meta": {}},
+    )
+    send_events(tenant, call)
+    api.do("notes", {"about": "call", "invocation_id": call[0]["invocation_id"], "label": "long"})
+    (tool,) = api.get("tools")["items"]
+    api.do(f"tools/{tool['id']}/regression-set", {"label": "long", "reason": "the longest name"})
+    assert checker.check(*words).returncode == 0
+    for wrong in ({"label": "other"}, {"version": 2}, {"cases": 2}):
+        (checker.folder / "policy.json").write_text(
+            json.dumps({**policy, "regression_sets": [required | wrong]})
+        )
+        assert checker.check(*words).returncode == 2, wrong
 
 
 def test_tools_of_a_running_mcp_server_are_new_here(checker: Checker) -> None:

@@ -6,14 +6,17 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from tooltrail.cli.bar import Bar
 from tooltrail.cli.check import junit, mcp_servers, modules, sarif, text
-from tooltrail.cli.check.definitions import CheckError, Definition, read_file
+from tooltrail.cli.check.definitions import CheckError, Definition, is_yaml, read_file
 from tooltrail.cli.check.judging import Judging, Options, Progress
+from tooltrail.cli.check.policy import Policy, document_of, entries_for, read_day, read_policy
 from tooltrail.cli.check.report import Report
 from tooltrail.settings import Settings
 from tooltrail.transport import Transport, UnreachableError
@@ -27,13 +30,17 @@ examples:
   tooltrail check --module pkg.tools --sarif check.sarif --junit check.xml
   tooltrail check --mcp http://127.0.0.1:8080/mcp
   tooltrail check --mcp-command -- python server.py
+  tooltrail check tools.json --policy check-policy.json
+  tooltrail check tools.json --policy check-policy.json --accept 0123456789abcdef \\
+      --reason "Both callers are changed (#812)." --until 2026-12-31
 
 TOOLTRAIL_URL is the server's URL, TOOLTRAIL_API_KEY a key with the scope read, and for replays the
 scope registry. MCP_AUTHORIZATION is sent to the servers of --mcp as the header Authorization.
 
-Exit codes: 0 nobody breaks, 1 callers or consumers break or may break, 2 could not check: wrong
-usage, no server, no rights, a replay that did not end, and with --require-published a tool that is
-not published.
+Exit codes: 0 nobody breaks, or the policy accepts it, 1 callers or consumers break or may break,
+2 could not check: wrong usage, no server, no rights, a replay that did not end, a regression set
+that the policy requires and that is not there, and with --require-published a tool that is not
+published.
 """
 
 
@@ -85,6 +92,22 @@ def add_parser(verbs: Any) -> None:
         help="tools that the server does not know end with exit code 2",
     )
     parser.add_argument(
+        "--policy",
+        metavar="FILE",
+        help="what is accepted, and which regression sets are required; JSON or YAML",
+    )
+    parser.add_argument(
+        "--accept",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="accept the break with this id: it is added to the file of --policy",
+    )
+    parser.add_argument("--reason", default="", help="why it is accepted", metavar="TEXT")
+    parser.add_argument(
+        "--until", default="", help="the last day on which it is accepted", metavar="DAY"
+    )
+    parser.add_argument(
         "--timeout",
         type=_seconds,
         default=_TIMEOUT_SECONDS,
@@ -112,11 +135,16 @@ def run(options: argparse.Namespace) -> int:
     is_terminal = sys.stderr.isatty()
     bar = Bar(is_shown=is_terminal)
     try:
+        policy = _policy(options)
         definitions = _definitions(options, deadline)
         progress = _progress(bar, is_terminal=is_terminal)
-        judging = Judging(transport, settings.url, _options(options), deadline, progress)
+        asked = _options(options, policy)
+        judging = Judging(transport, settings.url, asked, deadline, progress)
         report = judging.check(definitions)
         bar.erase()
+        if options.accept:
+            policy = _accept(report, policy, options)
+        policy.apply(report.tools, _today())
         try:
             _print(report, options)
         except BrokenPipeError:  # the reader has closed the pipe, such as `head`
@@ -148,12 +176,49 @@ def _definitions(options: argparse.Namespace, deadline: float) -> Sequence[Defin
     return definitions
 
 
-def _options(options: argparse.Namespace) -> Options:
+def _policy(options: argparse.Namespace) -> Policy:
+    """The policy of the file. Raises CheckError."""
+    if options.accept:
+        if not (options.policy and options.reason.strip() and options.until):
+            raise CheckError("--accept needs --policy, --reason and --until")
+        if is_yaml(Path(options.policy)):
+            raise CheckError(f"{options.policy}: --accept writes JSON: add the entry by hand")
+        if read_day(options.until, "--until") < _today():
+            raise CheckError("--until is over")
+        if not Path(options.policy).exists():
+            return Policy()
+    elif options.reason or options.until:
+        raise CheckError("--reason and --until are for --accept")
+    return read_policy(Path(options.policy)) if options.policy else Policy()
+
+
+def _accept(report: Report, policy: Policy, options: argparse.Namespace) -> Policy:
+    """Add the breaks that are accepted to the file, and return the policy with them."""
+    until = read_day(options.until, "--until")
+    made = entries_for(report.tools, options.accept, options.reason.strip(), until)
+    ids = {one.id for one in made}
+    kept = [one for one in policy.accepted if one.id not in ids]
+    policy = replace(policy, accepted=[*kept, *made])
+    text = json.dumps(document_of(policy), indent=2, ensure_ascii=False) + "\n"
+    try:
+        Path(options.policy).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CheckError(f"{options.policy}: {error.strerror}") from None
+    read_policy(Path(options.policy))
+    return policy
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _options(options: argparse.Namespace, policy: Policy) -> Options:
     return Options(
         range=options.range,
         limit=options.limit,
         replays=not options.no_replay,
         require_published=options.require_published,
+        required_sets=policy.required,
     )
 
 

@@ -52,13 +52,8 @@ def own_form(contract: dict[str, Any]) -> dict[str, Any]:
 
 def read_file(path: Path) -> list[Definition]:
     """The definitions in a file of JSON or YAML. Raises CheckError."""
-    data = _read_bytes(path)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise CheckError(f"{path}: the bytes are not UTF-8") from None
-    is_yaml = path.suffix in (".yaml", ".yml")
-    document = _read_yaml(path, text) if is_yaml else read_json(str(path), text)
+    text = _read_text(path)
+    document = _document_in(path, text)
     is_own = isinstance(document, dict) and document.get("format") == REGISTRY_FORMAT
     definitions = [
         Definition(f"{path}: {place}", content, is_own, path, _line_of(content, text))
@@ -67,6 +62,16 @@ def read_file(path: Path) -> list[Definition]:
     if not definitions:
         raise CheckError(f"{path}: has no tools")
     return definitions
+
+
+def read_document(path: Path) -> Any:
+    """What a file of JSON or YAML holds. Raises CheckError."""
+    return _document_in(path, _read_text(path))
+
+
+def is_yaml(path: Path) -> bool:
+    """Whether a file is read as YAML."""
+    return path.suffix in (".yaml", ".yml")
 
 
 def read_json(source: str, text: str | bytes) -> Any:
@@ -102,6 +107,18 @@ def relative(path: Path) -> Path:
         return absolute.relative_to(Path.cwd())
     except ValueError:
         return absolute
+
+
+def _document_in(path: Path, text: str) -> Any:
+    return _read_yaml(path, text) if is_yaml(path) else read_json(str(path), text)
+
+
+def _read_text(path: Path) -> str:
+    data = _read_bytes(path)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CheckError(f"{path}: the bytes are not UTF-8") from None
 
 
 def _read_bytes(path: Path) -> bytes:

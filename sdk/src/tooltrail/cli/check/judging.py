@@ -6,10 +6,11 @@ Owns the requests, the waiting, and that no replay goes on for a check that has 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tooltrail.cli.check.definitions import CheckError, Definition, in_parts
+from tooltrail.cli.check.policy import RequiredSet
 from tooltrail.cli.check.report import (
     CheckedTool,
     Finding,
@@ -44,6 +45,8 @@ class Options:
     replays: bool = True
     require_published: bool = False
     """Whether a tool without a published version could not be checked, instead of being new."""
+    required_sets: Mapping[str, RequiredSet] = field(default_factory=dict[str, RequiredSet])
+    """Regression sets by tool, without which it could not be checked."""
 
 
 class Judging:
@@ -71,6 +74,7 @@ class Judging:
                     for definition, compared in zip(part, answer["tools"], strict=True)
                 ]
             _refuse_twins(report.tools)
+            self._require_sets(report.tools)
             if self._options.replays:
                 self._replay([one for one in report.tools if one.has_changed_schemas])
         except (KeyError, TypeError, ValueError) as error:  # JSON, but not of this API
@@ -84,6 +88,17 @@ class Judging:
             rule = "not-published" if is_needed else "new-tool"
             tool.findings.append(Finding(rule, "The tool has no published version."))
         return tool
+
+    def _require_sets(self, tools: Sequence[CheckedTool]) -> None:
+        """Find which published tools lack the regression set that the policy requires."""
+        for tool in tools:
+            required = self._options.required_sets.get(tool.name)
+            if required is None or not tool.compared["version"]:
+                continue
+            path = f"tools/{tool.compared['tool_id']}/regression-set"
+            versions = _document(self._transport.get(path, {}))["versions"]
+            if reason := required.why_missing(versions[0] if versions else None):
+                tool.findings.append(Finding("no-regression-set", reason))
 
     def _replay(self, tools: Sequence[CheckedTool]) -> None:
         """Start all replays, and wait for each. Those that have not ended are cancelled."""
@@ -125,7 +140,9 @@ class Judging:
             return
         self._progress(tool.name, tool.replay["calls"], tool.replay["of"])
         if tool.replay["state"] == "done":
-            tool.findings += findings_of_replay(tool.replay)
+            sides = {"args": "input_schema", "output": "output_schema"}
+            schemas = {side: tool.compared[name] for side, name in sides.items()}
+            tool.findings += findings_of_replay(tool.replay, schemas)
         else:
             reason = tool.replay["problem"] or f"The replay was {tool.replay['state']}."
             tool.findings.append(Finding("not-replayed", str(reason)))

@@ -33,17 +33,24 @@ def document(report: Report) -> dict[str, Any]:
         "runs": [
             {
                 "tool": {"driver": driver},
-                "invocations": [{"executionSuccessful": report.exit_code != 2}],
+                "invocations": [_invocation(report)],
                 "results": [_result(tool, each) for tool in report.tools for each in tool.findings],
             }
         ],
     }
 
 
+def _invocation(report: Report) -> dict[str, Any]:
+    texts = [one for tool in report.tools for one in tool.unused]
+    unused = [{"level": "note", "message": {"text": _plain(one)}} for one in texts]
+    notes = {"toolExecutionNotifications": unused} if unused else {}
+    return {"executionSuccessful": report.exit_code != 2, **notes}
+
+
 def _result(tool: CheckedTool, finding: Finding) -> dict[str, Any]:
     about = f"{tool.name} {finding.path}" if finding.path else tool.name
     identity = "\0".join((finding.rule, tool.name, finding.path)).encode(errors="replace")
-    return {
+    result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": _RULE_IDS.index(finding.rule),
         "level": finding.level,
@@ -51,6 +58,11 @@ def _result(tool: CheckedTool, finding: Finding) -> dict[str, Any]:
         "locations": [_location(tool)],
         "partialFingerprints": {"tooltrail/v1": hashlib.sha256(identity).hexdigest()},
     }
+    if (accepted := finding.accepted) is not None:
+        justification = quoted(f"{accepted.reason} (until {accepted.until})")
+        suppression = {"kind": "external", "status": "accepted", "justification": justification}
+        result["suppressions"] = [suppression]
+    return result
 
 
 def _location(tool: CheckedTool) -> dict[str, Any]:

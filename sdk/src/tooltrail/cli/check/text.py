@@ -19,9 +19,15 @@ def lines(report: Report) -> Iterator[str]:
     for tool in report.tools:
         yield _heading(tool)
         for each in tool.findings:
-            mark = "✗" if each.level == "error" else "·"
+            is_open = each.level == "error" and each.accepted is None
+            mark = "✗" if is_open else "~" if each.accepted else "·"
             yield f"  {mark} {quoted(' '.join(filter(None, (each.rule, each.path))))}"
             yield f"      {quoted(each.message)}"
+            if each.accepted is not None:
+                yield f"      accepted until {each.accepted.until}: {quoted(each.accepted.reason)}"
+            elif identity := each.id_in(tool.name):
+                yield f"      id {identity}"
+        yield from (f"  · policy: {quoted(one)}" for one in tool.unused)
         if tool.replay is not None:
             yield f"  · {tool.replay['calls']:,} stored calls replayed: {quoted(tool.replay_url)}"
     for note in report.notes:
