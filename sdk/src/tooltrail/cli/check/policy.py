@@ -169,15 +169,14 @@ def _accepted(path: Path, place: str, one: Any) -> Accepted:
 
 def _required(path: Path, place: str, one: Any) -> RequiredSet:
     given = dict(one) if isinstance(one, dict) else one
-    numbers: dict[str, int] = {}
+    numbers = {}
     for name in ("version", "cases"):
-        if isinstance(given, dict) and name in given:
-            number = given.pop(name)
-            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-                raise CheckError(f"{path}: {place}.{name} must be a whole number, 1 or more")
-            numbers[name] = number
+        number = given.pop(name, None) if isinstance(given, dict) else None
+        if number is not None and (type(number) is not int or number < 1):
+            raise CheckError(f"{path}: {place}.{name} must be a whole number, 1 or more")
+        numbers[name] = number
     texts = _texts(path, place, given, ("tool", "label"), {"label": ""})
-    return RequiredSet(**texts, **numbers)
+    return RequiredSet(texts["tool"], texts["label"], numbers["version"], numbers["cases"] or 1)
 
 
 def _texts(
