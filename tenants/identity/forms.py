@@ -157,7 +157,7 @@ class OpenIDForm(ProviderForm):
         choices=[
             ("off", "Nothing: access tokens are refused"),
             ("read", "All but payloads"),
-            ("payloads", "Payloads, too, if the person's role sees them"),
+            ("payloads", "Payloads, too, if the role sees them"),
         ],
         initial="off",
         required=False,
