@@ -94,9 +94,9 @@ def verified(token: str, key: jwt.PyJWK, provider: IdentityProvider, audience: s
 def _check_kind(header: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
     """Raise TokenError for JWTs that are made for something else (RFC 8725, 3.11 and 3.12)."""
     kind = str(header.get("typ") or "").lower()
-    said = claims.get("typ", "Bearer")  # Keycloak: ID, Refresh, Logout and others
+    use = claims.get("typ", "Bearer")  # Keycloak: ID, Refresh, Logout and others
     if kind not in _TYPED and (
-        kind not in _UNTYPED or said != "Bearer" or _OF_ID_TOKENS & claims.keys()
+        kind not in _UNTYPED or use != "Bearer" or _OF_ID_TOKENS & claims.keys()
     ):
         raise TokenError("This JWT is no access token.")
     if "cnf" in claims:

@@ -182,12 +182,12 @@ def _accepted(token: str, resource: Resource) -> tuple[IdentityProvider, AccessT
     try:
         if token.startswith("tt_"):
             raise TokenError("This is an API key. Send it to /mcp.")
-        said = read_unverified(token)
-        named = [one for one in resource.providers if one.settings["issuer"] == said.issuer]
+        claimed = read_unverified(token)
+        named = [one for one in resource.providers if one.settings["issuer"] == claimed.issuer]
         if not named:
             raise TokenError("The access token is of another issuer.")
         [provider] = named
-        key = KEPT_KEYS.key(said.issuer, said.key_id)
+        key = KEPT_KEYS.key(claimed.issuer, claimed.key_id)
         audience = provider.settings.get("mcp_audience") or resource.url
         return provider, verified(token, key, provider, audience)
     except KeysUnavailableError as error:

@@ -138,8 +138,8 @@ def run(options: argparse.Namespace) -> int:
         policy = _policy(options)
         definitions = _definitions(options, deadline)
         progress = _progress(bar, is_terminal=is_terminal)
-        asked = _options(options, policy)
-        judging = Judging(transport, settings.url, asked, deadline, progress)
+        rules = _options(options, policy)
+        judging = Judging(transport, settings.url, rules, deadline, progress)
         report = judging.check(definitions)
         bar.erase()
         if options.accept:

@@ -35,8 +35,8 @@ def _suite(tool: CheckedTool) -> ElementTree.Element:
     of_contract = [one for one in tool.findings if one.rule not in _OF_REPLAYS]
     cases = [_case(tool, "contract", of_contract)]
     if tool.unused:
-        told = "\n".join(f"policy: {quoted(one)}" for one in tool.unused)
-        ElementTree.SubElement(cases[0], "system-err").text = told
+        lines = "\n".join(f"policy: {quoted(one)}" for one in tool.unused)
+        ElementTree.SubElement(cases[0], "system-err").text = lines
     if of_replay or tool.replay is not None:
         cases.append(_case(tool, "replay", of_replay))
     counts = {

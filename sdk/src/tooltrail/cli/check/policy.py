@@ -83,17 +83,17 @@ class Policy:
             tool = by_name.get(entry.tool)
             if tool is None:
                 continue
-            found = [one for one in tool.findings if one.id_in(tool.name) == entry.id]
-            if not found:
+            matching = [one for one in tool.findings if one.id_in(tool.name) == entry.id]
+            if not matching:
                 if entry.rule in tool.judged_rules:
-                    told = f"{entry.shown} is accepted, and does not occur. Remove {entry.id}."
-                    tool.unused.append(told)
-            elif any((one.rule, one.path) != (entry.rule, entry.path) for one in found):
+                    text = f"{entry.shown} is accepted, and does not occur. Remove {entry.id}."
+                    tool.unused.append(text)
+            elif any((one.rule, one.path) != (entry.rule, entry.path) for one in matching):
                 tool.unused.append(f"{entry.id} is not {entry.shown}: it accepts nothing.")
             elif entry.until < today:
                 tool.unused.append(f"{entry.shown} was accepted until {entry.until}.")
             else:
-                for one in found:
+                for one in matching:
                     tool.accept(one, Acceptance(entry.reason, entry.until))
 
 
@@ -121,7 +121,7 @@ def entries_for(
     tools: Iterable[CheckedTool], wanted: Sequence[str], reason: str, until: date
 ) -> list[Accepted]:
     """Entries that accept findings by their ids. Raises CheckError for an id that is not there."""
-    found = {
+    breaks = {
         one.id_in(tool.name): (tool, one)
         for tool in tools
         for one in tool.findings
@@ -129,9 +129,9 @@ def entries_for(
     }
     entries = []
     for each in dict.fromkeys(wanted):
-        if each not in found:
+        if each not in breaks:
             raise CheckError(f"no break has the id {each}: nothing is accepted")
-        tool, one = found[each]
+        tool, one = breaks[each]
         entries.append(Accepted(each, tool.name, one.rule, one.path, reason, until))
     return entries
 
