@@ -186,7 +186,7 @@ def _accepted(token: str, resource: Resource) -> tuple[IdentityProvider, AccessT
         named = [one for one in resource.providers if one.settings["issuer"] == claimed.issuer]
         if not named:
             raise TokenError("The access token is of another issuer.")
-        [provider] = named
+        provider = named[0]
         key = KEPT_KEYS.key(claimed.issuer, claimed.key_id)
         audience = provider.settings.get("mcp_audience") or resource.url
         return provider, verified(token, key, provider, audience)
@@ -213,7 +213,7 @@ def _member(
     }
     if user is None or member is None or not user.is_active or not opens(session, member):
         sign_in = reverse("tenant_sign_in", args=[tenant.slug])
-        reason = f"You are no member here by {provider.name}. Sign in once at {sign_in}."
+        reason = f"You are not a member here with {provider.name}. Sign in once at {sign_in}."
         raise _OutsideError(reason, user)
     if refusal := why_refused(session, member, now):
         raise _OutsideError(refusal.reason, user, may_sign_in_again=refusal.is_over)
