@@ -182,6 +182,8 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator": {},
     }.items()
 ]
+# The one account that signs in without an identity provider; empty: all do, and with one, too.
+BREAK_GLASS: str = env.text("TOOLTRAIL_BREAK_GLASS", "")
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "account_login"

@@ -3,7 +3,7 @@
 Every page of a tenant is wrapped in `tenant_page`. API keys of executors: `tenants.keys`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Concatenate, cast
 from urllib.parse import urlencode, urlsplit
@@ -21,6 +21,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from tenants.accounts.policy import (
+    LED_TO,
     PROVIDER,
     PROVIDER_ASKED_FACTOR,
     SEEN_AT,
@@ -30,7 +31,7 @@ from tenants.accounts.policy import (
     why_refused,
 )
 from tenants.actions import record_action
-from tenants.models import IdentityProvider, Membership, Role, Tenant, User
+from tenants.models import AnyProvider, Membership, Role, Tenant, User, provider_key
 from tenants.scope import tenant_scope
 from tenants.sessions import choose, memberships_of, opened_by, record_session
 from tenants.zones import zone_of
@@ -140,20 +141,24 @@ def enter_tenant(request: HttpRequest) -> TenantRequest | None:
     membership = choose(request.memberships, chosen, request.user.last_tenant_id)
     if membership is None:
         return None
+    membership.user = request.user
     request.membership = membership
     request.tenant = membership.tenant
     return request
 
 
-def open_session(request: HttpRequest, user: User, provider: IdentityProvider | None) -> None:
+def open_session(
+    request: HttpRequest, user: User, provider: AnyProvider | None, led_to: Sequence[str] = ()
+) -> None:
     """Choose the tenant of a new session after sign-in and record the sign-in there.
 
-    The session of a provider opens only that provider's tenant.
+    `led_to` are ids of tenants to which the groups of a provider of the installation lead.
     """
     request.session[SIGNED_IN_AT] = request.session[SEEN_AT] = int(timezone.now().timestamp())
     details = {}
     if provider is not None:
-        request.session[PROVIDER] = f"{provider.tenant_id}/{provider.pk}"
+        request.session[PROVIDER] = provider_key(provider.tenant_id, provider.pk)
+        request.session[LED_TO] = list(led_to)
         request.session[PROVIDER_ASKED_FACTOR] = provider.settings["asks_second_factor"]
         details = {"provider": provider.name}
     membership = record_session(user, "session.start", session=request.session, **details)
@@ -170,7 +175,7 @@ def _note_activity(request: HttpRequest) -> None:
 
 
 def _record_broken_glass(request: TenantRequest) -> None:
-    """Record once a session that the named admin is in without the tenant's provider."""
+    """Record once a session in which the named account is without a provider."""
     tenant_id = str(request.tenant.pk)
     if request.session.get(BROKEN_GLASS) != tenant_id:
         with tenant_scope(request.tenant.pk):

@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from allauth.account.utils import perform_login
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
@@ -13,9 +14,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from tenants.access import SESSION_TENANT
-from tenants.accounts.policy import PROVIDER
+from tenants.accounts.policy import is_tenants
 from tenants.actions import record_action
 from tenants.forms import ROLE_HELP, AccountForm
+from tenants.identity.installation import enabled_providers
+from tenants.identity.providers import with_paths
 from tenants.invitations import InvitationOverError, accept, check_open, read_token
 from tenants.members import AlreadyMemberError
 from tenants.models import Invitation, Membership, Role, User
@@ -34,13 +37,15 @@ def invitation_accept(request: HttpRequest, token: str) -> HttpResponse:
     if named is None:
         raise Http404("no such invitation")
     user = request.user if isinstance(request.user, User) else None
-    if PROVIDER in request.session:
+    if is_tenants(request.session):
         raise PermissionDenied("Sign out first: your account belongs to an identity provider.")
     with tenant_scope(named.tenant_id):
         invitation = named.find(for_update=request.method == "POST")
         if invitation is None:
             raise Http404("no such invitation")
-        form = AccountForm(request.POST or None, tenant=invitation.tenant) if not user else None
+        form = None
+        if user is None and not settings.BREAK_GLASS:
+            form = AccountForm(request.POST or None, tenant=invitation.tenant)
         answer = _explain(request, invitation, user) or _accept(request, invitation, user, form)
         if isinstance(answer, HttpResponse):
             return answer
@@ -77,8 +82,7 @@ def _accept(
     if user is not None:
         member = user
     else:
-        assert form is not None
-        if not form.is_valid():
+        if form is None or not form.is_valid():
             return _page(request, invitation, form=form)
         try:
             with transaction.atomic():
@@ -110,5 +114,9 @@ def _page(
     status: HTTPStatus = HTTPStatus.OK,
     **context: object,
 ) -> HttpResponse:
-    context |= {"invitation": invitation, "role_help": ROLE_HELP[Role(invitation.role)]}
+    context |= {
+        "invitation": invitation,
+        "role_help": ROLE_HELP[Role(invitation.role)],
+        "providers": with_paths(enabled_providers(), "provider_start"),
+    }
     return render(request, "tenants/invitation.html", context, status=status)

@@ -5,9 +5,11 @@ People are added by accepting an invitation (`tenants.invitations`).
 All functions need the tenant's scope.
 """
 
+from typing import Any
+
 from django.db.models import QuerySet
 
-from tenants.models import IdentityProvider, Membership, Role, Tenant, User
+from tenants.models import AnyProvider, InstallationProvider, Membership, Role, Tenant, User
 
 
 class LastAdminError(Exception):
@@ -31,15 +33,19 @@ def people_of(tenant: Tenant) -> QuerySet[Membership]:
 
 
 def add_member(
-    tenant: Tenant, user: User, role: Role, provider: IdentityProvider | None = None
+    tenant: Tenant, user: User, role: Role, provider: AnyProvider | None = None
 ) -> Membership:
     """Make a user a member. Raises AlreadyMemberError; an existing role does not change.
 
     With a `provider`, only its sessions open the membership, and it decides the role.
     """
-    made_by = None if provider is None else provider.pk
+    defaults: dict[str, Any] = {"role": role}
+    if isinstance(provider, InstallationProvider):
+        defaults["installation_provider_id"] = provider.pk
+    elif provider is not None:
+        defaults["identity_provider_id"] = provider.pk
     membership, is_new = Membership.objects.get_or_create(
-        tenant=tenant, user=user, defaults={"role": role, "identity_provider_id": made_by}
+        tenant=tenant, user=user, defaults=defaults
     )
     if not is_new:
         raise AlreadyMemberError

@@ -211,6 +211,18 @@ class ProviderKind(models.TextChoices):
     SAML = "saml", "SAML 2.0"
 
 
+OF_INSTALLATION = "installation"
+"""Stands for the tenant in the key of a provider that has none."""
+
+
+def provider_key(tenant_id: uuid.UUID | None, pk: uuid.UUID) -> str:
+    """The name of a provider in identities and sessions: it contains the tenant.
+
+    Without a tenant it is a provider of the installation.
+    """
+    return f"{tenant_id or OF_INSTALLATION}/{pk}"
+
+
 class IdentityProvider(models.Model):
     """A company's sign-in: who signs in there becomes a member here (`tenants.identity`)."""
 
@@ -243,6 +255,33 @@ class IdentityProvider(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class InstallationProvider(models.Model):
+    """A sign-in for all tenants, which only the operator defines (`tenants.identity`)."""
+
+    tenant_id: ClassVar[None] = None
+    """As of an `IdentityProvider`: it is of no tenant."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=40, unique=True)
+    kind = models.CharField(max_length=8, choices=ProviderKind)
+    settings = models.JSONField()
+    """As of an `IdentityProvider`."""
+    secret_box = models.BinaryField(null=True)
+    roles = models.JSONField(default=list)
+    """Which group gives which role where: `group`, `tenant` (its id) and `role` of each."""
+    created_at = models.DateTimeField(auto_now_add=True)
+    disabled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "installation_provider"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+type AnyProvider = IdentityProvider | InstallationProvider
 
 
 class DirectoryUser(models.Model):
@@ -313,14 +352,20 @@ class Membership(models.Model):
     """The provider that made the membership and decides its role; only its sessions open it."""
     breaks_glass = models.BooleanField(default=False, db_default=False)
     """Whether this admin gets in without a provider although the tenant is `sso_only`."""
+    installation_provider_id = models.UUIDField(null=True, blank=True)
+    """The same as `identity_provider_id`, of a provider of the installation."""
 
+    by_invitation: ClassVar = models.Q(identity_provider_id=None, installation_provider_id=None)
+    """Memberships that no provider made."""
     in_ledger: ClassVar = (
         *("user_id", "role", "created_at", "is_service", "disabled_at"),
         *("identity_provider_id", "breaks_glass"),
+        "installation_provider_id",
     )
     in_ledger_later: ClassVar[tuple[dict[str, Any], ...]] = (
         {"is_service": False, "disabled_at": None},
         {"identity_provider_id": None, "breaks_glass": False},
+        {"installation_provider_id": None},
     )
 
     class Meta:
@@ -331,6 +376,15 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} ({self.role})"
+
+    @property
+    def made_by(self) -> str:
+        """The key of the provider that made it; "" if none did."""
+        if self.identity_provider_id is not None:
+            return provider_key(self.tenant_id, self.identity_provider_id)
+        if self.installation_provider_id is not None:
+            return provider_key(None, self.installation_provider_id)
+        return ""
 
     @property
     def sees_payloads(self) -> bool:

@@ -18,6 +18,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from config.http.proxies import client_address
+from tenants.accounts.policy import opens_by_password
 from tenants.models import SignInFailure, User
 from tenants.sessions import record_session
 
@@ -50,6 +51,11 @@ class SignInForm(AuthenticationForm):
         except ValidationError:
             self._record("wrong password, or the account is closed")
             raise
+        user = self.get_user()
+        if user is not None and not opens_by_password(user):
+            # The same answer: whether a password is right must stay unknown where none counts.
+            self._record("only providers sign in here")
+            raise self.get_invalid_login_error()
         attempt.delete()
         return cleaned
 

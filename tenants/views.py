@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from allauth.account.utils import perform_login
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
@@ -25,7 +26,7 @@ from tenants.access import (
     enter_tenant,
     tenant_page,
 )
-from tenants.accounts.policy import NOT_YOURS, PROVIDER
+from tenants.accounts.policy import NOT_YOURS, is_tenants
 from tenants.actions import record_view
 from tenants.admin_acts import (
     end_key,
@@ -37,11 +38,12 @@ from tenants.admin_acts import (
     withdraw_invitation,
 )
 from tenants.forms import ROLE_HELP, InvitationForm, KeyForm, PasswordForm, RoleForm, RotationForm
-from tenants.identity.providers import providers_at
+from tenants.identity.installation import enabled_providers
+from tenants.identity.providers import providers_at, with_paths
 from tenants.invitations import open_invitations
 from tenants.keys import IDLE_FOR, idle_keys
 from tenants.members import LastAdminError, people_of
-from tenants.models import ApiKey, Invitation, Membership, Role, User
+from tenants.models import AnyProvider, ApiKey, Invitation, Membership, Role, User
 from tenants.sessions import record_session
 from tenants.sign_in import SignInForm
 
@@ -52,8 +54,14 @@ _LAST_ADMIN = "Give another member the role admin first, or name another one for
 class _SignIn(LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         slug = self.kwargs.get("slug")
-        providers = [] if slug is None else providers_at(slug)
-        return {**super().get_context_data(**kwargs), "providers": providers}
+        of_tenant = [] if slug is None else providers_at(slug)
+        providers: list[AnyProvider] = [*of_tenant, *enabled_providers()]
+        return {
+            **super().get_context_data(**kwargs),
+            "providers": with_paths(providers, "provider_start"),
+            # Only one account has a password that counts. Its form is not what people look for.
+            "hides_password": bool(settings.BREAK_GLASS) and "password" not in self.request.GET,
+        }
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         # django-allauth asks for the second factor before it opens the session.
@@ -272,7 +280,7 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 def password_change(request: HttpRequest) -> HttpResponseBase:
     """Change the signed-in user's password. The user needs no tenant."""
     user = request.user
-    if PROVIDER in request.session:
+    if is_tenants(request.session):
         raise PermissionDenied(NOT_YOURS)
     if not isinstance(user, User) or enter_tenant(request) is not None:
         return _password_change_of_member(request)

@@ -62,7 +62,7 @@ def apply_all(
             continue
         secrets = Secrets(source.folder)
         file = source.file
-        work = Work(tenant, is_new, actor, now, place, file, secrets, options, outcome)
+        work = Work(actor, now, place, file, secrets, options, outcome, tenant, is_new)
         try:
             with tenant_scope(tenant.pk):
                 _apply(work, source.tenant, progress(source.tenant.slug))

@@ -129,8 +129,8 @@ class SignIn(Part):
     """Whether share links may open without a sign-in."""
 
 
-class DeclaredProvider(Part):
-    """A company's sign-in. What is absent has its default; a secret that is absent stays."""
+class _Provider(Part):
+    """What providers of tenants and of the installation share."""
 
     name: _Name
     """On the button of the sign-in page."""
@@ -147,11 +147,25 @@ class DeclaredProvider(Part):
     subject_claim: str = ""
     """The claim or attribute that names a person; empty: `sub`, or `NameID` with SAML. It cannot
     change later."""
+    asks_second_factor: bool = False
+    """Whether a sign-in with it counts as one with a second factor."""
+    metadata_url: str = ""
+    """With SAML: where the provider's metadata is fetched from at each sign-in."""
+    metadata: str = ""
+    """With SAML, instead of an address: the provider's metadata (XML)."""
+    sso_url: str = ""
+    """With SAML, instead of metadata: where people sign in (HTTP-Redirect binding)."""
+    certificates: list[str] = []
+    """With SAML, instead of metadata: of the keys by which the provider signs, as PEM."""
+    is_disabled: bool = False
+
+
+class DeclaredProvider(_Provider):
+    """A company's sign-in. What is absent has its default; a secret that is absent stays."""
+
     role_by_group: dict[Text, Annotated[Role, Field(strict=False)]] = {}
     default_role: Annotated[Role, Field(strict=False)] | None = None
     """Of people in none of these groups; null: they do not get in."""
-    asks_second_factor: bool = False
-    """Whether a sign-in with it counts as one with a second factor."""
     scim: bool = False
     """Whether its directory decides who is a member. The directory's key is one of `keys`."""
     mcp: McpAccess = "off"
@@ -162,15 +176,22 @@ class DeclaredProvider(Part):
     """The claim of these tokens that names a person; empty: `subject_claim`."""
     mcp_scope_prefix: str = ""
     """What the provider puts before the scopes `read` and `payloads`."""
-    metadata_url: str = ""
-    """With SAML: where the provider's metadata is fetched from at each sign-in."""
-    metadata: str = ""
-    """With SAML, instead of an address: the provider's metadata (XML)."""
-    sso_url: str = ""
-    """With SAML, instead of metadata: where people sign in (HTTP-Redirect binding)."""
-    certificates: list[str] = []
-    """With SAML, instead of metadata: of the keys by which the provider signs, as PEM."""
-    is_disabled: bool = False
+
+
+class DeclaredGroupRole(Part):
+    """A group of a provider of the installation, and the role that it gives in a tenant."""
+
+    group: Text
+    tenant: str
+    """The tenant's slug."""
+    role: Annotated[Role, Field(strict=False)]
+
+
+class DeclaredInstallationProvider(_Provider):
+    """A sign-in for all tenants. What is absent has its default; a secret that is absent stays."""
+
+    roles: list[DeclaredGroupRole] = []
+    """In these tenants people become members by their groups. Who was invited gets in without."""
 
 
 class SsoOnly(Part):
@@ -333,8 +354,15 @@ class DeclaredTenant(Part):
     """Names of registered tools whose outputs the server validates if no guard did."""
 
 
+class Installation(Part):
+    """What belongs to no tenant. A section that is absent stays as it is, even with `--prune`."""
+
+    identity_providers: list[DeclaredInstallationProvider] | None = None
+
+
 class Document(Part):
     """A file of configuration."""
 
     version: Literal[1]
+    installation: Installation | None = None
     tenants: list[DeclaredTenant]

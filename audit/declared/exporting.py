@@ -34,9 +34,17 @@ from config.instants import iso_exact
 from tenants.accounts import settings as sign_in
 from tenants.actions import record_action
 from tenants.identity import sso_only
+from tenants.identity.installation import installation_providers
 from tenants.identity.providers import all_providers
 from tenants.keys import working_keys
-from tenants.models import ApiKey, IdentityProvider, Membership, ProviderKind, Tenant
+from tenants.models import (
+    ApiKey,
+    IdentityProvider,
+    InstallationProvider,
+    Membership,
+    ProviderKind,
+    Tenant,
+)
 from tenants.scope import tenant_scope
 from tenants.service_accounts import name_in, service_accounts
 from tools_registry.exchange.export import export_registry
@@ -107,6 +115,13 @@ def export_tenant(tenant: Tenant, actor: str, now: datetime) -> dict[str, Any]:
     return document | {"tools": list(_tools(tenant)), "checks_on_arrival": checks}
 
 
+def export_installation() -> dict[str, Any]:
+    """What belongs to no tenant, as `apply` reads it."""
+    slugs = {str(one.pk): one.slug for one in Tenant.objects.only("slug")}
+    providers = [_installation_provider(one, slugs) for one in installation_providers()]
+    return {"identity_providers": providers}
+
+
 def as_text(document: dict[str, Any], form: str) -> str:
     """A document as `yaml` or `json`."""
     if form == "json":
@@ -122,13 +137,15 @@ def as_text(document: dict[str, Any], form: str) -> str:
 
 def _members(tenant: Tenant) -> Iterator[dict[str, Any]]:
     """All but those whom an identity provider makes: they come back with their sign-in."""
-    members = Membership.objects.filter(tenant=tenant, is_service=False, identity_provider_id=None)
+    members = Membership.objects.filter(Membership.by_invitation, tenant=tenant, is_service=False)
     for one in members.select_related("user").order_by("user__username"):
         yield {"user": one.user.get_username(), "role": one.role}
 
 
 def _provider(tenant: Tenant, one: IdentityProvider) -> dict[str, Any]:
-    secret = {} if one.secret_box is None else {"secret": _secret(tenant, "identity", one.name)}
+    secret = (
+        {} if one.secret_box is None else {"secret": _secret(tenant.slug, "identity", one.name)}
+    )
     default = {} if one.default_role is None else {"default_role": one.default_role}
     return {
         "name": one.name,
@@ -141,6 +158,18 @@ def _provider(tenant: Tenant, one: IdentityProvider) -> dict[str, Any]:
     }
 
 
+def _installation_provider(one: InstallationProvider, slugs: dict[str, str]) -> dict[str, Any]:
+    known = [each for each in one.roles if each["tenant"] in slugs]
+    return {
+        "name": one.name,
+        **({} if one.kind == ProviderKind.OIDC else {"kind": str(one.kind)}),
+        **one.settings,
+        **({} if one.secret_box is None else {"secret": _secret("", "identity", one.name)}),
+        "roles": [{**each, "tenant": slugs[each["tenant"]]} for each in known],
+        "is_disabled": one.disabled_at is not None,
+    }
+
+
 def _sso_only(tenant: Tenant) -> dict[str, Any]:
     setting = sso_only.current(tenant)
     named = setting["break_glass"]
@@ -149,7 +178,7 @@ def _sso_only(tenant: Tenant) -> dict[str, Any]:
 
 def _own_ids(tenant: Tenant) -> set[int]:
     """Accounts of the members whom no identity provider made, and of service accounts."""
-    members = Membership.objects.filter(tenant=tenant, identity_provider_id=None)
+    members = Membership.objects.filter(Membership.by_invitation, tenant=tenant)
     return set(members.values_list("user_id", flat=True))
 
 
@@ -181,14 +210,14 @@ def _keys(tenant: Tenant, now: datetime) -> Iterator[dict[str, Any]]:
         yield {
             "name": name,
             "scopes": key.scopes,
-            "secret": _secret(tenant, "key", name),
+            "secret": _secret(tenant.slug, "key", name),
             **{member: value for member, value in members.items() if value},
         }
 
 
 def _channel(tenant: Tenant, one: AlertChannel) -> dict[str, Any]:
     document: dict[str, Any] = {"name": one.name, "kind": str(one.kind)}
-    reference = _secret(tenant, "channel", one.name)
+    reference = _secret(tenant.slug, "channel", one.name)
     match one.kind:
         case "email":
             secret = {"password": reference} if one.secret_box is not None else {}
@@ -209,7 +238,7 @@ def _windows() -> Iterator[dict[str, Any]]:
 
 
 def _views(tenant: Tenant) -> Iterator[dict[str, Any]]:
-    members = Membership.objects.filter(tenant=tenant, identity_provider_id=None)
+    members = Membership.objects.filter(Membership.by_invitation, tenant=tenant)
     members = members.select_related("user")
     names = {one.user_id: one.user.get_username() for one in members}
     for view in SavedView.objects.for_tenant(tenant.pk).order_by("user_id", "name"):
@@ -226,8 +255,8 @@ def _tools(tenant: Tenant) -> Iterator[dict[str, Any]]:
         yield {**tool, "versions": versions}
 
 
-def _secret(tenant: Tenant, kind: str, name: str) -> dict[str, str]:
+def _secret(folder: str, kind: str, name: str) -> dict[str, str]:
     plain = re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.")
     if plain != name:  # another name may be as plain
         plain = f"{plain}-{sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
-    return {"file": f"secrets/{tenant.slug}/{kind}-{plain}"}
+    return {"file": f"secrets/{folder}/{kind}-{plain}".replace("//", "/")}

@@ -3,7 +3,7 @@
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from audit.declared.document import DeclaredTenant, Document, Secret
+from audit.declared.document import DeclaredTenant, Document, Installation, Secret
 from tools_registry.contract_check import refuse_constant, refuse_twice
 
 SECRET_MAX_BYTES = 10_000
@@ -98,8 +98,25 @@ def missing(reference: Secret) -> str:
     return f"the file {reference.file} does not exist"
 
 
-def read_file(name: str, data: bytes, folder: Path) -> list[Source]:
-    """The tenants of a file. Raises UnreadableFileError."""
+@dataclass(frozen=True, slots=True)
+class InstallationSource:
+    """What a file says about the installation."""
+
+    file: str
+    folder: Path
+    wanted: Installation
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that was read."""
+
+    tenants: list[Source]
+    installation: InstallationSource | None
+
+
+def read_file(name: str, data: bytes, folder: Path) -> File:
+    """The tenants of a file, and the installation's part. Raises UnreadableFileError."""
     try:
         value = _plain(_parse(name, data), name, "")
     except RecursionError:
@@ -108,15 +125,28 @@ def read_file(name: str, data: bytes, folder: Path) -> list[Source]:
         document = Document.model_validate_json(json.dumps(value))
     except ValidationError as error:
         raise UnreadableFileError(*_problems(name, error, value)) from None
-    return [
+    tenants = [
         Source(name, folder, f"tenants[{index}]", tenant)
         for index, tenant in enumerate(document.tenants)
     ]
+    wanted = document.installation
+    return File(tenants, None if wanted is None else InstallationSource(name, folder, wanted))
 
 
-def check_twins(sources: list[Source]) -> None:
+def check_twins(files: Collection[File]) -> None:
     """Raise UnreadableFileError if a tenant, or a name in one of its sections, is there twice."""
     problems = []
+    sources = [source for file in files for source in file.tenants]
+    parts = [file.installation for file in files if file.installation is not None]
+    problems += [f"{part.file}: installation: is already in {parts[0].file}" for part in parts[1:]]
+    for part in parts:
+        known: dict[str, int] = {}
+        for index, one in enumerate(part.wanted.identity_providers or ()):
+            if (before := known.setdefault(one.name, index)) != index:
+                problems.append(
+                    f"{part.file}: installation.identity_providers[{index}]: has the name of"
+                    f" identity_providers[{before}]"
+                )
     places: dict[str, str] = {}
     for source in sources:
         place = f"{source.file}: {source.path}"

@@ -1,6 +1,6 @@
 """Applies identity providers, and whether only they open the tenant."""
 
-from audit.declared.document import DeclaredProvider, SsoOnly
+from audit.declared.document import DeclaredInstallationProvider, DeclaredProvider, SsoOnly
 from audit.declared.work import Work, differences
 from config.boxes import BoxError
 from tenants.identity import sso_only
@@ -39,6 +39,12 @@ def apply_sso_only(work: Work, wanted: SsoOnly) -> None:
         work.did("change", "sso only", "", differences(before, after))
 
 
+def wanted_of(one: DeclaredProvider | DeclaredInstallationProvider, secret: str) -> Wanted:
+    """What a file says about a provider, as the acts take it."""
+    given = one.model_dump(exclude={"secret", "is_disabled", "certificates", "roles"})
+    return Wanted(**given, secret=secret, certificates=tuple(one.certificates))
+
+
 def _apply_provider(
     work: Work, path: str, one: DeclaredProvider, stored: IdentityProvider | None
 ) -> None:
@@ -47,8 +53,7 @@ def _apply_provider(
     secret = work.secret(f"{path}.secret", one.secret, is_needed=is_needed)
     if len(work.outcome.problems) > problems:
         return
-    given = one.model_dump(exclude={"secret", "is_disabled", "certificates"})
-    wanted = Wanted(**given, secret=secret, certificates=tuple(one.certificates))
+    wanted = wanted_of(one, secret)
     try:
         if stored is None:
             provider = add_provider(work.tenant, work.actor, wanted)

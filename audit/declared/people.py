@@ -52,7 +52,7 @@ def apply_members(work: Work, wanted: list[Member]) -> None:
     for index, one in sorted(enumerate(wanted), key=lambda pair: pair[1].role != Role.ADMIN):
         path, member = f"members[{index}]", members.get(one.user)
         invitation = invited.pop(one.user, None)
-        if member is not None and member.identity_provider_id is not None:
+        if member is not None and member.made_by:
             work.note(f"{one.user} is a member by an identity provider, which decides the role")
         elif member is not None:
             _give_role(work, path, member, one.role)
@@ -67,7 +67,7 @@ def apply_members(work: Work, wanted: list[Member]) -> None:
     if work.options.prunes:
         named = {one.user for one in wanted}
         for name, member in members.items():
-            if name not in named and member.identity_provider_id is None:
+            if name not in named and not member.made_by:
                 _remove_member(work, name, member)
         for label, invitation in invited.items():
             withdraw_invitation(work.tenant, work.actor, invitation)

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from audit.declared.document import Secret
 from audit.declared.files import SecretError, Secrets, missing
 from tenants.models import Tenant
 
+INSTALLATION: Final = "(installation)"
+"""Stands for the tenant in an outcome; no slug has brackets."""
 ChangeAction = Literal["create", "change", "remove"]
 
 
@@ -46,6 +48,7 @@ class Outcome:
     """What became of one tenant."""
 
     slug: str
+    """Of the tenant; that of the installation is INSTALLATION."""
     changes: list[Change] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What is to be known: what was not removed and why, who must still accept an invitation."""
@@ -75,11 +78,9 @@ class Outcome:
 
 
 @dataclass
-class Work:
-    """A tenant that is being applied. Its scope is open."""
+class Part:
+    """A part of a file that is being applied."""
 
-    tenant: Tenant
-    is_new: bool
     actor: str
     now: datetime
     place: str
@@ -116,6 +117,14 @@ class Work:
         if text is None and is_needed:
             self.refuse(path, missing(reference))
         return text or ""
+
+
+@dataclass
+class Work(Part):
+    """A tenant that is being applied. Its scope is open."""
+
+    tenant: Tenant
+    is_new: bool
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

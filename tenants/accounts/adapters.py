@@ -16,8 +16,9 @@ from django.utils import timezone
 from config.boxes import close, open_box
 from config.http.proxies import client_address
 from tenants.access import open_session
-from tenants.accounts.policy import PROVIDER, is_confirmed_by_provider
+from tenants.accounts.policy import PROVIDER, is_confirmed_by_provider, opens_by_password
 from tenants.models import User
+from tenants.sessions import record_session
 from tenants.theme import remember_theme
 
 _PLACE = b"second factor"
@@ -49,10 +50,23 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-all
                 request, level, message_template, message_context, extra_tags, message
             )
 
+    def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
+        """Lead back whom a password or passkey would sign in although only providers may."""
+        is_by_provider = "sociallogin" in (kwargs.get("signal_kwargs") or {})
+        if not is_by_provider and not opens_by_password(user):
+            record_session(user, "session.refuse", reason="only providers sign in here")
+            messages.error(request, "Sign in with an identity provider.")
+            return redirect("account_login")
+        answer: HttpResponse | None = super().pre_login(request, user, **kwargs)
+        return answer
+
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
         """Open the session in a tenant, record it, and continue with the user's theme."""
         login = (kwargs.get("signal_kwargs") or {}).get("sociallogin")
-        open_session(request, user, None if login is None else login.provider.row)
+        if login is None:
+            open_session(request, user, None)
+        else:
+            open_session(request, user, login.provider.row, login.state.get("led_to", ()))
         response: HttpResponse = super().post_login(request, user, **kwargs)
         if user.theme:
             remember_theme(response, user.theme)

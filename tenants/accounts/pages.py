@@ -21,11 +21,17 @@ from django.views.decorators.http import require_http_methods
 
 from tenants.access import enter_tenant, turn_away
 from tenants.accounts.browsers import in_words
-from tenants.accounts.policy import NOT_YOURS, PROVIDER, has_second_factor, why_refused
+from tenants.accounts.policy import (
+    NOT_YOURS,
+    PROVIDER,
+    has_second_factor,
+    is_tenants,
+    why_refused,
+)
 from tenants.accounts.records import record_account
+from tenants.identity.installation import enabled_providers
 from tenants.identity.providers import all_providers
-from tenants.identity.wanted import provider_key
-from tenants.models import IdentityProvider, User
+from tenants.models import AnyProvider, User, provider_key
 from tenants.scope import tenant_scope
 from tenants.zones import zone_of
 
@@ -38,14 +44,14 @@ def account_page(
     The view runs outside every scope, because it records what it does; only the template is
     rendered in the tenant's. A user without a tenant, or without the second factor that it asks
     for, gets the page without a menu. A session that is over ends here as on every page. In the
-    session of an identity provider it is 403: the account may also be another tenant's.
+    session of a tenant's identity provider it is 403: the account may also be another tenant's.
     """
 
     @require_http_methods(["GET", "HEAD", "POST"])
     @login_required
     @wraps(view)
     def page(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if PROVIDER in request.session:
+        if is_tenants(request.session):
             raise PermissionDenied(NOT_YOURS)
         entered = enter_tenant(request)
         if entered is not None:
@@ -113,6 +119,7 @@ def security(request: HttpRequest) -> HttpResponseBase:
         "has_factor": bool(factors),
         "has_shown_factor": has_second_factor(request.session),
         "identities": _identities(request, user),
+        "may_connect": PROVIDER not in request.session,
         "confirm_url": get_adapter().get_reauthentication_methods(user)[0]["url"],
         "sessions": [
             (one, in_words(one.user_agent), one.session_key == request.session.session_key)
@@ -122,15 +129,17 @@ def security(request: HttpRequest) -> HttpResponseBase:
     return TemplateResponse(request, "mfa/index.html", context)
 
 
-def _identities(request: HttpRequest, user: User) -> list[tuple[IdentityProvider, bool]]:
-    """The enabled providers of the session's tenant, and whether the user has connected each."""
+def _identities(request: HttpRequest, user: User) -> list[tuple[AnyProvider, bool]]:
+    """The enabled providers of the session's tenant and of the installation, and whether the user
+    has connected each."""
     tenant = getattr(request, "tenant", None)
     if tenant is None:
         return []
     with tenant_scope(tenant.pk):
-        providers = [one for one in all_providers(tenant) if one.disabled_at is None]
+        own = [one for one in all_providers(tenant) if one.disabled_at is None]
+    providers: list[AnyProvider] = [*own, *enabled_providers()]
     mine = set(SocialAccount.objects.filter(user_id=user.pk).values_list("provider", flat=True))
-    return [(one, provider_key(tenant.pk, one.pk) in mine) for one in providers]
+    return [(one, provider_key(one.tenant_id, one.pk) in mine) for one in providers]
 
 
 def _end_sessions(request: HttpRequest, user: User, sessions: list[UserSession]) -> HttpResponse:

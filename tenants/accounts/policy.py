@@ -8,14 +8,17 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 
-from tenants.models import Membership
+from tenants.models import OF_INSTALLATION, Membership, User
 
 SIGNED_IN_AT = "signed_in_at"
 """The session's key for the instant of the sign-in, in Unix seconds."""
 SEEN_AT = "seen_at"
 """The session's key for the instant of its last page, exact to a minute, in Unix seconds."""
 PROVIDER = "identity_provider"
-"""The session's key for the provider that opened it, with its tenant: `TENANT/PROVIDER`."""
+"""The session's key for the key of the provider that opened it (`tenants.models.provider_key`)."""
+LED_TO = "provider_led_to"
+"""The session's key for the ids of the tenants to which the groups of a provider of the
+installation lead."""
 PROVIDER_ASKED_FACTOR = "provider_asked_factor"
 """The session's key for whether that provider asks for a second factor itself."""
 PROVIDER_CONFIRMED_AT = "provider_confirmed_at"
@@ -50,7 +53,11 @@ def why_refused(
     # The instant of the last page is exact to a minute, so that not every page writes it.
     if minutes is not None and _age(session, SEEN_AT, now) > timedelta(minutes=minutes + 1):
         return Refusal(True, f"{tenant.name} ends sessions that are idle for {minutes} minutes.")
-    if tenant.sso_only and PROVIDER not in session and not membership.breaks_glass:
+    is_local = PROVIDER not in session
+    if settings.BREAK_GLASS and is_local and not opens_by_password(membership.user):
+        return Refusal(False, "Sign in with an identity provider.", needs_provider=True)
+    may_break = membership.breaks_glass and is_local
+    if tenant.sso_only and not may_break and not _is_led_by_provider(session, membership):
         reason = f"{tenant.name} asks you to sign in with its provider."
         return Refusal(False, reason, needs_provider=True)
     if membership.role in tenant.second_factor_roles and not has_second_factor(session):
@@ -61,22 +68,42 @@ def why_refused(
 def opens(session: Mapping[str, Any], membership: Membership) -> bool:
     """Whether a session may open a membership's tenant at all.
 
-    The provider of a tenant opens only that tenant, as it could name anybody. A membership that a
-    provider made is open only to its sessions.
+    The provider of a tenant opens only that tenant, as it could name anybody. One of the
+    installation opens those to which the person was invited, and those to which its groups led at
+    this sign-in. A membership that a provider made is open only to its sessions.
     """
     opener: str = session.get(PROVIDER, "")
-    made_by = membership.identity_provider_id
-    if not opener:
-        return made_by is None
-    tenant_id, _, provider_id = opener.partition("/")
-    return tenant_id == str(membership.tenant_id) and (
-        made_by is None or provider_id == str(made_by)
-    )
+    made_by = membership.made_by
+    if is_tenants(session):
+        return opener.partition("/")[0] == str(membership.tenant_id) and made_by in ("", opener)
+    return not made_by or (made_by == opener and _is_led_by_provider(session, membership))
+
+
+def is_tenants(session: Mapping[str, Any]) -> bool:
+    """Whether the provider of a tenant opened this session: it reaches nothing of the account."""
+    return session.get(PROVIDER, "").partition("/")[0] not in ("", OF_INSTALLATION)
 
 
 def breaks_glass(session: Mapping[str, Any], membership: Membership) -> bool:
-    """Whether this session is in the tenant only because its admin may break the glass."""
-    return membership.tenant.sso_only and membership.breaks_glass and PROVIDER not in session
+    """Whether this session is in the tenant only because its account may break the glass."""
+    if PROVIDER in session:
+        return False
+    if membership.tenant.sso_only and membership.breaks_glass:
+        return True
+    return bool(settings.BREAK_GLASS) and opens_by_password(membership.user)
+
+
+def opens_by_password(user: User) -> bool:
+    """Whether password and passkey open sessions of an account: with `BREAK_GLASS`, only of one."""
+    return settings.BREAK_GLASS in ("", user.get_username())
+
+
+def _is_led_by_provider(session: Mapping[str, Any], membership: Membership) -> bool:
+    """Whether the tenant's own provider opened the session, or the groups of one of the
+    installation lead to the tenant."""
+    if is_tenants(session):
+        return True  # `opens` has compared the tenant
+    return str(membership.tenant_id) in session.get(LED_TO, ())
 
 
 def has_second_factor(session: Mapping[str, Any]) -> bool:

@@ -1,5 +1,6 @@
 """What django-allauth asks us about identity providers: which there are, and whom they let in."""
 
+import logging
 from typing import Any
 from uuid import UUID
 
@@ -15,20 +16,35 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 
+from tenants.access import SESSION_TENANT
 from tenants.accounts.policy import PROVIDER, PROVIDER_CONFIRMED_AT
-from tenants.actions import record_action, record_view
+from tenants.accounts.records import record_account
+from tenants.actions import record_view
 from tenants.identity.admission import Identity, RefusedError, admit
+from tenants.identity.arrival import arrive
+from tenants.identity.installation import find_installation_provider
 from tenants.identity.openid import OIDCProvider, check_nonce
 from tenants.identity.providers import find_provider
 from tenants.identity.published import LEEWAY_S
 from tenants.identity.saml.provider import SAMLProvider
-from tenants.identity.wanted import provider_key
-from tenants.models import IdentityProvider, Membership, ProviderKind, User
+from tenants.models import (
+    OF_INSTALLATION,
+    AnyProvider,
+    IdentityProvider,
+    InstallationProvider,
+    Membership,
+    ProviderKind,
+    User,
+    provider_key,
+)
 from tenants.scope import tenant_scope
+from tenants.sessions import record_session
+
+_log = logging.getLogger(__name__)
 
 
 class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # django-allauth has no types
-    """Providers are rows of tenants. An identity is never found by an address."""
+    """Providers are rows of ours. An identity is never found by an address."""
 
     def list_providers(self, request: HttpRequest) -> list[Any]:
         """None: our pages list a tenant's providers."""
@@ -54,7 +70,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # dja
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Check the sign-in, and bring the membership up to date before the session opens."""
         sociallogin.token = None  # it was used, and is not kept
-        row: IdentityProvider = sociallogin.provider.row
+        row: AnyProvider = sociallogin.provider.row
         if row.kind == ProviderKind.OIDC:
             check_nonce(sociallogin)
         user = sociallogin.user if sociallogin.is_existing else None
@@ -66,7 +82,13 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # dja
         account = sociallogin.account
         identity = Identity(account.provider, account.uid, sociallogin.claims)
         try:
-            sociallogin.user = admit(row, identity, user)
+            if isinstance(row, InstallationProvider):
+                target = sociallogin.state.get("next") or ""
+                sociallogin.user, led_to = arrive(row, identity, user, target)
+                # The state is kept while a second factor is asked for.
+                sociallogin.state["led_to"] = [str(one) for one in led_to]
+            else:
+                sociallogin.user = admit(row, identity, user)
         except RefusedError as error:
             raise ImmediateHttpResponse(back_to_sign_in(request, row, str(error))) from None
 
@@ -90,21 +112,29 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # dja
 _WENT_WRONG = "The sign-in with the provider failed."
 
 
-def speaking_to(request: HttpRequest, row: IdentityProvider) -> OIDCProvider | SAMLProvider:
+def speaking_to(request: HttpRequest, row: AnyProvider) -> OIDCProvider | SAMLProvider:
     """A provider for django-allauth, by its protocol."""
     if row.kind == ProviderKind.SAML:
         return SAMLProvider(request, row)
     return OIDCProvider(request, row)
 
 
-def back_to_sign_in(request: HttpRequest, provider: IdentityProvider, reason: str) -> HttpResponse:
-    """Lead to the tenant's page of the sign-in, with a reason."""
+def back_to_sign_in(request: HttpRequest, provider: AnyProvider, reason: str) -> HttpResponse:
+    """Lead to the page of the sign-in, with a reason; of a tenant's provider to that tenant's."""
     messages.error(request, reason)
+    if isinstance(provider, InstallationProvider):
+        return redirect("account_login")
     return redirect("tenant_sign_in", provider.tenant.slug)
 
 
-def record_failure(provider: IdentityProvider, reason: str) -> None:
-    """Record a sign-in that failed before anybody was known."""
+def record_failure(provider: AnyProvider, reason: str) -> None:
+    """Record a sign-in that failed before anybody was known, in the provider's tenant.
+
+    Without a tenant there is no record that it belongs to: the server's log has it.
+    """
+    if isinstance(provider, InstallationProvider):
+        _log.warning("sign-in with %s failed: %s", provider.name, reason)
+        return
     with tenant_scope(provider.tenant_id):
         record_view(
             provider.tenant_id, provider.name, "session.refuse", provider.name, reason=reason
@@ -117,29 +147,28 @@ def connect() -> None:
 
 
 def _connected(request: HttpRequest, sociallogin: SocialLogin, **_: Any) -> None:
-    row: IdentityProvider = sociallogin.provider.row
-    user: User = sociallogin.user
-    with tenant_scope(row.tenant_id):
-        record_action(row.tenant, user, "identity.connect", user.get_username(), provider=row.name)
+    row: AnyProvider = sociallogin.provider.row
+    record_account(request, sociallogin.user, "identity.connect", provider=row.name)
 
 
-def _check_connection(request: HttpRequest, provider: IdentityProvider) -> None:
-    """Only a member, in a session that no provider opened, connects an identity."""
+def _check_connection(request: HttpRequest, provider: AnyProvider) -> None:
+    """Only a person in a session that no provider opened connects an identity; to a tenant's
+    provider only its members."""
     user = request.user
-    with tenant_scope(provider.tenant_id):
-        is_member = (
-            isinstance(user, User)
-            and PROVIDER not in request.session
-            and Membership.objects.filter(
-                tenant_id=provider.tenant_id, user=user, identity_provider_id=None
-            ).exists()
-        )
-    if not is_member:
+    may_connect = PROVIDER not in request.session
+    if not isinstance(user, User):
+        may_connect = False
+    elif isinstance(provider, IdentityProvider):
+        with tenant_scope(provider.tenant_id):
+            members = Membership.objects.filter(Membership.by_invitation, user=user)
+            is_member = members.filter(tenant_id=provider.tenant_id).exists()
+        may_connect = may_connect and is_member
+    if not may_connect:
         reason = "Sign in with your account, then connect it."
         raise ImmediateHttpResponse(back_to_sign_in(request, provider, reason))
 
 
-def _confirm(request: HttpRequest, provider: IdentityProvider, login: SocialLogin) -> HttpResponse:
+def _confirm(request: HttpRequest, provider: AnyProvider, login: SocialLogin) -> HttpResponse:
     """Take an answer of the session's provider, which was told to ask again who it is."""
     user, at = request.user, login.authenticated_at
     key = provider_key(provider.tenant_id, provider.pk)
@@ -149,24 +178,34 @@ def _confirm(request: HttpRequest, provider: IdentityProvider, login: SocialLogi
         reason = "The provider did not ask again who it is."
     else:
         request.session[PROVIDER_CONFIRMED_AT] = int(timezone.now().timestamp())
-        with tenant_scope(provider.tenant_id):
-            name = login.user.get_username()
-            record_view(
-                provider.tenant_id, login.user, "session.confirm", name, provider=provider.name
-            )
+        record_session(
+            login.user,
+            "session.confirm",
+            chosen=request.session.get(SESSION_TENANT),
+            session=request.session,
+            provider=provider.name,
+        )
         return redirect(login.state["next"])
     record_failure(provider, reason)
     messages.error(request, reason)
     return redirect("home")
 
 
-def enabled_provider(key: str) -> IdentityProvider | None:
+def enabled_provider(key: str) -> AnyProvider | None:
     """The enabled provider with a key (`provider_key`), or None."""
-    tenant_id, _, pk = key.partition("/")
+    owner, _, pk = key.partition("/")
     try:
-        ids = UUID(tenant_id), UUID(pk)
+        return find_enabled(None if owner == OF_INSTALLATION else UUID(owner), UUID(pk))
     except ValueError:
         return None
-    with tenant_scope(ids[0]):
-        row = find_provider(*ids)
+
+
+def find_enabled(tenant_id: UUID | None, pk: UUID) -> AnyProvider | None:
+    """An enabled provider of a tenant, or without one of the installation; else None."""
+    row: AnyProvider | None
+    if tenant_id is None:
+        row = find_installation_provider(pk)
+    else:
+        with tenant_scope(tenant_id):
+            row = find_provider(tenant_id, pk)
     return row if row is not None and row.disabled_at is None else None

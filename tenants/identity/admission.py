@@ -17,15 +17,16 @@ from django.db import IntegrityError, transaction
 from tenants.actions import Actor, record_action, record_view
 from tenants.admin_acts import end_membership, give_role
 from tenants.identity.providers import end_sessions, has_directory, role_of_groups
-from tenants.identity.wanted import provider_key
 from tenants.members import LastAdminError, add_member
 from tenants.models import (
+    AnyProvider,
     DirectoryGroup,
     DirectoryUser,
     IdentityProvider,
     Membership,
     Role,
     User,
+    provider_key,
 )
 from tenants.scope import tenant_scope
 
@@ -59,12 +60,16 @@ class Identity:
 
 def role_for(provider: IdentityProvider, claims: Mapping[str, Any]) -> Role | None:
     """The strongest role of somebody's groups, else the default one; None: no membership."""
+    return role_of_groups(provider, groups_in(provider, claims), provider.default_role)
+
+
+def groups_in(provider: AnyProvider, claims: Mapping[str, Any]) -> list[str]:
+    """The names of somebody's groups."""
     groups = claims.get(provider.settings["groups_claim"])
     if isinstance(groups, str):
         groups = [groups]
     named = groups[:_GROUPS_SEEN] if isinstance(groups, list) else []
-    names = [group for group in named if isinstance(group, str)]
-    return role_of_groups(provider, names, provider.default_role)
+    return [group for group in named if isinstance(group, str)]
 
 
 def admit(provider: IdentityProvider, identity: Identity, user: User | None) -> User:
@@ -195,7 +200,7 @@ def _listed_role(provider: IdentityProvider, listed: DirectoryUser) -> Role | No
 def _make_member(
     provider: IdentityProvider, actor: Actor, identity: Identity, user: User | None, role: Role
 ) -> User:
-    account = user or _make_account(provider, identity)
+    account = user or make_account(identity, provider.tenant.slug)
     membership = add_member(provider.tenant, account, role, provider)
     record_action(
         provider.tenant,
@@ -225,13 +230,16 @@ def _membership(provider: IdentityProvider, user: User | None) -> Membership | N
     return members.select_related("user").first()
 
 
-def _make_account(provider: IdentityProvider, identity: Identity) -> User:
-    """An account without a password, named after the person and the tenant."""
+def make_account(identity: Identity, place: str) -> User:
+    """An account without a password, named after the person and a place, such as a tenant's slug.
+
+    Needs a transaction. Raises RefusedError if another request makes it at the same time.
+    """
     wish = _UNFIT.sub("-", identity.shown.partition("@")[0]).strip("-") or "member"
     number = 1
     while True:
         suffix = "" if number == 1 else f".{number}"
-        user = User(username=f"{wish}{suffix}@{provider.tenant.slug}")
+        user = User(username=f"{wish}{suffix}@{place}")
         user.set_unusable_password()
         if not User.objects.filter(username=user.username).exists():
             try:

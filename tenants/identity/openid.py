@@ -14,10 +14,9 @@ from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils.crypto import constant_time_compare
 
-from tenants.identity.providers import secret_of
+from tenants.identity.providers import path_of, secret_of
 from tenants.identity.published import (
     ALGORITHMS,
     LEEWAY_S,
@@ -27,8 +26,8 @@ from tenants.identity.published import (
     key_among,
     keys_at,
 )
-from tenants.identity.wanted import SUBJECT_MAX, provider_key, subject_claim
-from tenants.models import IdentityProvider
+from tenants.identity.wanted import SUBJECT_MAX, subject_claim
+from tenants.models import AnyProvider, provider_key
 
 
 class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-allauth has no types
@@ -133,11 +132,11 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-a
 
 
 class OIDCProvider(OpenIDConnectProvider):  # type: ignore[misc]  # django-allauth has no types
-    """A tenant's provider, for django-allauth."""
+    """A provider, for django-allauth."""
 
     oauth2_adapter_class = OIDCAdapter
 
-    def __init__(self, request: HttpRequest, row: IdentityProvider) -> None:
+    def __init__(self, request: HttpRequest, row: AnyProvider) -> None:
         self.row = row
         super().__init__(request, app=_app(row))
 
@@ -202,13 +201,12 @@ def check_nonce(login: SocialLogin) -> None:
         raise OAuth2Error("The id_token was made for another sign-in.")
 
 
-def callback_url(request: HttpRequest, provider: IdentityProvider) -> str:
+def callback_url(request: HttpRequest, provider: AnyProvider) -> str:
     """The redirect URI, as the provider must know it."""
-    path = reverse("provider_callback", args=[provider.tenant_id, provider.pk])
-    return request.build_absolute_uri(path)
+    return request.build_absolute_uri(path_of(provider, "provider_callback"))
 
 
-def _app(row: IdentityProvider) -> SocialApp:
+def _app(row: AnyProvider) -> SocialApp:
     """The unsaved row that django-allauth reads a provider from. Raises BoxError."""
     return SocialApp(
         provider="openid_connect",

@@ -1,4 +1,7 @@
-"""The identity providers of a tenant: add, change, disable them. Needs the tenant's scope."""
+"""The identity providers of a tenant: add, change, disable them. Needs the tenant's scope.
+
+Those of the installation: `tenants.identity.installation`.
+"""
 
 import json
 from collections.abc import Iterable
@@ -8,6 +11,7 @@ from uuid import UUID
 from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
+from django.urls import reverse
 from django.utils import timezone
 
 from config.boxes import close, open_box
@@ -17,11 +21,18 @@ from tenants.identity.wanted import (
     ProviderError,
     Wanted,
     checked,
+    checked_change,
     columns_of,
-    provider_key,
-    subject_claim,
 )
-from tenants.models import IdentityProvider, Role, Tenant, new_id
+from tenants.models import (
+    OF_INSTALLATION,
+    AnyProvider,
+    IdentityProvider,
+    Role,
+    Tenant,
+    new_id,
+    provider_key,
+)
 from tenants.scope import tenant_scope
 
 PROVIDERS_MAX = 20
@@ -68,7 +79,7 @@ def add_provider(tenant: Tenant, actor: Actor, wanted: Wanted) -> IdentityProvid
         id=pk,
         tenant=tenant,
         kind=wanted.kind,
-        secret_box=_closed(tenant.pk, pk, wanted.secret),
+        secret_box=closed_secret(tenant.pk, pk, wanted.secret),
         **columns_of(wanted),
     )
     after = _shown(provider)
@@ -81,18 +92,12 @@ def change_provider(
 ) -> bool:
     """Change a provider; False if nothing differs. Raises ProviderError and BoxError."""
     others = [one for one in all_providers(tenant) if one.pk != provider.pk]
-    if wanted.kind != provider.kind:
-        raise ProviderError("kind", "The protocol cannot change. Add another provider.")
-    wanted = checked(wanted, {one.name for one in others})
+    wanted = checked_change(provider, wanted, {one.name for one in others})
     _check_only_one(wanted, others)
-    if wanted.issuer != provider.settings["issuer"]:
-        raise ProviderError("issuer", "The issuer cannot change. Add another provider.")
-    if wanted.subject != subject_claim(provider):
-        raise ProviderError("subject_claim", "This claim cannot change. Add another provider.")
     before, columns = _shown(provider), columns_of(wanted)
     is_new_secret = wanted.secret not in ("", secret_of(provider))
     if is_new_secret:
-        columns["secret_box"] = _closed(tenant.pk, provider.pk, wanted.secret)
+        columns["secret_box"] = closed_secret(tenant.pk, provider.pk, wanted.secret)
     for name, value in columns.items():
         setattr(provider, name, value)
     after = _shown(provider)
@@ -134,7 +139,18 @@ def switch_provider(
     return True
 
 
-def end_sessions(provider: IdentityProvider, user_id: int | None = None) -> int:
+def path_of(provider: AnyProvider, view: str) -> str:
+    """The address of a provider's view, with the tenant if it has one."""
+    whose = [] if provider.tenant_id is None else [provider.tenant_id]
+    return reverse(view, args=[*whose, provider.pk])
+
+
+def with_paths(providers: Iterable[AnyProvider], view: str) -> list[tuple[AnyProvider, str]]:
+    """Providers, each with the address of one of its views."""
+    return [(one, path_of(one, view)) for one in providers]
+
+
+def end_sessions(provider: AnyProvider, user_id: int | None = None) -> int:
     """End the sessions that a provider opened, of all or of one user. Returns how many."""
     key = provider_key(provider.tenant_id, provider.pk)
     if user_id is None:
@@ -159,12 +175,18 @@ def role_of_groups(
 ) -> Role | None:
     """The strongest role that these groups give; the default one if they give none."""
     known = provider.role_by_group
-    roles = {known[group] for group in groups if group in known}
+    strongest = strongest_of(known[group] for group in groups if group in known)
     otherwise = None if default is None else Role(default)
-    return next((role for role in _STRONGEST if role in roles), otherwise)
+    return strongest or otherwise
 
 
-def secret_of(provider: IdentityProvider) -> str:
+def strongest_of(roles: Iterable[str]) -> Role | None:
+    """The role that counts of several; None of none."""
+    given = set(roles)
+    return next((role for role in _STRONGEST if role in given), None)
+
+
+def secret_of(provider: AnyProvider) -> str:
     """The client's secret; '' without one. Raises BoxError."""
     if provider.secret_box is None:
         return ""
@@ -187,9 +209,11 @@ def _shown(provider: IdentityProvider) -> dict[str, Any]:
     return copied
 
 
-def _closed(tenant_id: UUID, pk: UUID, secret: str) -> bytes | None:
+def closed_secret(tenant_id: UUID | None, pk: UUID, secret: str) -> bytes | None:
+    """The secret of a provider as it is stored. Raises BoxError."""
     return close(_place(tenant_id, pk), secret.encode()) if secret else None
 
 
-def _place(tenant_id: UUID, pk: UUID) -> bytes:
-    return b"identity provider " + tenant_id.bytes + pk.bytes
+def _place(tenant_id: UUID | None, pk: UUID) -> bytes:
+    owner = OF_INSTALLATION.encode() if tenant_id is None else tenant_id.bytes
+    return b"identity provider " + owner + pk.bytes

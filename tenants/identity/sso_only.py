@@ -20,8 +20,9 @@ from tenants.actions import Actor, record_action
 from tenants.api_acts import Act, Body, acts, invalid
 from tenants.api_auth import tenant_of
 from tenants.api_reads import Answer, reads
+from tenants.identity.installation import providers_leading_to
 from tenants.identity.providers import all_providers
-from tenants.models import Membership, Role, Scope, Tenant
+from tenants.models import AnyProvider, Membership, Role, Scope, Tenant
 
 router = Router()
 
@@ -92,7 +93,8 @@ def save(tenant: Tenant, actor: Actor, *, sso_only: bool, break_glass: str | Non
         raise SsoOnlyError("break_glass", "Name an admin who was invited and has a password.")
     if sso_only and chosen is None:
         raise SsoOnlyError("break_glass", "Name an admin who gets in if the provider fails.")
-    if sso_only and all(one.disabled_at is not None for one in all_providers(tenant)):
+    providers: list[AnyProvider] = [*all_providers(tenant), *providers_leading_to(tenant.pk)]
+    if sso_only and all(one.disabled_at is not None for one in providers):
         raise SsoOnlyError("sso_only", "Add a provider first.")
     touched = [one for one in candidates.values() if one.breaks_glass or one is chosen]
     members = Membership.objects.filter(tenant_id=tenant.pk)
@@ -116,7 +118,7 @@ def save(tenant: Tenant, actor: Actor, *, sso_only: bool, break_glass: str | Non
 def _candidates(tenant: Tenant) -> Any:
     """Admins who have a password of their own."""
     admins = Membership.objects.filter(
-        tenant_id=tenant.pk, role=Role.ADMIN, identity_provider_id=None, is_service=False
+        Membership.by_invitation, tenant_id=tenant.pk, role=Role.ADMIN, is_service=False
     )
     without = Q(user__password__startswith=UNUSABLE_PASSWORD_PREFIX)
     return admins.exclude(without).select_related("user").order_by("user_id")

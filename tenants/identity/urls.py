@@ -1,9 +1,20 @@
 """The routes of identity providers."""
 
-from django.urls import path
+from django.urls import URLPattern, path
 
 from tenants.identity import pages, resource, sso_only, views
 from tenants.identity.saml.views import provider_acs, provider_metadata
+
+
+def _way(of: str) -> list[URLPattern]:
+    """To a provider and back; those of the installation have no tenant in their addresses."""
+    return [
+        path(of, views.provider_start, name="provider_start"),
+        path(f"{of}/callback", views.provider_callback, name="provider_callback"),
+        path(f"{of}/acs", provider_acs, name="provider_acs"),
+        path(f"{of}/metadata", provider_metadata, name="provider_metadata"),
+    ]
+
 
 urlpatterns = [
     path(
@@ -11,18 +22,8 @@ urlpatterns = [
         resource.protected_resource,
         name="protected_resource",
     ),
-    path("sign-in/with/<uuid:tenant_id>/<uuid:pk>", views.provider_start, name="provider_start"),
-    path(
-        "sign-in/with/<uuid:tenant_id>/<uuid:pk>/callback",
-        views.provider_callback,
-        name="provider_callback",
-    ),
-    path("sign-in/with/<uuid:tenant_id>/<uuid:pk>/acs", provider_acs, name="provider_acs"),
-    path(
-        "sign-in/with/<uuid:tenant_id>/<uuid:pk>/metadata",
-        provider_metadata,
-        name="provider_metadata",
-    ),
+    *_way("sign-in/with/<uuid:tenant_id>/<uuid:pk>"),
+    *_way("sign-in/with/<uuid:pk>"),
     path("settings/security/confirm/provider", views.provider_confirm, name="provider_confirm"),
     path(
         "settings/security/providers/<uuid:pk>/connect",

@@ -29,27 +29,29 @@ from tenants.actions import record_view
 from tenants.identity.adapter import (
     back_to_sign_in,
     enabled_provider,
+    find_enabled,
     record_failure,
     speaking_to,
 )
+from tenants.identity.installation import find_installation_provider
 from tenants.identity.openid import OIDCAdapter, OIDCProvider
 from tenants.identity.providers import end_sessions, find_provider
 from tenants.identity.saml import SamlError
-from tenants.identity.wanted import provider_key
-from tenants.models import IdentityProvider, ProviderKind
-from tenants.scope import tenant_scope
+from tenants.models import AnyProvider, ProviderKind, provider_key
 
 
 def with_provider(
-    view: Callable[[HttpRequest, IdentityProvider], HttpResponseBase],
-) -> Callable[[HttpRequest, UUID, UUID], HttpResponseBase]:
-    """Wrap a view of an enabled provider: any other is 404, and what goes wrong is explained."""
+    view: Callable[[HttpRequest, AnyProvider], HttpResponseBase],
+) -> Callable[..., HttpResponseBase]:
+    """Wrap a view of an enabled provider: any other is 404, and what goes wrong is explained.
+
+    Without a tenant the provider is one of the installation.
+    """
 
     @never_cache
-    def page(request: HttpRequest, tenant_id: UUID, pk: UUID) -> HttpResponseBase:
-        with tenant_scope(tenant_id):
-            provider = find_provider(tenant_id, pk)
-        if provider is None or provider.disabled_at is not None:
+    def page(request: HttpRequest, pk: UUID, tenant_id: UUID | None = None) -> HttpResponseBase:
+        provider = find_enabled(tenant_id, pk)
+        if provider is None:
             raise Http404("no such provider")
         return _explained(request, provider, view)
 
@@ -58,8 +60,8 @@ def with_provider(
 
 def _explained(
     request: HttpRequest,
-    provider: IdentityProvider,
-    view: Callable[[HttpRequest, IdentityProvider], HttpResponseBase],
+    provider: AnyProvider,
+    view: Callable[[HttpRequest, AnyProvider], HttpResponseBase],
 ) -> HttpResponseBase:
     """The view's answer; if the provider does not work, the page of the sign-in with a message."""
     try:
@@ -78,7 +80,7 @@ _REFUSED = "The sign-in with the provider failed. An admin sees the reason in th
 
 @require_POST
 @with_provider
-def provider_start(request: HttpRequest, provider: IdentityProvider) -> HttpResponseBase:
+def provider_start(request: HttpRequest, provider: AnyProvider) -> HttpResponseBase:
     """Send somebody to the provider to sign in."""
     wanted = request.POST.get("next", "")
     target = wanted if get_adapter().is_safe_url(wanted) else None
@@ -87,7 +89,7 @@ def provider_start(request: HttpRequest, provider: IdentityProvider) -> HttpResp
 
 @require_safe
 @with_provider
-def provider_callback(request: HttpRequest, provider: IdentityProvider) -> HttpResponseBase:
+def provider_callback(request: HttpRequest, provider: AnyProvider) -> HttpResponseBase:
     """Take somebody back from an OpenID provider."""
     if provider.kind != ProviderKind.OIDC:
         raise Http404("no OpenID provider")
@@ -116,9 +118,7 @@ def provider_confirm(request: HttpRequest) -> HttpResponseBase:
     return render(request, "identity/confirm.html", context)
 
 
-def _leave_to_confirm(
-    request: HttpRequest, provider: IdentityProvider, target: str
-) -> HttpResponseBase:
+def _leave_to_confirm(request: HttpRequest, provider: AnyProvider, target: str) -> HttpResponseBase:
     query = urlencode({"next": target}) if get_adapter().is_safe_url(target) else ""
     back = f"{reverse('provider_confirm')}?{query}"
     left_at = int(timezone.now().timestamp())
@@ -158,12 +158,12 @@ def provider_disconnect(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
 
 @reauthentication_required  # type: ignore[untyped-decorator]  # django-allauth has no types
-def _connect(request: HttpRequest, provider: IdentityProvider) -> HttpResponseBase:
+def _connect(request: HttpRequest, provider: AnyProvider) -> HttpResponseBase:
     return _leave(request, provider, AuthProcess.CONNECT, None)
 
 
-def _own_provider(request: TenantRequest, pk: UUID) -> IdentityProvider:
-    provider = find_provider(request.tenant.pk, pk)
+def _own_provider(request: TenantRequest, pk: UUID) -> AnyProvider:
+    provider = find_provider(request.tenant.pk, pk) or find_installation_provider(pk)
     if provider is None:
         raise Http404("no such provider")
     return provider
@@ -171,7 +171,7 @@ def _own_provider(request: TenantRequest, pk: UUID) -> IdentityProvider:
 
 def _leave(
     request: HttpRequest,
-    provider: IdentityProvider,
+    provider: AnyProvider,
     process: str,
     target: str | None,
     **options: Any,

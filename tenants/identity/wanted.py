@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
-from uuid import UUID
 
 from tenants.identity.saml import MISSING, SamlError, is_installed
 from tenants.identity.saml.certificates import read_certificates
-from tenants.models import IdentityProvider, ProviderKind, Role
+from tenants.models import AnyProvider, ProviderKind, Role
 
 NAME_MAX = 40
 TEXT_MAX = 500
@@ -85,12 +84,7 @@ class Wanted:
         return self.subject_claim or (NAME_ID if self.kind == ProviderKind.SAML else SUBJECT)
 
 
-def provider_key(tenant_id: UUID, pk: UUID) -> str:
-    """The name of a provider in identities and sessions: it contains the tenant."""
-    return f"{tenant_id}/{pk}"
-
-
-def subject_claim(provider: IdentityProvider) -> str:
+def subject_claim(provider: AnyProvider) -> str:
     """The claim or attribute that names a person."""
     default = NAME_ID if provider.kind == ProviderKind.SAML else SUBJECT
     return str(provider.settings.get("subject_claim", default))
@@ -148,6 +142,18 @@ def checked(wanted: Wanted, taken: set[str]) -> Wanted:
     for group in wanted.role_by_group:
         if not group or len(group) > TEXT_MAX or not group.isprintable():
             raise ProviderError("role_by_group", "A group has a name of one line.")
+    return wanted
+
+
+def checked_change(provider: AnyProvider, wanted: Wanted, taken: set[str]) -> Wanted:
+    """As `checked`, of a provider that is stored: a part cannot change. Raises ProviderError."""
+    if wanted.kind != provider.kind:
+        raise ProviderError("kind", "The protocol cannot change. Add another provider.")
+    wanted = checked(wanted, taken)
+    if wanted.issuer != provider.settings["issuer"]:
+        raise ProviderError("issuer", "The issuer cannot change. Add another provider.")
+    if wanted.subject != subject_claim(provider):
+        raise ProviderError("subject_claim", "This claim cannot change. Add another provider.")
     return wanted
 
 

@@ -658,6 +658,26 @@ ROUTES: dict[str, Visit] = {
         "this server's metadata for a SAML provider",
         answers={"GET": 404},
     ),
+    "sign-in/with/<uuid:pk>": Open(
+        f"/sign-in/with/{uuid.UUID(int=0)}",
+        "signing in with a provider of the installation (tests/tenants/identity)",
+        answers={"POST": 404},
+    ),
+    "sign-in/with/<uuid:pk>/callback": Open(
+        f"/sign-in/with/{uuid.UUID(int=0)}/callback",
+        "coming back from a provider of the installation (tests/tenants/identity)",
+        answers={"GET": 404},
+    ),
+    "sign-in/with/<uuid:pk>/acs": Open(
+        f"/sign-in/with/{uuid.UUID(int=0)}/acs",
+        "coming back from a SAML provider of the installation (tests/tenants/identity)",
+        answers={"POST": 404},
+    ),
+    "sign-in/with/<uuid:pk>/metadata": Open(
+        f"/sign-in/with/{uuid.UUID(int=0)}/metadata",
+        "this server's metadata for a SAML provider of the installation",
+        answers={"GET": 404},
+    ),
     # SCIM
     f"{_SCIM}/": _scim("/", GET=404),
     f"{_SCIM}/<path:rest>": _scim("/Nothing", GET=404),

@@ -129,6 +129,15 @@ NARROWER = {
         "UPDATE (default_role)",
         "UPDATE (disabled_at)",
     },
+    "installation_provider": {
+        "SELECT",
+        "INSERT",
+        "UPDATE (name)",
+        "UPDATE (settings)",
+        "UPDATE (secret_box)",
+        "UPDATE (roles)",
+        "UPDATE (disabled_at)",
+    },
     "directory_user": {
         "SELECT",
         "INSERT",

@@ -22,8 +22,7 @@ from audit.tasks import keep_reports
 from audit.work.sharing import token_of
 from tenants.identity.admission import Identity, RefusedError, admit
 from tenants.identity.providers import all_providers, find_provider
-from tenants.identity.wanted import provider_key
-from tenants.models import ApiKey, Invitation, Membership
+from tenants.models import ApiKey, Invitation, Membership, provider_key
 from tenants.scope import tenant_scope
 from tests.support import otlp_requests
 from tests.support.erasures import confirm_erasure, preview_erasure

@@ -3,6 +3,7 @@
 import json
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from django.utils import timezone
 from tooltrail.cli.tables import tame
 
 from audit.declared.applying import apply_all
-from audit.declared.files import Source, UnreadableFileError, check_twins, read_file
+from audit.declared.files import File, UnreadableFileError, check_twins, read_file
+from audit.declared.installation import apply_installation
 from audit.declared.work import Options, Outcome
 from config.progress import Progress
 from tenants.actions import operator
@@ -46,12 +48,12 @@ class Command(BaseCommand):
         """Raises CommandError for a file that cannot be used, and if a tenant was not applied."""
         how = Options(options["dry_run"], options["prune"], options["erase_older"])
         try:
-            sources = [one for name in options["files"] for one in self._read(name)]
-            check_twins(sources)
+            files = [self._read(name) for name in options["files"]]
+            check_twins(files)
         except UnreadableFileError as error:
             raise CommandError("\n".join(map(tame, error.problems))) from error
         outcomes = []
-        for outcome in apply_all(sources, how, operator(), timezone.now(), self._progress):
+        for outcome in self._apply(files, how):
             outcomes.append(outcome)
             if not options["json"]:
                 self._show(outcome)
@@ -70,7 +72,17 @@ class Command(BaseCommand):
             names = ", ".join(one.slug for one in failed)
             raise CommandError(f"{problems}\nnothing was changed in {names}")
 
-    def _read(self, name: str) -> list[Source]:
+    def _apply(self, files: list[File], how: Options) -> Iterator[Outcome]:
+        """Tenants first: the installation's part names them."""
+        actor, now = operator(), timezone.now()
+        sources = [source for file in files for source in file.tenants]
+        yield from apply_all(sources, how, actor, now, self._progress)
+        slugs = [one.tenant.slug for one in sources]
+        for file in files:
+            if file.installation is not None:
+                yield apply_installation(file.installation, how, actor, now, slugs)
+
+    def _read(self, name: str) -> File:
         try:
             if name == "-":
                 return read_file("standard input", sys.stdin.buffer.read(), Path.cwd())

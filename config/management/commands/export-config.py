@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from audit.declared.document import Document
-from audit.declared.exporting import as_text, export_tenant
+from audit.declared.exporting import as_text, export_installation, export_tenant
 from tenants.actions import operator
 from tenants.models import Tenant
 
@@ -51,4 +51,5 @@ class Command(BaseCommand):
         wanted = options["slugs"] or list(tenants)
         now, actor = timezone.now(), operator()
         exported = [export_tenant(tenants[slug], actor, now) for slug in dict.fromkeys(wanted)]
-        return as_text({"version": 1, "tenants": exported}, options["format"])
+        installation = {} if options["slugs"] else {"installation": export_installation()}
+        return as_text({"version": 1, **installation, "tenants": exported}, options["format"])

@@ -1,4 +1,4 @@
-"""A tenant's SAML provider, for django-allauth: the way to it, and who comes back."""
+"""A SAML provider, for django-allauth: the way to it, and who comes back."""
 
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -8,19 +8,18 @@ from allauth.socialaccount.providers.base import Provider, ProviderAccount
 from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseRedirect
-from django.urls import reverse
 from django.utils import timezone
 
+from tenants.identity.providers import path_of
 from tenants.identity.saml import MISSING, SamlError, is_installed
 from tenants.identity.wanted import (
     NAME_ID,
     SUBJECT_MAX,
     ProviderError,
     check_server_url,
-    provider_key,
     subject_claim,
 )
-from tenants.models import IdentityProvider
+from tenants.models import AnyProvider, provider_key
 
 if TYPE_CHECKING:
     from tenants.identity.saml.metadata import ProviderMetadata
@@ -42,7 +41,7 @@ class SAMLProvider(Provider):  # type: ignore[misc]  # django-allauth has no typ
     supports_redirect = True
     account_class = ProviderAccount
 
-    def __init__(self, request: HttpRequest, row: IdentityProvider) -> None:
+    def __init__(self, request: HttpRequest, row: AnyProvider) -> None:
         self.row = row
         self.name = row.name
         key = provider_key(row.tenant_id, row.pk)
@@ -130,19 +129,17 @@ class SAMLProvider(Provider):  # type: ignore[misc]  # django-allauth has no typ
         return {"id": self.app.provider_id}
 
 
-def acs_url(request: HttpRequest, provider: IdentityProvider) -> str:
+def acs_url(request: HttpRequest, provider: AnyProvider) -> str:
     """Where the provider sends its responses to."""
-    path = reverse("provider_acs", args=[provider.tenant_id, provider.pk])
-    return request.build_absolute_uri(path)
+    return request.build_absolute_uri(path_of(provider, "provider_acs"))
 
 
-def entity_id(request: HttpRequest, provider: IdentityProvider) -> str:
+def entity_id(request: HttpRequest, provider: AnyProvider) -> str:
     """This server's name for the provider: the address of its metadata."""
-    path = reverse("provider_metadata", args=[provider.tenant_id, provider.pk])
-    return request.build_absolute_uri(path)
+    return request.build_absolute_uri(path_of(provider, "provider_metadata"))
 
 
-def own_metadata(request: HttpRequest, provider: IdentityProvider) -> bytes:
+def own_metadata(request: HttpRequest, provider: AnyProvider) -> bytes:
     """This server's metadata for the provider. Raises SamlError."""
     _needs_extra()
     from tenants.identity.saml import response
@@ -150,7 +147,7 @@ def own_metadata(request: HttpRequest, provider: IdentityProvider) -> bytes:
     return response.own_metadata(_party(request, provider))
 
 
-def current_metadata(provider: IdentityProvider) -> "ProviderMetadata":
+def current_metadata(provider: AnyProvider) -> "ProviderMetadata":
     """What was entered about the provider, or what it says at this moment. Raises SamlError."""
     from tenants.identity.saml.metadata import ProviderMetadata, fetch_metadata
 
@@ -167,7 +164,7 @@ def current_metadata(provider: IdentityProvider) -> "ProviderMetadata":
     return fetched
 
 
-def _party(request: HttpRequest, provider: IdentityProvider) -> "Party":
+def _party(request: HttpRequest, provider: AnyProvider) -> "Party":
     from tenants.identity.saml.response import Party
 
     return Party(entity_id(request, provider), acs_url(request, provider))

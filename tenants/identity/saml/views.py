@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 from tenants.identity.saml import SamlError
 from tenants.identity.saml.provider import SAMLProvider, own_metadata
 from tenants.identity.views import with_provider
-from tenants.models import IdentityProvider, ProviderKind
+from tenants.models import AnyProvider, ProviderKind
 
 _RESPONSE_MAX = 500_000
 """Characters of a response, as Base64."""
@@ -19,7 +19,7 @@ _RESPONSE_MAX = 500_000
 @csrf_exempt
 @require_POST
 @with_provider
-def provider_acs(request: HttpRequest, provider: IdentityProvider) -> HttpResponseBase:
+def provider_acs(request: HttpRequest, provider: AnyProvider) -> HttpResponseBase:
     """Take somebody back from the provider."""
     _check_kind(provider)
     sent, request_id = request.POST.get("SAMLResponse", ""), request.POST.get("RelayState", "")
@@ -41,13 +41,13 @@ def provider_acs(request: HttpRequest, provider: IdentityProvider) -> HttpRespon
 
 @require_safe
 @with_provider
-def provider_metadata(request: HttpRequest, provider: IdentityProvider) -> HttpResponseBase:
+def provider_metadata(request: HttpRequest, provider: AnyProvider) -> HttpResponseBase:
     """Return this server's metadata, for the provider. It is no secret."""
     _check_kind(provider)
     metadata = own_metadata(request, provider)
     return HttpResponse(metadata, content_type="application/samlmetadata+xml")
 
 
-def _check_kind(provider: IdentityProvider) -> None:
+def _check_kind(provider: AnyProvider) -> None:
     if provider.kind != ProviderKind.SAML:
         raise Http404("no SAML provider")

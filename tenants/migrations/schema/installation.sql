@@ -46,3 +46,28 @@ CREATE TABLE cache_entry (
     CONSTRAINT cache_entry_pkey PRIMARY KEY (cache_key)
 );
 CREATE INDEX cache_entry_expires ON cache_entry (expires);
+
+-- installation_provider: a sign-in for all tenants, which the operator defines (manage.py apply), and
+-- which role its groups give in which tenant. Who signed in with it is in
+-- socialaccount_socialaccount.
+--
+-- Retention: kept. It is disabled, not deleted: memberships and entries of the ledger name it.
+-- Erasure: no effect.
+-- Tenant deletion: rows are kept.
+-- Citus: local to the coordinator.
+CREATE TABLE installation_provider (
+    id uuid NOT NULL,
+    name varchar(40) NOT NULL,           -- on the button
+    kind varchar(8) NOT NULL,            -- the protocol
+    settings jsonb NOT NULL,             -- as of identity_provider
+    secret_box bytea,                    -- the client's secret, encrypted; NULL: it has none
+    roles jsonb NOT NULL,                -- group, tenant and role of each
+    created_at timestamptz NOT NULL,
+    disabled_at timestamptz,             -- from then on nobody signs in with it
+    CONSTRAINT installation_provider_pkey PRIMARY KEY (id),
+    CONSTRAINT installation_provider_name_uniq UNIQUE (name),
+    CONSTRAINT installation_provider_kind_check CHECK (kind IN ('oidc', 'saml'))
+);
+REVOKE UPDATE, DELETE ON installation_provider FROM tooltrail_app;
+GRANT UPDATE (name, settings, secret_box, roles, disabled_at)
+    ON installation_provider TO tooltrail_app;

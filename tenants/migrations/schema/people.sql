@@ -188,6 +188,7 @@ CREATE TABLE membership (
     disabled_at timestamptz,                    -- the keys of a service account are refused
     identity_provider_id uuid,                  -- it made this one and decides the role
     breaks_glass boolean DEFAULT false NOT NULL,  -- gets in without a provider all the same
+    installation_provider_id uuid,              -- the same, of a provider of the installation
     CONSTRAINT membership_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT membership_tenant_user_uniq UNIQUE (tenant_id, user_id),
     CONSTRAINT membership_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id) ON DELETE CASCADE,
@@ -197,10 +198,14 @@ CREATE TABLE membership (
     CONSTRAINT membership_role_check CHECK (role IN ('viewer', 'editor', 'auditor', 'admin')),
     CONSTRAINT membership_service_check
         CHECK (is_service AND role = 'viewer' OR NOT is_service AND disabled_at IS NULL),
-    CONSTRAINT membership_provider_check
-        CHECK (identity_provider_id IS NULL OR NOT is_service),
-    CONSTRAINT membership_glass_check
-        CHECK (NOT breaks_glass OR role = 'admin' AND identity_provider_id IS NULL)
+    CONSTRAINT membership_provider_check CHECK (
+        identity_provider_id IS NULL AND installation_provider_id IS NULL
+        OR NOT is_service AND (identity_provider_id IS NULL OR installation_provider_id IS NULL)
+    ),
+    CONSTRAINT membership_glass_check CHECK (
+        NOT breaks_glass
+        OR role = 'admin' AND identity_provider_id IS NULL AND installation_provider_id IS NULL
+    )
 );
 CREATE UNIQUE INDEX membership_glass_uniq ON membership (tenant_id) WHERE breaks_glass;
 -- The tenants of a user, for the switcher: read through the second policy below.

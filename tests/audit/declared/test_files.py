@@ -36,5 +36,5 @@ VALUES = st.recursive(
 def test_value_of_a_tool_survives_writing_and_reading(form: str, value: Any) -> None:
     document = {"version": 1, "tenants": [{"slug": "acme", "tools": [{"name": value}]}]}
     text = as_text(document, form)
-    [source] = read_file(f"config.{form}", text.encode(), Path())
+    [source] = read_file(f"config.{form}", text.encode(), Path()).tenants
     assert source.tenant.tools == [{"name": value}]

@@ -8,8 +8,7 @@ from django.core.management import CommandError, call_command
 
 from tenants.identity.admission import Identity, admit
 from tenants.identity.providers import all_providers, secret_of
-from tenants.identity.wanted import provider_key
-from tenants.models import IdentityProvider, Membership, Tenant
+from tenants.models import IdentityProvider, Membership, Tenant, provider_key
 from tenants.scope import tenant_scope
 from tests.support.declared import changes_of, export, write_config
 from tests.support.factories import Cast

@@ -4,34 +4,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.test import Client
-from django.urls import reverse
 
-from tenants.models import Action, IdentityProvider, Membership
+from tenants.identity.providers import path_of
+from tenants.models import Action, AnyProvider, IdentityProvider, Membership
 from tenants.scope import tenant_scope
 from tests.support.identity.hostile_provider import HostileProvider
 
 
-def leave(client: Client, row: IdentityProvider, **data: str) -> str:
+def leave(client: Client, row: AnyProvider, **data: str) -> str:
     """Press the provider's button; returns the address that the page goes on to."""
-    answer = client.post(reverse("provider_start", args=[row.tenant_id, row.pk]), data)
+    answer = client.post(path_of(row, "provider_start"), data)
     assert answer.status_code == 200, answer
     return str(answer.context["address"])
 
 
-def come_back(client: Client, row: IdentityProvider, brought: Mapping[str, str]) -> Any:
+def come_back(client: Client, row: AnyProvider, brought: Mapping[str, str]) -> Any:
     """The answer to what the browser brings back."""
-    return client.get(reverse("provider_callback", args=[row.tenant_id, row.pk]), brought)
+    return client.get(path_of(row, "provider_callback"), brought)
 
 
-def sign_in_with(client: Client, row: IdentityProvider, provider: HostileProvider) -> Any:
+def sign_in_with(client: Client, row: AnyProvider, provider: HostileProvider) -> Any:
     """The answer at the end of a whole sign-in."""
     return come_back(client, row, provider.authorize(leave(client, row)))
 
 
-def come_back_by_saml(client: Client, row: IdentityProvider, brought: Mapping[str, str]) -> Any:
+def come_back_by_saml(client: Client, row: AnyProvider, brought: Mapping[str, str]) -> Any:
     """The answer to a response that this server's own page sends once more."""
-    address = reverse("provider_acs", args=[row.tenant_id, row.pk])
-    return client.post(address, {**brought, "again": "1"})
+    return client.post(path_of(row, "provider_acs"), {**brought, "again": "1"})
 
 
 def members_by(row: IdentityProvider) -> dict[str, str]:

@@ -12,10 +12,9 @@ from django.utils import timezone
 from tenants.accounts.policy import PROVIDER
 from tenants.identity.admission import role_for
 from tenants.identity.providers import switch_provider
-from tenants.identity.wanted import provider_key
 from tenants.invitations import invite
 from tenants.members import add_member
-from tenants.models import Action, IdentityProvider, Membership, Role, Tenant, User
+from tenants.models import Action, IdentityProvider, Membership, Role, Tenant, User, provider_key
 from tenants.scope import tenant_scope
 from tests.support.factories import PASSWORD, Cast, make_user
 from tests.support.identity.hostile_provider import HostileProvider

@@ -12,9 +12,8 @@ from audit.alerts.stored import save_rule
 from audit.alerts.watching import watch
 from audit.models import Alert
 from tenants.identity.providers import switch_provider
-from tenants.identity.wanted import provider_key
 from tenants.members import add_member
-from tenants.models import Action, IdentityProvider, Membership, Role, Scope, Tenant
+from tenants.models import Action, IdentityProvider, Membership, Role, Scope, Tenant, provider_key
 from tenants.scope import tenant_scope
 from tests.support.api_client import program
 from tests.support.factories import PASSWORD, Cast, make_user

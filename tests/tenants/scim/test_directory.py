@@ -8,9 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from tenants.identity.admission import Identity, RefusedError, admit
-from tenants.identity.wanted import provider_key
 from tenants.members import add_member
-from tenants.models import Action, IdentityProvider, Membership, Role, User
+from tenants.models import Action, IdentityProvider, Membership, Role, User, provider_key
 from tenants.scope import tenant_scope
 from tests.support.factories import PASSWORD, Cast, make_user
 from tests.support.identity.directory import USER, Directory, make_directory
