@@ -170,7 +170,7 @@ for _alias, _address in ((aliases.OWNER, _owner_url), (aliases.KEEPER, _keeper_u
         DATABASES[_alias] = _database(_address)
 # Only a worker runs tasks. Imported by every command, they would take a quarter of a second.
 PROCRASTINATE_AUTODISCOVER_MODULE_NAME = ""
-PROCRASTINATE_IMPORT_PATHS = ["audit.tasks", "tools_registry.tasks"]
+PROCRASTINATE_IMPORT_PATHS = ["audit.tasks", "tools_registry.tasks", "tenants.tasks"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "tenants.User"
 AUTH_PASSWORD_VALIDATORS = [
@@ -182,6 +182,32 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator": {},
     }.items()
 ]
+# Mails to people: invitations and links for passwords (`tenants.mail`). Without a host, none.
+_mail_host = env.text("TOOLTRAIL_MAIL_HOST", "")
+_mail_security = env.choice("TOOLTRAIL_MAIL_SECURITY", "starttls", "tls", "none")
+_mail_password = env.text("TOOLTRAIL_MAIL_PASSWORD", "")
+if _mail_password and _mail_security == "none":
+    raise env.EnvironmentVariableError(
+        "TOOLTRAIL_MAIL_PASSWORD is not sent without encryption: set TOOLTRAIL_MAIL_SECURITY"
+    )
+MAILERS: dict[str, dict[str, Any]] = {}
+if _mail_host:
+    MAILERS["default"] = {
+        "BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "OPTIONS": {
+            "host": _mail_host,
+            "port": env.integer(
+                "TOOLTRAIL_MAIL_PORT", {"starttls": 587, "tls": 465, "none": 25}[_mail_security]
+            ),
+            "username": env.text("TOOLTRAIL_MAIL_USER", ""),
+            "password": _mail_password,
+            "use_tls": _mail_security == "starttls",
+            "use_ssl": _mail_security == "tls",
+            "timeout": 8,  # seconds: the worker has other things to do
+        },
+    }
+DEFAULT_FROM_EMAIL = env.text("TOOLTRAIL_MAIL_FROM", f"tooltrail@{LEDGER_HOST}")
+PASSWORD_RESET_TIMEOUT = 3 * 3600  # seconds that a link for a new password holds
 # The one account that signs in without an identity provider; empty: all do, and with one, too.
 BREAK_GLASS: str = env.text("TOOLTRAIL_BREAK_GLASS", "")
 LOGIN_URL = "account_login"
@@ -194,7 +220,10 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300  # seconds that a confirmation is fresh
-ACCOUNT_RATE_LIMITS = {"login_failed": "5/5m/key"}  # wrong codes of an account
+ACCOUNT_RATE_LIMITS = {
+    "login_failed": "5/5m/key",  # wrong codes of an account
+    "mail": "60/h/ip,5/h/key",  # mails that somebody asks for, to an address
+}
 MFA_FORMS = {"add_webauthn": "tenants.accounts.forms.AddPasskeyForm"}
 MFA_ADAPTER = "tenants.accounts.adapters.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

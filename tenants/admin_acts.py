@@ -9,9 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from tenants.actions import Actor, record_action
+from django.urls import reverse
+
+from config.http.origin import own_url
+from tenants.actions import Actor, name_of, record_action
 from tenants.invitations import invite, revoke
 from tenants.keys import create_key, revoke_key, rotate_key
+from tenants.mail.outgoing import send_later
+from tenants.mail.texts import Letter, harmless
 from tenants.members import change_role, remove_member
 from tenants.models import ApiKey, Invitation, Membership, Role, Scope, Tenant, User
 
@@ -82,9 +87,15 @@ def end_key(tenant: Tenant, actor: Actor, key: ApiKey) -> None:
     record_action(tenant, actor, "key.revoke", str(key), rows=[key])
 
 
-def invite_member(tenant: Tenant, actor: Actor, label: str, role: Role) -> tuple[Invitation, str]:
-    """Invite a person; returns the invitation with the token of its link."""
-    invitation, token = invite(tenant, label, role, created_by=_user(actor))
+def invite_member(
+    tenant: Tenant, actor: Actor, label: str, role: Role, *, email: str = ""
+) -> tuple[Invitation, str]:
+    """Invite a person; returns the invitation with the token of its link.
+
+    With an address the link is mailed there and the token is empty: so who comes by the link has
+    this address. Raises BoxError.
+    """
+    invitation, token = invite(tenant, label, role, created_by=_user(actor), email=email)
     record_action(
         tenant,
         actor,
@@ -93,8 +104,21 @@ def invite_member(tenant: Tenant, actor: Actor, label: str, role: Role) -> tuple
         role=invitation.role,
         expires_at=invitation.expires_at.isoformat(),
         rows=[invitation],
+        **({"is_mailed": True} if email else {}),
     )
-    return invitation, token
+    if not email:
+        return invitation, token
+    inviter, place, as_role = harmless(name_of(actor)), harmless(tenant.name), Role(role).label
+    until = f"{invitation.expires_at:%Y-%m-%d %H:%M} UTC"
+    letter = Letter(
+        f"Invitation to {place} in Tooltrail",
+        [f"{inviter} invites you to {place} in Tooltrail, as {as_role.lower()}."],
+        own_url() + reverse("invitation_accept", args=[token]),
+        "Open the invitation",
+        [f"The link works once, until {until}. If you do not expect it, do nothing."],
+    )
+    send_later(email, letter, invitation.expires_at, tenant=tenant, about=invitation.label)
+    return invitation, ""
 
 
 def withdraw_invitation(tenant: Tenant, actor: Actor, invitation: Invitation) -> bool:

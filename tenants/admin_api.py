@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -26,8 +27,10 @@ from tenants.api_auth import tenant_of
 from tenants.api_reads import Answer, ListParams, Page, paged, reads, seal, unseal, utc
 from tenants.invitations import open_invitations
 from tenants.keys import idle_keys
+from tenants.mail.outgoing import is_on, may_mail
 from tenants.members import LastAdminError, members_of, people_of
 from tenants.models import ApiKey, Invitation, Membership, Role, Scope, User
+from tenants.passwords.forms import address_field
 
 router = Router()
 
@@ -135,13 +138,16 @@ class OpenInvitation(Answer):
     created_at: datetime
     created_by: str | None
     expires_at: datetime
+    email: str
+    """Where the link was mailed; empty: it was handed over."""
 
 
 class NewInvitation(OpenInvitation):
     """An invitation that was just created, with its link."""
 
     url: str
-    """The only answer with the link: only a hash is stored. It can be accepted once."""
+    """The only answer with the link: only a hash is stored. It can be accepted once. Empty if it is
+    mailed."""
 
 
 class InvitationPage(Page[OpenInvitation]):
@@ -156,6 +162,8 @@ class InvitationBody(Body):
     label: Stripped = Field(min_length=1, max_length=150)
     """A name or an address, for you and the audit log."""
     role: RoleName = "viewer"
+    email: Stripped = Field("", max_length=254)
+    """Where the server mails the link, if it sends mails. Empty: the answer has the link."""
 
 
 @reads(router, "/keys", ApiKeyPage, scope=Scope.ADMIN, tag="administration", problems=("cursor",))
@@ -347,9 +355,27 @@ def list_invitations(request: HttpRequest, params: Query[ListParams]) -> dict[st
 def create_invitation(act: Act) -> dict[str, Any]:
     """Invite a person. The answer has the link, by which one person joins with their account."""
     body = act.read(InvitationBody)
-    invitation, token = invite_member(act.tenant, act.actor, body.label, Role(body.role))
+    _check_address(act, body.email)
+    invitation, token = invite_member(
+        act.tenant, act.actor, body.label, Role(body.role), email=body.email
+    )
+    if not token:
+        return {**_invitation(invitation), "url": ""}
     address = reverse("invitation_accept", args=[token])
     return {**_invitation(invitation), "url": act.request.build_absolute_uri(address)}
+
+
+def _check_address(act: Act, address: str) -> None:
+    if not address:
+        return
+    if not is_on():
+        raise invalid("email", "This server sends no mail.")
+    try:
+        address_field().clean(address)
+    except ValidationError as error:
+        raise invalid("email", " ".join(error.messages)) from error
+    if not may_mail(act.request, address):
+        raise invalid("email", "Too many mails were sent. Try again in an hour.")
 
 
 @acts(
@@ -452,4 +478,5 @@ def _invitation(one: Invitation) -> dict[str, Any]:
         "created_at": utc(one.created_at),
         "created_by": one.created_by and one.created_by.get_username(),
         "expires_at": utc(one.expires_at),
+        "email": one.email,
     }

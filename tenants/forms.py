@@ -9,8 +9,10 @@ from django.utils import timezone
 
 from tenants.admin_acts import WantedKey
 from tenants.keys import NETWORKS_MAX, read_networks
+from tenants.mail.outgoing import is_on
 from tenants.members import members_of
 from tenants.models import ApiKey, Invitation, Role, Scope, Tenant, User
+from tenants.passwords.forms import address_field
 from tenants.service_accounts import NAME_MAX as SERVICE_NAME_MAX
 
 
@@ -134,6 +136,16 @@ class InvitationForm(forms.Form):
         initial=Role.VIEWER,
         widget=forms.Select(attrs={"class": "form-select"}),
     )
+    email = address_field(
+        label="Mail the link to",
+        required=False,
+        help_text="Leave empty to get the link yourself, and hand it over.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not is_on():
+            del self.fields["email"]
 
 
 class ServiceAccountForm(forms.Form):

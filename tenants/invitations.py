@@ -69,12 +69,12 @@ def read_token(text: str) -> Token | None:
 
 
 def invite(
-    tenant: Tenant, label: str, role: Role, *, created_by: User | None = None
+    tenant: Tenant, label: str, role: Role, *, created_by: User | None = None, email: str = ""
 ) -> tuple[Invitation, str]:
     """Store a new invitation and return it with its token, which cannot be shown again.
 
-    `label` is the admin's description of the invited person. Needs the tenant's scope. Deletes
-    invitations that expired more than `KEPT_FOR` ago.
+    `label` is the admin's description of the invited person, `email` where the link is mailed.
+    Needs the tenant's scope. Deletes invitations that expired more than `KEPT_FOR` ago.
     """
     now = timezone.now()
     _delete_old(tenant, now)
@@ -83,6 +83,7 @@ def invite(
         tenant=tenant,
         label=label,
         role=role,
+        email=email,
         token_sha256=_sha256(secret),
         created_by=created_by,
         expires_at=now + VALID_FOR,

@@ -84,6 +84,7 @@ def _accept(
     else:
         if form is None or not form.is_valid():
             return _page(request, invitation, form=form)
+        form.instance.email = invitation.email  # who has the mailed link has the address
         try:
             with transaction.atomic():
                 member = form.save()

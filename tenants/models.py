@@ -37,7 +37,7 @@ class User(AbstractUser):
     """Whether an admin knows the password: the account was made before invitations existed."""
 
     _CHANGED: ClassVar = (
-        *("password", "last_login", "is_staff", "is_active", "has_initial_password"),
+        *("password", "last_login", "is_staff", "is_active", "has_initial_password", "email"),
         *("time_zone", "theme", "default_range", "last_tenant"),
     )
     """The columns of an existing account that the application may write (its grants)."""
@@ -410,6 +410,8 @@ class Invitation(models.Model):
     label = models.CharField(max_length=150)
     """The admin's description of the invited person; not a user name."""
     role = models.CharField(max_length=16, choices=Role)
+    email = models.CharField(max_length=254, blank=True, default="", db_default="")
+    """Where the link was mailed; empty: an admin handed it over."""
     token_sha256 = models.BinaryField()
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(
@@ -422,7 +424,9 @@ class Invitation(models.Model):
     in_ledger: ClassVar = (
         *("label", "role", "token_sha256", "created_at"),
         *("expires_at", "accepted_at", "revoked_at"),
+        "email",
     )
+    in_ledger_later: ClassVar[dict[str, Any]] = {"email": ""}
 
     class Meta:
         db_table = "invitation"

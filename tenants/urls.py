@@ -5,6 +5,7 @@ from django.urls import path
 from tenants import joining, service_views, views
 from tenants.accounts.urls import urlpatterns as accounts
 from tenants.identity.urls import urlpatterns as identity
+from tenants.passwords.urls import urlpatterns as passwords
 from tenants.scim.urls import urlpatterns as scim
 
 urlpatterns = [
@@ -43,6 +44,7 @@ urlpatterns = [
     ),
     path("settings/password", views.password_change, name="password_change"),
     *accounts,
+    *passwords,
     *identity,
     *scim,
 ]

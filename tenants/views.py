@@ -42,6 +42,7 @@ from tenants.identity.installation import enabled_providers
 from tenants.identity.providers import providers_at, with_paths
 from tenants.invitations import open_invitations
 from tenants.keys import IDLE_FOR, idle_keys
+from tenants.mail.outgoing import is_on, may_mail
 from tenants.members import LastAdminError, people_of
 from tenants.models import AnyProvider, ApiKey, Invitation, Membership, Role, User
 from tenants.sessions import record_session
@@ -60,6 +61,7 @@ class _SignIn(LoginView):
             **super().get_context_data(**kwargs),
             "providers": with_paths(providers, "provider_start"),
             # Only one account has a password that counts. Its form is not what people look for.
+            "sends_links": is_on() and not settings.BREAK_GLASS,
             "hides_password": bool(settings.BREAK_GLASS) and "password" not in self.request.GET,
         }
 
@@ -200,12 +202,18 @@ def member_list(request: TenantRequest) -> HttpResponseBase:
     """Members, open invitations, and the form to invite; only its response shows the new link."""
     form = InvitationForm(request.POST or None)
     new_link: NewLink | None = None
-    if form.is_valid():
+    if form.is_valid() and _may_mail(request, form):
+        given = form.cleaned_data
         invitation, token = invite_member(
-            request.tenant, request.user, form.cleaned_data["label"], form.cleaned_data["role"]
+            request.tenant,
+            request.user,
+            given["label"],
+            given["role"],
+            email=given.get("email", ""),
         )
-        address = reverse("invitation_accept", args=[token])
-        form, new_link = InvitationForm(), NewLink(request.build_absolute_uri(address), invitation)
+        address = reverse("invitation_accept", args=[token]) if token else ""
+        shown = request.build_absolute_uri(address) if token else ""
+        form, new_link = InvitationForm(), NewLink(shown, invitation)
     members = people_of(request.tenant).order_by("user__username")
     context = {
         "form": form,
@@ -222,7 +230,16 @@ class NewLink:
     """The link of an invitation, for the one page that shows it."""
 
     address: str
+    """Empty: it is mailed."""
     invitation: Invitation
+
+
+def _may_mail(request: TenantRequest, form: InvitationForm) -> bool:
+    address = form.cleaned_data.get("email", "")
+    if address and not may_mail(request, address):
+        form.add_error("email", "Too many mails were sent. Try again in an hour.")
+        return False
+    return True
 
 
 @require_POST

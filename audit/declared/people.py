@@ -9,7 +9,6 @@ from django.urls import reverse
 
 from audit.declared.document import Key, Member, ServiceAccount, View
 from audit.declared.work import Work, differences
-from audit.deliveries.delivering import own_url
 from audit.models import SavedView
 from audit.queries.call_query import Reader, parse
 from audit.queries.saved_views import (
@@ -19,6 +18,7 @@ from audit.queries.saved_views import (
     save_view,
     saved_views,
 )
+from config.http.origin import own_url
 from tenants.admin_acts import (
     WantedKey,
     end_key,

@@ -8,15 +8,14 @@ import logging
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.conf import settings
 from django.utils import timezone
 
 from audit.deliveries import process
 from audit.deliveries.channels import secrets_of
 from audit.deliveries.sender.job import Answer, Job
 from audit.models import AlertChannel, AlertDelivery, DeliveryState, TenantQuerySet
-from config import instance
 from config.boxes import BoxError
+from config.http.origin import own_url
 from tenants.actions import THE_SERVER, record_action, storable_text
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
@@ -115,19 +114,6 @@ def _job(delivery: AlertDelivery, channel: AlertChannel, tenant: Tenant) -> Job:
 
 def _unsent(delivery: AlertDelivery, text: str) -> Answer:
     return Answer(str(delivery.id), is_delivered=False, text=text)
-
-
-def own_url() -> str:
-    """This server's address for links.
-
-    The first of `TOOLTRAIL_ORIGINS`, else its name; without a name localhost and the port of `up`.
-    """
-    named = [origin for origin in settings.CSRF_TRUSTED_ORIGINS if "*" not in origin]
-    if named:
-        return named[0].rstrip("/")
-    scheme = "https" if settings.HTTPS else "http"
-    port = instance.served_port() if settings.LEDGER_HOST == "localhost" else None
-    return f"{scheme}://{settings.LEDGER_HOST}{f':{port}' if port else ''}"
 
 
 def _record(delivery: AlertDelivery, answer: Answer, now: datetime) -> None:

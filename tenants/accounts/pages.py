@@ -31,6 +31,7 @@ from tenants.accounts.policy import (
 from tenants.accounts.records import record_account
 from tenants.identity.installation import enabled_providers
 from tenants.identity.providers import all_providers
+from tenants.mail.outgoing import is_on
 from tenants.models import AnyProvider, User, provider_key
 from tenants.scope import tenant_scope
 from tenants.zones import zone_of
@@ -120,6 +121,7 @@ def security(request: HttpRequest) -> HttpResponseBase:
         "has_shown_factor": has_second_factor(request.session),
         "identities": _identities(request, user),
         "may_connect": PROVIDER not in request.session,
+        "sends_mail": is_on(),
         "confirm_url": get_adapter().get_reauthentication_methods(user)[0]["url"],
         "sessions": [
             (one, in_words(one.user_agent), one.session_key == request.session.session_key)

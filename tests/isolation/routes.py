@@ -699,6 +699,14 @@ ROUTES: dict[str, Visit] = {
     f"{_SCIM}/Groups/<uuid:pk>": _scim(
         "/Groups/%(directory_group_id)s", GET=200, PUT=400, PATCH=400, DELETE=204
     ),
+    "password/forgotten": Open(
+        "/password/forgotten", "asking for a link (tests/tenants/passwords)", answers=FORM
+    ),
+    "password/new/<str:uidb64>/<str:token>": Open(
+        "/password/new/nobody/nothing",
+        "a new password for who has the link (tests/tenants/passwords)",
+        answers=FORM,
+    ),
     "logout": Open("/logout", "signing out", answers=ACTION),
     "invitations/<str:token>": Open(
         f"/invitations/{'0' * 32}_{'0' * 32}_{'x' * 43}",
@@ -884,7 +892,7 @@ ROUTES: dict[str, Visit] = {
             answers={"GET": 302, "POST": 302},
         )
         for route in (
-            *("/app", "/codes/new", "/passkeys", "/passkeys/add"),
+            *("/app", "/codes/new", "/passkeys", "/passkeys/add", "/address"),
             *("/confirm/code", "/confirm/passkey"),
         )
     },
@@ -901,6 +909,12 @@ ROUTES: dict[str, Visit] = {
             ("/codes", {"GET": 404, "POST": 405}),
         )
     },
+    "settings/security/address/<str:token>": Listing(
+        "/settings/security/address/nothing",
+        needs_tenant=False,
+        shows_canary=False,
+        answers={"GET": 404, "POST": 404},
+    ),
     "settings/security/confirm": Listing(
         "/settings/security/confirm", needs_tenant=False, shows_canary=False, answers=FORM
     ),

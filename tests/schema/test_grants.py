@@ -169,6 +169,7 @@ NARROWER = {
         "UPDATE (is_staff)",
         "UPDATE (is_active)",
         "UPDATE (has_initial_password)",
+        "UPDATE (email)",
         "UPDATE (time_zone)",
         "UPDATE (theme)",
         "UPDATE (default_range)",

@@ -15,7 +15,7 @@ CREATE TABLE app_user (
     username varchar(150) NOT NULL,
     first_name varchar(150) NOT NULL,
     last_name varchar(150) NOT NULL,
-    email varchar(254) NOT NULL,
+    email varchar(254) NOT NULL,         -- gets links for a new password; '': none
     is_staff boolean NOT NULL,           -- may open the admin site
     is_active boolean NOT NULL,          -- false: the account is closed
     date_joined timestamptz NOT NULL,
@@ -235,6 +235,7 @@ CREATE TABLE invitation (
     expires_at timestamptz NOT NULL,
     accepted_at timestamptz,
     revoked_at timestamptz,
+    email varchar(254) DEFAULT '' NOT NULL,  -- where the link was mailed; '': it was handed over
     CONSTRAINT invitation_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT invitation_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id) ON DELETE CASCADE,
     CONSTRAINT invitation_created_by_fk

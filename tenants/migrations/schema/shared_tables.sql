@@ -14,7 +14,7 @@ GRANT UPDATE (
 REVOKE UPDATE, DELETE ON app_user FROM tooltrail_app;
 GRANT UPDATE (
     password, last_login, is_staff, is_active, time_zone, theme, default_range, last_tenant_id,
-    has_initial_password
+    has_initial_password, email
 ) ON app_user TO tooltrail_app;
 
 -- Failed sign-ins are counted and deleted. A session's key never changes.

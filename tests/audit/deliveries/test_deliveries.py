@@ -18,7 +18,6 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from audit.deliveries import delivering
 from audit.deliveries.channels import delete_channel
-from audit.deliveries.delivering import own_url
 from audit.deliveries.message import KINDS, to_document
 from audit.deliveries.outbox import SOON, enqueue
 from audit.deliveries.sender.webhook import event
@@ -26,6 +25,7 @@ from audit.models import AlertDelivery, ChannelKind, DeliveryState
 from audit.tasks import deliver as deliver_task
 from audit.tasks import judge_alert_rules, keep_deliveries, watch_for_events
 from config import instance
+from config.http.origin import own_url
 from tenants.models import Action
 from tenants.scope import tenant_scope
 from tests.support.deliveries import (
