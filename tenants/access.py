@@ -21,6 +21,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from tenants.accounts.policy import (
+    LEAVE_AT,
     LED_TO,
     PROVIDER,
     PROVIDER_ASKED_FACTOR,
@@ -148,17 +149,24 @@ def enter_tenant(request: HttpRequest) -> TenantRequest | None:
 
 
 def open_session(
-    request: HttpRequest, user: User, provider: AnyProvider | None, led_to: Sequence[str] = ()
+    request: HttpRequest,
+    user: User,
+    provider: AnyProvider | None,
+    *,
+    led_to: Sequence[str] = (),
+    leave_at: str = "",
 ) -> None:
     """Choose the tenant of a new session after sign-in and record the sign-in there.
 
-    `led_to` are ids of tenants to which the groups of a provider of the installation lead.
+    `led_to` are ids of tenants to which the groups of a provider of the installation lead, and
+    `leave_at` is where the provider ends its own session.
     """
     request.session[SIGNED_IN_AT] = request.session[SEEN_AT] = int(timezone.now().timestamp())
     details = {}
     if provider is not None:
         request.session[PROVIDER] = provider_key(provider.tenant_id, provider.pk)
         request.session[LED_TO] = list(led_to)
+        request.session[LEAVE_AT] = leave_at
         request.session[PROVIDER_ASKED_FACTOR] = provider.settings["asks_second_factor"]
         details = {"provider": provider.name}
     membership = record_session(user, "session.start", session=request.session, **details)

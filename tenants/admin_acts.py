@@ -96,6 +96,7 @@ def invite_member(
     this address. Raises BoxError.
     """
     invitation, token = invite(tenant, label, role, created_by=_user(actor), email=email)
+    mailed: dict[str, Any] = {"is_mailed": True} if email else {}
     record_action(
         tenant,
         actor,
@@ -104,7 +105,7 @@ def invite_member(
         role=invitation.role,
         expires_at=invitation.expires_at.isoformat(),
         rows=[invitation],
-        **({"is_mailed": True} if email else {}),
+        **mailed,
     )
     if not email:
         return invitation, token

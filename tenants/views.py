@@ -26,7 +26,7 @@ from tenants.access import (
     enter_tenant,
     tenant_page,
 )
-from tenants.accounts.policy import NOT_YOURS, is_tenants
+from tenants.accounts.policy import LEAVE_AT, NOT_YOURS, is_tenants
 from tenants.actions import record_view
 from tenants.admin_acts import (
     end_key,
@@ -91,7 +91,12 @@ class _SignOut(LogoutView):
         if isinstance(request.user, User):
             chosen = request.session.get(SESSION_TENANT)
             record_session(request.user, "session.end", chosen=chosen, session=request.session)
-        return super().post(request, *args, **kwargs)
+        leave_at = request.session.get(LEAVE_AT)
+        response: HttpResponse = super().post(request, *args, **kwargs)
+        if leave_at and "next" not in request.POST:
+            # The provider's own session would sign in whoever presses its button next.
+            return render(request, "identity/signed_out.html", {"address": leave_at})
+        return response
 
 
 sign_out = require_POST(_SignOut.as_view())

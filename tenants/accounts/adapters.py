@@ -66,7 +66,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-all
         if login is None:
             open_session(request, user, None)
         else:
-            open_session(request, user, login.provider.row, login.state.get("led_to", ()))
+            noted = {name: login.state[name] for name in _NOTED if name in login.state}
+            open_session(request, user, login.provider.row, **noted)
         response: HttpResponse = super().post_login(request, user, **kwargs)
         if user.theme:
             remember_theme(response, user.theme)
@@ -98,6 +99,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-all
         return is_required
 
 
+_NOTED = ("led_to", "leave_at")
+"""What `tenants.identity.adapter` notes in the state of a sign-in."""
 _UNNEEDED = {"account/messages/logged_in.txt", "account/messages/logged_out.txt"}
 
 

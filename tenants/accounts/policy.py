@@ -19,6 +19,8 @@ PROVIDER = "identity_provider"
 LED_TO = "provider_led_to"
 """The session's key for the ids of the tenants to which the groups of a provider of the
 installation lead."""
+LEAVE_AT = "provider_leave_at"
+"""The session's key for the address at which that provider ends its own session; '': unknown."""
 PROVIDER_ASKED_FACTOR = "provider_asked_factor"
 """The session's key for whether that provider asks for a second factor itself."""
 PROVIDER_CONFIRMED_AT = "provider_confirmed_at"

@@ -79,13 +79,14 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # dja
         if sociallogin.state["process"] == AuthProcess.CONNECT:
             _check_connection(request, row)
             return
+        # The state is kept while a second factor is asked for.
+        sociallogin.state["leave_at"] = getattr(sociallogin, "leave_at", "")
         account = sociallogin.account
         identity = Identity(account.provider, account.uid, sociallogin.claims)
         try:
             if isinstance(row, InstallationProvider):
                 target = sociallogin.state.get("next") or ""
                 sociallogin.user, led_to = arrive(row, identity, user, target)
-                # The state is kept while a second factor is asked for.
                 sociallogin.state["led_to"] = [str(one) for one in led_to]
             else:
                 sociallogin.user = admit(row, identity, user)

@@ -7,6 +7,7 @@ it does, by the keys that the provider publishes at that moment, so a rotation n
 
 import secrets
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 import jwt
 from allauth.socialaccount.models import SocialApp, SocialLogin, SocialToken
@@ -79,7 +80,21 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-a
         login = self.provider.sociallogin_from_response(request, claims)
         login.claims = claims
         login.authenticated_at = claims.get("auth_time")
+        login.leave_at = self._leave_at()
         return login
+
+    def _leave_at(self) -> str:
+        """Where the provider signs people out (OpenID Connect RP-Initiated Logout 1.0), or "".
+
+        Without a token of the person it asks whether they want it.
+        """
+        url = self.openid_config.get("end_session_endpoint")
+        try:
+            check_server_url("end_session_endpoint", url or "", may_have_query=True)
+        except (ProviderError, *_UNREADABLE):
+            return ""
+        query = urlencode({"client_id": self.provider.row.settings["client_id"]})
+        return f"{url}{'&' if urlsplit(url).query else '?'}{query}"
 
     def _verified(self, id_token: Any) -> dict[str, Any]:
         settings = self.provider.row.settings

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from smtplib import SMTPDataError, SMTPRecipientsRefused
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from allauth.core.ratelimit import consume
@@ -142,6 +142,6 @@ def _record(mail: Mail, verb: str, reason: str) -> None:
     if reason:
         _log.warning("a mail was not delivered: %s", reason)
     if mail.tenant_id:
-        details = {"reason": reason} if reason else {}
+        details: dict[str, Any] = {"reason": reason} if reason else {}
         with tenant_scope(UUID(mail.tenant_id)):
             record_action(Tenant(id=UUID(mail.tenant_id)), THE_SERVER, verb, mail.about, **details)

@@ -1,23 +1,32 @@
-"""Chromium signs in through a real OpenID provider: a new role and key, a confirmation, an end."""
+"""Chromium signs in through a real OpenID provider, of a tenant and of the installation."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from django.db import connections
+from django.utils.text import slugify
+from playwright.sync_api import Browser, expect
 
-from tenants.identity.providers import add_provider
+from tenants.identity.installation import GroupRole, adding, carry_out
+from tenants.identity.providers import add_provider, path_of
 from tenants.identity.wanted import Wanted
-from tenants.models import IdentityProvider, Membership, Role
+from tenants.models import Role, new_id
 from tenants.scope import tenant_scope
-from tests.support.browser_errors import complaints
 from tests.support.factories import Cast
+from tests.support.identity.browser import (
+    LIMIT_MS,
+    Entrance,
+    company_signs_in,
+    role_of,
+    server_for,
+)
 from tests.support.identity.real_provider import CLIENT, SECRET, RealProvider, real_provider
-from tests.support.server import LiveServer, running_server
+from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.slow
-_LIMIT_MS = 60_000
+_ASKS = ("/interaction/", "login")
 
 
 @pytest.fixture
@@ -28,30 +37,8 @@ def provider(tmp_path: Path) -> Iterator[RealProvider]:
 
 @pytest.fixture
 def server(provider: RealProvider) -> Iterator[LiveServer]:
-    """A server whose operator opened the provider's address."""
-    with running_server(TOOLTRAIL_IDENTITY_ALLOW=f"127.0.0.1:{provider.port}") as one:
+    with server_for(provider) as one:
         yield one
-
-
-def role_of(provider: IdentityProvider, name: str) -> str | None:
-    with tenant_scope(provider.tenant_id):
-        members = Membership.objects.filter(tenant_id=provider.tenant_id, user__username=name)
-        return members.values_list("role", flat=True).first()
-
-
-def sign_in(page: Page, row: IdentityProvider, person: str) -> None:
-    """Press the button, and at the provider enter name and password."""
-    page.goto(f"/sign-in/{row.tenant.slug}")
-    page.get_by_role("button", name="Sign in with Acme ID").click()
-    prove(page, person)
-
-
-def prove(page: Page, person: str) -> None:
-    """Enter name and password at the provider."""
-    page.wait_for_url(re.compile(r"/interaction/"), timeout=_LIMIT_MS)
-    page.locator("input[name=login]").fill(person)
-    page.locator("input[name=password]").fill("any")
-    page.locator("button[type=submit]").click()
 
 
 def test_company_signs_in(
@@ -66,49 +53,62 @@ def test_company_signs_in(
     )
     with tenant_scope(acme.tenant.id):
         row = add_provider(acme.tenant, acme.admin, wanted)
-    provider.redirect_uri = f"{server.url}/sign-in/with/{row.tenant_id}/{row.pk}/callback"
+    provider.redirect_uri = f"{server.url}{path_of(row, 'provider_callback')}"
+    slug = acme.tenant.slug
+    entrance = Entrance(server, f"/sign-in/{slug}", row.name, *_ASKS)
+    company_signs_in(
+        browser, entrance, provider, row.tenant_id, f"ada@{slug}", new_key=provider.start
+    )
+
+
+@pytest.fixture
+def _no_providers_remain() -> Iterator[None]:
+    """Other tests share the installation. The application may not delete a provider."""
+    yield
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("DELETE FROM installation_provider")
+
+
+@pytest.mark.usefixtures("_no_providers_remain")
+def test_installations_provider_leads_to_two_tenants_and_signs_out(
+    browser: Browser, server: LiveServer, provider: RealProvider, acme: Cast, globex: Cast
+) -> None:
+    wanted = Wanted(f"ID {new_id().hex[-8:]}", provider.issuer, CLIENT, SECRET)
+    roles = [
+        GroupRole("staff", acme.tenant.pk, Role.VIEWER),
+        GroupRole("staff", globex.tenant.pk, Role.EDITOR),
+    ]
+    change = adding(wanted, roles)
+    carry_out("operator", change)
+    row = change.provider
+    provider.redirect_uri = f"{server.url}{path_of(row, 'provider_callback')}"
     provider.set_groups("ada", "staff")
     provider.start()
-    name = f"ada@{acme.tenant.slug}"
-    home = re.compile(rf"{server.url}/$")
+    entrance = Entrance(server, "/login", row.name, *_ASKS)
+    context = browser.new_context(base_url=server.url)
+    page = context.new_page()
+    entrance.sign_in(page, "ada")
+    entrance.arrives(page)
+    name = f"ada@{slugify(row.name)}"
+    assert role_of(acme.tenant.pk, name) == "viewer"
+    assert role_of(globex.tenant.pk, name) == "editor"
 
-    first = browser.new_context(base_url=server.url)
-    page = first.new_page()
-    heard = complaints(page)
-    sign_in(page, row, "ada")
-    page.wait_for_url(home, timeout=_LIMIT_MS)
-    assert role_of(row, name) == "viewer"
-    page.locator(".nav-foot summary").click()
-    expect(page.locator(".nav-foot")).to_contain_text(name)
+    def sign_out() -> None:
+        page.locator(".nav-foot summary").click()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", name="Signed out")).to_be_visible()
 
-    # Another key, and another role: both count at the next sign-in.
-    provider.set_groups("ada", "staff", "owners")
-    provider.start()
-    second = browser.new_context(base_url=server.url)
-    page = second.new_page()
-    sign_in(page, row, "ada")
-    page.wait_for_url(home, timeout=_LIMIT_MS)
-    assert role_of(row, name) == "admin"
-    page.goto("/settings/sign-in")
-    expect(page.get_by_role("link", name="Acme ID")).to_be_visible()
-
-    # The provider asks again, although it has a session of this person.
-    page.goto("/settings/security/confirm/provider?next=/calls/")
-    page.get_by_role("button", name="Continue to Acme ID").click()
-    prove(page, "ada")
-    page.wait_for_url(f"{server.url}/calls/", timeout=_LIMIT_MS)
-
-    # Without a group the person is out, in all browsers.
-    provider.set_groups("ada")
-    third = browser.new_context(base_url=server.url)
-    page = third.new_page()
-    sign_in(page, row, "ada")
-    page.wait_for_url(re.compile(rf"/sign-in/{acme.tenant.slug}$"), timeout=_LIMIT_MS)
-    expect(page.get_by_text("None of your groups gives you a role")).to_be_visible()
-    assert role_of(row, name) is None
-    page = first.new_page()  # the other tab may be on its way to the sign-in already
-    page.goto("/calls/")
-    expect(page).to_have_url(re.compile(r"/login\?next="), timeout=_LIMIT_MS)
-    assert [one for one in heard if server.url in one] == []  # the provider's are its own
-    for context in (first, second, third):
-        context.close()
+    # Without signing out there, the provider knows the person, and asks nothing.
+    sign_out()
+    page.get_by_role("link", name="Sign in again").click()
+    page.get_by_role("button", name=f"Sign in with {row.name}").click()
+    entrance.arrives(page)
+    sign_out()
+    page.get_by_role("link", name="Sign out at the provider, too").click()
+    page.wait_for_url(re.compile("/session/end"), timeout=LIMIT_MS)
+    page.get_by_role("button", name="Yes").click()
+    page.wait_for_url(re.compile("/session/end/success"), timeout=LIMIT_MS)
+    page.goto("/login")
+    page.get_by_role("button", name=f"Sign in with {row.name}").click()
+    page.wait_for_url(re.compile(_ASKS[0]), timeout=LIMIT_MS)
+    context.close()

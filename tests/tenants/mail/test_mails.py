@@ -230,7 +230,7 @@ def test_mail_that_is_of_no_use_any_more_is_not_sent(
 ) -> None:
     invite(acme)
     later = time.time() + 8 * 24 * 3600
-    monkeypatch.setattr(outgoing.time, "time", lambda: later)
+    monkeypatch.setattr(time, "time", lambda: later)
     assert work() == 0
     assert len(server) == 0
     assert [verb for verb, _ in ends(acme)] == ["mail.undelivered"]
