@@ -52,6 +52,7 @@ RUN = {
     "docs/frameworks/mcp.md python": f"{FRAMEWORK}::test_documented_program_runs",
     "docs/ledger.md python": "tests/audit/ledger/test_statements.py::test_documented_example",
     "docs/running.md ini": "tests/config/process/test_operations_docs.py::test_systemd_unit",
+    "docs/sign-in.md yaml": "tests/tenants/identity/test_installation.py::test_documented_file",
     "docs/start/executor-author.md python": "tests/test_docs_snippets.py::test_first_steps_record",
     "sdk-js/README.md js": "tests/sdk_js/test_end_to_end.py::test_readme_example_is_shown",
     "sdk/README.md python": "sdk/tests/test_readme.py::test_examples_run",

@@ -11,6 +11,7 @@ from audit.declared.files import InstallationSource, Secrets
 from audit.declared.identity import wanted_of
 from audit.declared.work import INSTALLATION, Options, Outcome, Part, differences
 from config.boxes import BoxError
+from config.http.origin import own_url
 from tenants.identity.installation import (
     Change,
     GroupRole,
@@ -20,6 +21,7 @@ from tenants.identity.installation import (
     installation_providers,
     switching,
 )
+from tenants.identity.providers import path_of
 from tenants.identity.wanted import ProviderError
 from tenants.models import InstallationProvider, Tenant, new_id
 
@@ -59,6 +61,9 @@ def apply_installation(
         outcome.changes.clear()
     elif not options.is_dry:
         for change in todo:
+            if change.is_new:
+                address = path_of(change.provider, "provider_start")
+                part.note(f"{change.provider.name} is at {own_url()}{address}")
             carry_out(actor, change)
     return outcome
 

@@ -1,5 +1,6 @@
 """Providers of the installation: whom they sign in, which tenants open, and what is on record."""
 
+import io
 import json
 import secrets
 import time
@@ -35,6 +36,7 @@ from tests.support.identity.saml_provider import SamlProvider, provider_metadata
 from tests.support.identity.visits import come_back, come_back_by_saml, leave, sign_in_with
 from tests.support.pages import signed_in
 from tests.support.second_factor import add_app, totp
+from tests.support.snippets import snippet
 
 HOME = reverse("home")
 SECRET = "swordfish"
@@ -342,6 +344,19 @@ def test_dry_run_stores_and_records_nothing_and_export_is_applied_without_a_chan
     assert acts(acme, "installation-provider.change") == []
     row.refresh_from_db()
     assert secret_of(row) == SECRET
+
+
+def test_documented_file_is_applied(acme: Cast, tmp_path: Path) -> None:
+    text = snippet("docs/sign-in.md", "yaml").replace("tenant: acme", f"tenant: {acme.tenant.slug}")
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "identity").write_text(SECRET)
+    file = tmp_path / "installation.yaml"
+    file.write_text(text)
+    noted = io.StringIO()
+    call_command("apply", str(file), stderr=noted)
+    [row] = installation_providers()
+    assert (row.name, len(row.roles), secret_of(row)) == ("Example ID", 2, SECRET)
+    assert f"/sign-in/with/{row.pk}" in noted.getvalue()
 
 
 def test_saml_provider_of_the_installation(acme: Cast, operator: Operator) -> None:
