@@ -33,6 +33,8 @@ from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment, record_creation
 from audit.retention import erasure, retention
 from audit.retention.proved_holds import HoldsAlteredError
+from audit.stream import sending
+from audit.stream.trying import try_stream
 from audit.work import argument_comparison, mcp_uses, payload_search
 from audit.work.drift import job as drift_job
 from audit.work.replay import job as replay_job
@@ -267,6 +269,32 @@ def keep_witnessed(timestamp: int) -> None:
                 bring_checkpoint.configure(queueing_lock=f"witnesses {tenant_id}").defer(
                     tenant_id=str(tenant_id)
                 )
+
+
+# A record leaves within seconds of its signature.
+@app.periodic(cron="* * * * * */10")
+@app.task(queue="streams", queueing_lock="keep_streams")
+def keep_streams(timestamp: int) -> None:
+    """Send what each tenant's streams have to send."""
+    send_streams()
+
+
+@app.task(queue="streams")
+def send_streams() -> None:
+    """Send the streams that are due for a few seconds, then let other tasks run."""
+    now, due = timezone.now(), []
+    for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
+        with tenant_scope(tenant_id):
+            due += [(tenant_id, pk) for pk in sending.due_streams(tenant_id, now)]
+    if due and sending.run_slice(due):
+        with suppress(AlreadyEnqueued):  # it is queued already
+            send_streams.configure(queueing_lock="send_streams").defer()
+
+
+@app.task(queue="streams", priority=SOON)
+def test_stream(tenant_id: str, stream_id: str) -> None:
+    """Send a test record to a stream's receiver."""
+    try_stream(UUID(tenant_id), UUID(stream_id))
 
 
 # A call's units are in its costs within seconds.

@@ -39,9 +39,9 @@ UP_LOCK = VAR / "up.lock"
 GRPC_PORT = env.integer("TOOLTRAIL_GRPC_PORT", 0)
 """Where OTLP is received over gRPC; 0: nowhere. It takes a process of its own, of about 90 MiB."""
 LOG_FORMAT = env.choice("TOOLTRAIL_LOG_FORMAT", "text", "json")
-QUEUES = frozenset({"default", "deliveries", "ledger", "reports"})
+QUEUES = frozenset({"default", "deliveries", "ledger", "reports", "streams"})
 """The queues of all tasks. In `ledger` is what signs, in `reports` what makes a report, in
-`deliveries` what sends alerts."""
+`deliveries` what sends alerts, in `streams` what sends records to SIEMs."""
 
 
 def _workers() -> list[list[str]]:

@@ -28,6 +28,7 @@ _TAGS = {
     "sharing": "Links to calls, traces, pages of figures and reports, which expire.",
     "notes": "What people say about calls, traces, kinds of violations and versions of tools.",
     "alerts": "Rules that watch calls and events, the alerts that they raised, and where these go.",
+    "streams": "The record on its way to SIEMs, each record with its proof. docs/siem.md.",
     "ledger": "Proofs that nothing was altered. docs/ledger.md explains how to check them.",
     "tools": "The registry of tools and their versions.",
     "retention": "Legal holds, and erasures with their preview and confirmation.",

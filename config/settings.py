@@ -48,6 +48,8 @@ DELIVERY_ALLOW = env.openings("TOOLTRAIL_DELIVERY_ALLOW")
 IDENTITY_ALLOW = env.openings("TOOLTRAIL_IDENTITY_ALLOW")
 # Addresses that are not public and at which witnesses of ledgers may be all the same.
 WITNESS_ALLOW = env.openings("TOOLTRAIL_WITNESS_ALLOW")
+# Addresses that are not public and to which streams may be sent all the same.
+STREAM_ALLOW = env.openings("TOOLTRAIL_STREAM_ALLOW")
 # Keys of pseudonyms after a rotation, the same on each host (`audit.intake.principal_keys`).
 PRINCIPAL_KEYS = Path(
     env.text("TOOLTRAIL_PRINCIPAL_KEYS", str(instance.VAR / "principal-keys.json"))

@@ -23,6 +23,8 @@ from audit.queries.over_time import day_of
 from audit.queries.time_range import TimeRange
 from audit.show.figures import counted
 from audit.sql.run import rows
+from audit.stream.lag import LATE_AFTER, lag_of
+from audit.stream.streams import all_streams
 from audit.work.sightings import note_tools
 from config.instance import VAR
 from tenants.models import Action
@@ -167,6 +169,17 @@ def _missing_witnesses(since: datetime, now: datetime) -> Iterator[Event]:
         yield Event(one.key, one.answered.at, title)
 
 
+def _streams(since: datetime, now: datetime) -> Iterator[Event]:
+    status = ledger_status(current_tenant_id())
+    for one in all_streams():
+        lag = lag_of(one, status, now)
+        if lag.oldest_at is None or now - lag.oldest_at <= LATE_AFTER:
+            continue
+        why = one.failure or ("it is paused" if lag.state == "paused" else "no worker sends it")
+        title = f"the stream {one.name} is {lag.entries:,} entries behind: {why}"
+        yield Event(str(one.id), lag.oldest_at, title)
+
+
 def _unapproved(since: datetime, now: datetime) -> Iterator[Event]:
     use = unapproved_use_in(TimeRange(now - _USED_WITHIN, now, UTC))
     if use.calls and use.first_at is not None:
@@ -208,6 +221,7 @@ SOURCES: Mapping[EventKind, Source] = {
     EventKind.CHECK_FAILED: Source(_failed_checks, "ledger_page"),
     EventKind.SIGNING_LATE: Source(_unsigned, "ledger_page", is_state=True),
     EventKind.WITNESS_MISSING: Source(_missing_witnesses, "ledger_page", is_state=True),
+    EventKind.STREAM_BEHIND: Source(_streams, "stream_list", is_state=True),
     EventKind.PAYLOAD_REVEALED: Source(
         _of_actions("revealed payloads", "call.reveal", "inbox.reveal", "payload.search"),
         "action_list",

@@ -237,6 +237,7 @@ class EventKind(StrEnum):
     CHECK_FAILED = "check_failed"
     SIGNING_LATE = "signing_late"
     WITNESS_MISSING = "witness_missing"
+    STREAM_BEHIND = "stream_behind"
     PAYLOAD_REVEALED = "payload_revealed"
     ERASURE_CONFIRMED = "erasure_confirmed"
     HOLD_RELEASED = "hold_released"
@@ -262,6 +263,7 @@ _EVENTS = {
     EventKind.CHECK_FAILED: "A check of the ledger with findings",
     EventKind.SIGNING_LATE: "Entries that are not signed after 5 minutes",
     EventKind.WITNESS_MISSING: "A witness or time authority that refuses or does not answer",
+    EventKind.STREAM_BEHIND: "A stream to a SIEM that fails or is behind",
     EventKind.PAYLOAD_REVEALED: "A payload that was revealed",
     EventKind.ERASURE_CONFIRMED: "An erasure that was confirmed",
     EventKind.HOLD_RELEASED: "A legal hold that was released",

@@ -112,7 +112,7 @@ def project(call: Call) -> Row:
     return Row(
         call=call,
         shared=shared,
-        ending=OPEN if end is None else _ending(end),
+        ending=OPEN if end is None else ending_of(end),
         pair_conflict=differs,
         peers=_peers(call),
         context=context,
@@ -177,7 +177,8 @@ def _violations_of(end: Candidate) -> Sequence[wire.Violation]:
     return () if end.finding is None else end.finding.violations
 
 
-def _ending(end: Candidate) -> Ending:
+def ending_of(end: Candidate) -> Ending:
+    """The columns that an end event fills."""
     event = end.event
     assert isinstance(event, wire.EndEvent)
     guard, output = event.guard, event.output

@@ -56,6 +56,8 @@ class Remade:
     salt: bytes
     raw: bytes
     """`salt` and `raw` are empty for an erased event."""
+    candidate: Candidate | None = None
+    """The event of an executor, as it was read."""
 
 
 def remake(batch: StoredBatch) -> list[Remade]:
@@ -74,13 +76,14 @@ def remake(batch: StoredBatch) -> list[Remade]:
     naming = None if batch.is_own else _Naming(batch, [raw for _, raw in events])
     remade = []
     for position, ((salt, raw), leaf) in enumerate(zip(events, leaves, strict=True)):
-        entry = None
+        entry = candidate = None
         if raw:
             made = _Made(leaf, received_us, len(raw), commit_of(salt, raw))
             entry = (
                 _find_own(raw, made.entry) if naming is None else naming.find(position, made.entry)
             )
-        remade.append(Remade(entry, leaf, salt, raw))
+            candidate = None if naming is None else naming.candidate(position)
+        remade.append(Remade(entry, leaf, salt, raw, candidate))
     return remade
 
 
@@ -145,6 +148,10 @@ class _Naming:
         self._seen: Counter[_Equal] = Counter()
         self._next: Counter[_Equal] = Counter()
         self._tries = 0
+
+    def candidate(self, position: int) -> Candidate | None:
+        """The event at a position, as it was read."""
+        return self._by_position.get(position)
 
     def find(self, position: int, fits: _Fits) -> Entry | None:
         """The entry of the event at a position. Call it with ascending positions."""

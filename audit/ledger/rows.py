@@ -37,6 +37,7 @@ _TABLES = {
     "report_schedule": "schedule of reports",
     "served_definition": "definition of a server",
     "share_link": "share link",
+    "stream": "stream",
     "tenant": "tenant",
     "tenant_setting": "settings of the tenant",
     "tool": "tool",

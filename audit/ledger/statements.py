@@ -44,7 +44,7 @@ def entry_statement(proof: Inclusion, view: EntryView) -> bytes:
         raise AlteredError(f"Entry {proof.index:,} differs from what was signed.")
     receipts = _receipts(proof)
     origin = proof.checkpoint.origin
-    return cose.statement(_signing_key(), issuer(), origin, entry, receipts)
+    return cose.statement(signing_key(), issuer(), origin, entry, receipts)
 
 
 def issuer() -> str:
@@ -58,7 +58,7 @@ def key_set() -> list[dict[str, str]]:
     Announces the tenant's key if it is new, so that the set is complete whenever somebody keeps
     it. Raises BoxError.
     """
-    _signing_key()
+    signing_key()
     logs = LedgerKey.objects.order_by("-created_at", "public_key")
     announced = Action.objects.filter(tenant_id=current_tenant_id(), verb=KEY_VERB)
     statements = announced.order_by("-at", "id").values_list("subject", flat=True)
@@ -86,7 +86,8 @@ def _receipts(proof: Inclusion) -> list[bytes]:
     return receipts
 
 
-def _signing_key() -> SigningKey:
+def signing_key() -> SigningKey:
+    """The tenant's key for statements. Announces it if it is new. Raises BoxError."""
     tenant_id = current_tenant_id()
     key = SigningKey(issuer(), derive(_purpose(tenant_id)))
     record_once(tenant_id, THE_SERVER, KEY_VERB, to_base64(key.verifier.public))

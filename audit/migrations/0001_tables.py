@@ -102,6 +102,7 @@ class Migration(migrations.Migration):
                     "notes",
                     "share_links",
                     "regression_sets",
+                    "streams",
                 )
             ],
             state_operations=[

@@ -32,6 +32,7 @@ from audit.models.prices import PriceList, UnitPath
 from audit.models.regression import RegressionCase, RegressionSet
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
 from audit.models.sharing import ShareLink
+from audit.models.stream import Stream, StreamFormat, StreamOf, StreamWay
 from audit.models.work import (
     ArgumentComparison,
     DriftAnalysis,
@@ -88,6 +89,10 @@ __all__ = [
     "StoredReport",
     "StoredReportSchedule",
     "StoredServedDefinition",
+    "Stream",
+    "StreamFormat",
+    "StreamOf",
+    "StreamWay",
     "TenantQuerySet",
     "Trace",
     "UnitPath",

@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import requests
@@ -26,18 +26,23 @@ _DEADLINE_S = 10.0
 """For a whole answer; a server that sends a byte at a time must not keep a thread."""
 _WAIT_S = 5.0
 _CHUNK_BYTES = 65_536
+_SHOWN = 200
 
 
-def guarded_session(allowed: Iterable[Opening]) -> requests.Session:
+class RefusedAddressError(OSError):
+    """The operator does not allow connections to this address."""
+
+
+def guarded_session(allowed: Iterable[Opening], *, ca: str = "") -> requests.Session:
     """A session that checks each address and takes at most `ANSWER_MAX_BYTES` within 10 s.
 
-    Without TLS it connects only to addresses that are `allowed`. Its requests raise
-    `requests.RequestException`.
+    `ca` has certificates in PEM that are trusted beside those of the system. Without TLS it
+    connects only to addresses that are `allowed`. Its requests raise `requests.RequestException`.
     """
     session = _Session()
     session.trust_env = False
     session.headers.update({"User-Agent": "Tooltrail", "Accept-Encoding": "identity"})
-    adapter = _GuardedAdapter(tuple(allowed))
+    adapter = _GuardedAdapter(tuple(allowed), ca)
     session.mount("https://", adapter)
     session.mount("http://", adapter)
     return session
@@ -49,13 +54,13 @@ class _Session(requests.Session):
 
 
 class _GuardedAdapter(HTTPAdapter):
-    def __init__(self, allowed: tuple[Opening, ...]) -> None:
-        self._allowed = allowed
+    def __init__(self, allowed: tuple[Opening, ...], ca: str) -> None:
+        self._allowed, self._ca = allowed, ca
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         # The system's certificates beside those of requests: a company may have its own.
-        options["ssl_context"] = _certificates()
+        options["ssl_context"] = _certificates(self._ca)
         super().init_poolmanager(*args, **options)
         allowed = self._allowed
 
@@ -90,28 +95,66 @@ class _GuardedAdapter(HTTPAdapter):
         return response
 
 
-@cache
-def _certificates() -> ssl.SSLContext:
-    return ssl.create_default_context()
+@lru_cache(maxsize=16)
+def _certificates(ca: str) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if ca:
+        context.load_verify_locations(cadata=ca)
+    return context
+
+
+def guarded_socket(
+    host: str, port: int, allowed: Iterable[Opening], *, needs_opening: bool = False
+) -> socket.socket:
+    """Connect to a host, at an address that may be connected to. Needs less than 10 s.
+
+    With `needs_opening` only addresses that are `allowed` count. Raises OSError: for a refused
+    address RefusedAddressError.
+    """
+    may = is_opened if needs_opening else may_connect
+    answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    openings = tuple(allowed)
+    error: OSError = RefusedAddressError("the operator does not allow this address")
+    until = time.monotonic() + _DEADLINE_S
+    for *_, address in answers:
+        text, left = str(address[0]), until - time.monotonic()
+        if may(text, port, openings) and left > 0:
+            try:
+                return socket.create_connection((text, port), min(_WAIT_S, left))
+            except OSError as refused:
+                error = refused
+    raise error
+
+
+def reason_of(error: requests.RequestException) -> str:
+    """Why there was no answer, for people: one line."""
+    cause = getattr(error.args[0], "reason", None) if error.args else None
+    if isinstance(cause, NewConnectionError):
+        reason = str(cause).rpartition(": ")[2]
+    elif isinstance(error, requests.exceptions.SSLError):
+        reason = "TLS failed"
+    elif isinstance(error, requests.Timeout):
+        reason = "no answer in time"
+    else:
+        reason = str(error)
+    return one_line(f"{reason[:1].upper()}{reason[1:]}.")
+
+
+def one_line(text: str) -> str:
+    """A foreign text on one line, in which nothing hides."""
+    shown = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return shown[:_SHOWN]
 
 
 def _connect(
     connection: HTTPConnection, allowed: tuple[Opening, ...], *, needs_opening: bool
 ) -> socket.socket:
     host, port = connection.host.strip("[]"), connection.port
-    may = is_opened if needs_opening else may_connect
     try:
-        answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
+        return guarded_socket(host, port, allowed, needs_opening=needs_opening)
+    except RefusedAddressError as error:
+        raise NewConnectionError(connection, str(error)) from error
+    except socket.gaierror as error:
         raise NewConnectionError(connection, "the name is unknown") from error
-    refused: OSError | None = None
-    until = time.monotonic() + _DEADLINE_S
-    for *_, address in answers:
-        text, left = str(address[0]), until - time.monotonic()
-        if may(text, port, allowed) and left > 0:
-            try:
-                return socket.create_connection((text, port), min(_WAIT_S, left))
-            except OSError as error:
-                refused = error
-    reason = "no connection" if refused else "the operator does not allow this address"
-    raise NewConnectionError(connection, reason) from refused
+    except OSError as error:
+        raise NewConnectionError(connection, "no connection") from error

@@ -53,6 +53,10 @@ _FITTING: dict[str, dict[str, Any]] = {
     "alert_rule": {"repeat_minutes": 0},
     "alert_trial": {"state": "done", "sums": "{}"},
     "maintenance_window": {"minutes": 60, "repeats": "daily", "time_zone": "UTC"},
+    "stream": {"of": "calls", "format": "ocsf", "way": "https", "secret_box": None}
+    | {"next_index": 0, "sent_count": 0, "attempt_count": 1, "last_test": None}
+    | {"payloads_by": None, "payloads_reason": None, "paused_at": None, "paused_by": None}
+    | {"claim": None, "claimed_until": None},
     "share_link": {"kind": "report", "revoked_at": None, "revoked_by": None}
     | {"payloads_by": None, "payloads_reason": None},
     "note": {"about": "call", "state": "open", "assignee": "", "fixed_in": ""},
@@ -141,6 +145,7 @@ class World:
     rule_id: UUID
     erasure_id: UUID
     channel_id: UUID
+    stream_id: UUID
     provider_id: UUID
     directory_user_id: UUID
     directory_group_id: UUID
@@ -199,6 +204,7 @@ def make_world(name: str) -> World:
         rule_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
         channel_id=uuid_utils.compat.uuid7(),
+        stream_id=uuid_utils.compat.uuid7(),
         provider_id=uuid_utils.compat.uuid7(),
         directory_user_id=uuid_utils.compat.uuid7(),
         directory_group_id=uuid_utils.compat.uuid7(),
@@ -326,6 +332,8 @@ def _values(world: World) -> dict[str, Any]:
         "tenant_setting.timestamp_url": f"https://{world.canary}.example/tsr",
         "witness_answer.witness": _witness(world),
         "alert_channel.settings": json.dumps({"url": f"https://{world.canary}.example/"}),
+        "stream.id": world.stream_id,
+        "stream.settings": json.dumps({"url": f"https://{world.canary}.example/", "ca": ""}),
         "price_list.holds_from": world.price_day,
         "price_list.currency": "EUR",
         "price_list.prices": _prices(world),

@@ -10,15 +10,13 @@ from tooltrail.ledger.add_checkpoint import PATH, SIZE_TYPE, AddCheckpoint
 from tooltrail.ledger.cosignature import cosigned_by
 from tooltrail.ledger.lines import from_decimal
 from tooltrail.ledger.note import Signature
-from urllib3.exceptions import NewConnectionError
 
 from audit.ledger.witnesses.policy import Witness
 from audit.models import WitnessOutcome
-from config.http.outbound import guarded_session
+from config.http.outbound import guarded_session, one_line, reason_of
 
 _LATER = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LINES_MAX = 10
-_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +84,3 @@ def _read(witness: Witness, note: bytes, response: requests.Response) -> Witness
     return WitnessReply(
         WitnessOutcome.REFUSED, problem="Its answer has no valid signature of its key."
     )
-
-
-def reason_of(error: requests.RequestException) -> str:
-    """Why there was no answer, for people."""
-    cause = getattr(error.args[0], "reason", None) if error.args else None
-    if isinstance(cause, NewConnectionError):
-        reason = str(cause).rpartition(": ")[2]
-    elif isinstance(error, requests.exceptions.SSLError):
-        reason = "TLS failed"
-    elif isinstance(error, requests.Timeout):
-        reason = "no answer in time"
-    else:
-        reason = str(error)
-    return one_line(f"{reason[:1].upper()}{reason[1:]}.")
-
-
-def one_line(text: str) -> str:
-    """A foreign text on one line, in which nothing hides."""
-    shown = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return shown[:_SHOWN]

@@ -8,9 +8,9 @@ from django.conf import settings
 from tooltrail.ledger import FormatError, parse_note
 from tooltrail.ledger.timestamp import QUERY_TYPE, timestamp_line, timestamp_query, token_in
 
-from audit.ledger.witnesses.asking import WitnessReply, one_line, reason_of
+from audit.ledger.witnesses.asking import WitnessReply
 from audit.models import WitnessOutcome
-from config.http.outbound import guarded_session
+from config.http.outbound import guarded_session, one_line, reason_of
 
 
 def stamp(url: str, note: bytes) -> WitnessReply:

@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from tooltrail.cli import completion, mcp, query, spool, verify, watch, witness
+from tooltrail.cli import completion, mcp, query, spool, verify, verify_record, watch, witness
 from tooltrail.cli.check import command as check
 from tooltrail.version import __version__
 
@@ -39,6 +39,7 @@ def command_parser() -> argparse.ArgumentParser:
     query.add_parser(verbs)
     check.add_parser(verbs)
     verify.add_parser(verbs)
+    verify_record.add_parser(verbs)
     watch.add_parser(verbs)
     witness.add_parser(verbs)
     mcp.add_parser(verbs)

@@ -83,15 +83,24 @@ def verify_inclusion(
 
     Raises ProofError if not, or if the proof does not show it.
     """
-    spans = inclusion_spans(index, size)
-    _check_hashes(proof, len(spans), leaf, root)
-    node = leaf
-    for span, sibling in zip(spans, proof, strict=True):
-        node = node_of(sibling, node) if span.end <= index else node_of(node, sibling)
-    if node != root:
+    _check_hashes(proof, len(proof), root)
+    if root_of_inclusion(leaf, index, size, proof) != root:
         raise ProofError(
             f"the entry does not match index {index:,} of this log of {size:,} entries"
         )
+
+
+def root_of_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
+    """The root that a proof leads to from `leaf` at `index`. Raises ProofError if it leads nowhere.
+
+    It proves nothing unless something else vouches for the root.
+    """
+    spans = inclusion_spans(index, size)
+    _check_hashes(proof, len(spans), leaf)
+    node = leaf
+    for span, sibling in zip(spans, proof, strict=True):
+        node = node_of(sibling, node) if span.end <= index else node_of(node, sibling)
+    return node
 
 
 def verify_consistency(

@@ -1,0 +1,1 @@
+"""Streams to SIEMs: create, watch, pause, replay and delete them. For admins."""

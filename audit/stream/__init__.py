@@ -1,0 +1,1 @@
+"""Streams: the tenant's record on its way to a SIEM, each record with what proves it."""

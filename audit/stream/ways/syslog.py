@@ -1,0 +1,116 @@
+"""Syslog over TLS: messages of RFC 5424, framed and sent as RFC 5425 says.
+
+Syslog has no acknowledgement. The best that TLS allows: after some records this side closes
+(`close_notify`), and the cursor advances only if the receiver closes its side without an error. It
+has then read all bytes in order. What it does with them afterwards it does not say (docs/siem.md).
+"""
+
+import socket
+import ssl
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from audit.stream.place import rfc3339
+from audit.stream.records import Record
+from audit.stream.ways.way import SendError
+from config.env import Opening
+from config.http.outbound import RefusedAddressError, guarded_socket
+
+PORT = 6514
+_TIMEOUT_S = 10.0
+_AUDIT = 13
+"""The facility "log audit"."""
+
+
+class SyslogWay:
+    """A connection for each group of records that is acknowledged together."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        context: ssl.SSLContext,
+        *,
+        hostname: str,
+        of: str,
+        allowed: Iterable[Opening],
+    ) -> None:
+        self._address = host, port
+        self._context = context
+        self._allowed = tuple(allowed)
+        name = "".join(each for each in hostname if "!" <= each <= "~")[:255] or "-"
+        self._head = f"{name} tooltrail - {of} - "
+        self._connection: ssl.SSLSocket | None = None
+
+    def send(self, records: Sequence[Record]) -> None:
+        """Write the records. Raises SendError."""
+        frames = b"".join(map(self.frame, records))
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            self._connection.sendall(frames)
+        except OSError as error:
+            self.close()
+            raise SendError(reason_of(error)) from error
+
+    def settle(self) -> None:
+        """Close this side, and wait for the receiver to close its own. Raises SendError."""
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            rest = connection.unwrap()
+            # Bytes that the receiver had not read would reset the connection.
+            while rest.recv(4096):
+                pass
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            pass  # it closed without `close_notify`, as many do, but without an error
+        except OSError as error:
+            raise SendError(f"It did not take all records: {reason_of(error)}") from error
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection. What was not settled counts as not sent."""
+        if self._connection is not None:
+            with suppress(OSError):
+                self._connection.close()
+            self._connection = None
+
+    def frame(self, record: Record) -> bytes:
+        """A record as a frame of RFC 5425."""
+        pri = _AUDIT * 8 + record.severity
+        head = f"<{pri}>1 {rfc3339(record.received_us)} {self._head}".encode()
+        return b"%d %b%b" % (len(head) + len(record.body), head, record.body)
+
+    def _connect(self) -> ssl.SSLSocket:
+        host, port = self._address
+        plain = guarded_socket(host, port, self._allowed)
+        try:
+            plain.settimeout(_TIMEOUT_S)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return self._context.wrap_socket(plain, server_hostname=host)
+        except BaseException:
+            plain.close()
+            raise
+
+
+def reason_of(error: OSError) -> str:
+    """Why it failed, for people."""
+    match error:
+        case RefusedAddressError():
+            return "The operator does not allow streams to this address."
+        case ssl.SSLCertVerificationError():
+            return f"The certificate is not valid: {error.verify_message}."
+        case ssl.SSLError():
+            return f"TLS failed: {error.reason or error}."
+        case TimeoutError():
+            return "No answer in time."
+        case socket.gaierror():
+            return "The host name is unknown."
+        case ConnectionRefusedError():
+            return "The connection was refused."
+        case ConnectionError():
+            return "The connection broke."
+        case _:
+            return f"{error.strerror or error}."
