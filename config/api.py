@@ -35,6 +35,7 @@ from audit.pages.settings import retention_api, witnesses_api
 from audit.pages.sharing import api as sharing
 from audit.pages.show import agents_api, figures_api
 from audit.pages.show.router import router as read_router
+from audit.pages.streams import api as streams
 from audit.pages.streams import pull_api
 from audit.pages.tools import analysis_api, drift_api, effect_api, regression_api, replay_api
 from audit.pages.tools import draft_api as publishing_api
@@ -87,6 +88,7 @@ OPERATIONS = (
     settings_api,
     witnesses_api,
     sharing,
+    streams,
     pull_api,
     retention_api,
     service_api,

@@ -32,7 +32,7 @@ from audit.models.prices import PriceList, UnitPath
 from audit.models.regression import RegressionCase, RegressionSet
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
 from audit.models.sharing import ShareLink
-from audit.models.stream import Stream, StreamFormat, StreamOf, StreamWay
+from audit.models.streams import Stream, StreamFormat, StreamOf, StreamWay
 from audit.models.work import (
     ArgumentComparison,
     DriftAnalysis,

@@ -125,6 +125,20 @@ from audit.pages.settings.witnesses import witness_settings
 from audit.pages.sharing.opened import shared
 from audit.pages.sharing.views import share_list, share_new, share_payloads, share_revoke
 from audit.pages.skipped.views import skipped_list
+from audit.pages.streams.views import (
+    stream_change,
+    stream_delete,
+    stream_detail,
+    stream_list,
+    stream_new,
+    stream_no_payloads,
+    stream_pause,
+    stream_payloads,
+    stream_replay,
+    stream_resume,
+    stream_schema,
+    stream_test,
+)
 from audit.pages.tools.draft_review import draft_publish, draft_review
 from audit.pages.tools.drift import (
     drift_cancel,
@@ -311,6 +325,18 @@ urlpatterns = [
     path("settings/erasures/<uuid:pk>", erasure_detail, name="erasure_detail"),
     path("settings/erasures/<uuid:pk>/confirm", erasure_confirm, name="erasure_confirm"),
     path("settings/erasures/<uuid:pk>/cancel", erasure_cancel, name="erasure_cancel"),
+    path("settings/streams", stream_list, name="stream_list"),
+    path("settings/streams/new/<slug:way>", stream_new, name="stream_new"),
+    path("settings/streams/<uuid:pk>", stream_detail, name="stream_detail"),
+    path("settings/streams/<uuid:pk>/change", stream_change, name="stream_change"),
+    path("settings/streams/<uuid:pk>/test", stream_test, name="stream_test"),
+    path("settings/streams/<uuid:pk>/pause", stream_pause, name="stream_pause"),
+    path("settings/streams/<uuid:pk>/resume", stream_resume, name="stream_resume"),
+    path("settings/streams/<uuid:pk>/replay", stream_replay, name="stream_replay"),
+    path("settings/streams/<uuid:pk>/payloads", stream_payloads, name="stream_payloads"),
+    path("settings/streams/<uuid:pk>/no-payloads", stream_no_payloads, name="stream_no_payloads"),
+    path("settings/streams/<uuid:pk>/delete", stream_delete, name="stream_delete"),
+    path("schemas/<slug:name>.json", stream_schema, name="stream_schema"),
     path("settings/channels", channel_list, name="channel_list"),
     path("settings/channels/new/<slug:kind>", channel_new, name="channel_new"),
     path("settings/channels/<uuid:pk>", channel_detail, name="channel_detail"),

@@ -50,6 +50,7 @@ VERBS = {
     "tenant.": "Settings",
     "share.": "Shared links",
     "session.": "Sign-in and sign-out",
+    "stream.": "Streams to SIEMs",
     "text.": "Texts: viewed",
     "tool.": "Tools",
     "violation.": "Violations: exported",

@@ -65,6 +65,7 @@ SETTINGS = (
     Destination("Redaction", "redaction_settings", "settings secrets payloads", _ADMINS),
     Destination("Witnesses", "witness_settings", "settings ledger time signatures", _ADMINS),
     Destination("Price lists", "price_list_list", "settings costs", _ADMINS),
+    Destination("Streams", "stream_list", "settings siem syslog splunk s3 ocsf", _AUDITORS),
     Destination("Alert channels", "channel_list", "settings mail webhook slack", _ADMINS),
     Destination("API keys", "key_list", "settings create token", _ADMINS),
     Destination("Members", "member_list", "settings invite users roles", _ADMINS),

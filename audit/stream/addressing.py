@@ -16,7 +16,7 @@ CA_MAX = 100_000
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:]{2,39}")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_PREFIX = re.compile(r"[A-Za-z0-9._/=-]{0,200}")
+_FOLDER = re.compile(r"[A-Za-z0-9._/=-]{0,200}")
 
 
 class StreamError(ValueError):
@@ -40,7 +40,7 @@ MEMBERS: Final[Mapping[str, frozenset[str]]] = {
     StreamWay.HTTPS: frozenset(("url", "authorization", "ca")),
     StreamWay.SPLUNK: frozenset(("url", "token", "index", "has_acks", "ca")),
     StreamWay.S3: frozenset(
-        ("endpoint", "region", "bucket", "prefix", "access_key", "secret_key", "ca")
+        ("endpoint", "region", "bucket", "folder", "access_key", "secret_key", "ca")
     ),
 }
 """What each way can be given."""
@@ -73,7 +73,7 @@ def leads_to(way: str, settings: Mapping[str, Any]) -> str:
         case StreamWay.SYSLOG:
             return f"{settings['host']}:{settings['port']}"
         case StreamWay.S3:
-            return f"{settings['endpoint']}/{settings['bucket']}/{settings['prefix']}".rstrip("/")
+            return f"{settings['endpoint']}/{settings['bucket']}/{settings['folder']}".rstrip("/")
         case _:
             return str(settings["url"])
 
@@ -103,11 +103,11 @@ def _splunk(given: Given) -> dict[str, Any]:
 
 
 def _s3(given: Given) -> dict[str, Any]:
-    bucket, prefix = _text(given, "bucket"), _text(given, "prefix").strip("/")
+    bucket, folder = _text(given, "bucket"), _text(given, "folder").strip("/")
     if not _BUCKET.fullmatch(bucket):
         raise StreamError("bucket", "Enter the name of a bucket.")
-    if not _PREFIX.fullmatch(prefix) or ".." in prefix:
-        raise StreamError("prefix", "Enter letters, digits, / . _ = and -.")
+    if not _FOLDER.fullmatch(folder) or ".." in folder:
+        raise StreamError("folder", "Enter letters, digits, / . _ = and -.")
     region = _text(given, "region") or "us-east-1"
     if not _NAME.fullmatch(region):
         raise StreamError("region", "Enter the name of a region, such as us-east-1.")
@@ -118,7 +118,7 @@ def _s3(given: Given) -> dict[str, Any]:
         "endpoint": _url(given, "endpoint"),
         "region": region,
         "bucket": bucket,
-        "prefix": prefix,
+        "folder": folder,
         "access_key": access_key,
     }
 

@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,11 +27,9 @@ from audit.stream import ecs, ocsf
 from audit.stream.facts import fact_of, severity_of, without_payload
 from audit.stream.place import Place, Source
 from audit.stream.proving import Proofs
-from audit.stream.reading import Of
 from config.version import VERSION
 from tenants.models import Tenant
 
-type Format = Literal["ocsf", "ecs"]
 _DOCUMENTS: Final = {"ocsf": ocsf.document, "ecs": ecs.document}
 FORMATS: Final[Mapping[str, str]] = {
     "ocsf": "OCSF 1.8 (API Activity, with the profile ai_operation)",
@@ -59,8 +57,8 @@ class RecordMaker:
     def __init__(
         self,
         tenant: Tenant,
-        of: Of,
-        form: Format,
+        of: str,
+        form: str,
         checkpoint: LedgerCheckpoint,
         *,
         has_payloads: bool = False,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -244,7 +245,7 @@ def _save(stream: Stream, *fields: str, now: datetime | None = None) -> None:
     rows.update(**{field: getattr(stream, field) for field in fields})
 
 
-def _record(tenant: Tenant, actor: Actor, verb: str, stream: Stream, **details: object) -> None:
+def _record(tenant: Tenant, actor: Actor, verb: str, stream: Stream, **details: Any) -> None:
     record_action(
         tenant,
         actor,

@@ -120,6 +120,26 @@ def _act_on_provider_by_api(act: str) -> Object:
     )
 
 
+def _act_on_stream(
+    act: str, *, role: Role = Role.ADMIN, answers: Mapping[str, int] = ACTION
+) -> Object:
+    return Object(
+        lambda world: f"/settings/streams/{world.stream_id}/{act}",
+        is_read=False,
+        role=role,
+        answers=answers,
+    )
+
+
+def _act_on_stream_by_api(act: str, answers: Mapping[str, int] = SENT) -> Object:
+    return Object(
+        lambda world: f"/api/v1/streams/{world.stream_id}/{act}",
+        Scope.ADMIN,
+        is_read=False,
+        answers=answers,
+    )
+
+
 def _scim(path: str, **answers: int) -> Object:
     """A route of SCIM; the documents about the service itself show nothing of a tenant."""
     return Object(
@@ -807,6 +827,24 @@ ROUTES: dict[str, Visit] = {
         is_read=False,
         role=Role.ADMIN,
         answers=ACTION,
+    ),
+    "settings/streams": Listing("/settings/streams", role=Role.AUDITOR),
+    "settings/streams/new/<slug:way>": Listing(
+        "/settings/streams/new/https", shows_canary=False, role=Role.ADMIN, answers=FORM
+    ),
+    "settings/streams/<uuid:pk>": Object(
+        lambda world: f"/settings/streams/{world.stream_id}", role=Role.AUDITOR
+    ),
+    "settings/streams/<uuid:pk>/change": _act_on_stream("change", answers=SENT),
+    "settings/streams/<uuid:pk>/test": _act_on_stream("test"),
+    "settings/streams/<uuid:pk>/pause": _act_on_stream("pause"),
+    "settings/streams/<uuid:pk>/resume": _act_on_stream("resume"),
+    "settings/streams/<uuid:pk>/replay": _act_on_stream("replay"),
+    "settings/streams/<uuid:pk>/payloads": _act_on_stream("payloads", role=Role.AUDITOR),
+    "settings/streams/<uuid:pk>/no-payloads": _act_on_stream("no-payloads", role=Role.AUDITOR),
+    "settings/streams/<uuid:pk>/delete": _act_on_stream("delete"),
+    "schemas/<slug:name>.json": Open(
+        "/schemas/stream-ocsf-1.json", "a published schema, the same for everybody"
     ),
     "settings/channels": Listing("/settings/channels", role=Role.ADMIN),
     "settings/channels/new/<slug:kind>": Listing(
@@ -1511,6 +1549,23 @@ ROUTES: dict[str, Visit] = {
         shows_canary=False,
         answers={"GET": 404, "PUT": 400, "DELETE": 404},
         scopes={"PUT": Scope.ADMIN, "DELETE": Scope.ADMIN},
+    ),
+    "api/v1/stream": Listing("/api/v1/stream", Scope.READ, shows_canary=False),
+    "api/v1/streams": Listing("/api/v1/streams", Scope.ADMIN),
+    "api/v1/streams/<name>": Object(
+        lambda world: f"/api/v1/streams/{world.stream_id}",
+        Scope.ADMIN,
+        answers={"GET": 200, "PUT": 400, "DELETE": 200},
+    ),
+    "api/v1/streams/<name>/test": _act_on_stream_by_api("test"),
+    "api/v1/streams/<name>/pause": _act_on_stream_by_api("pause"),
+    "api/v1/streams/<name>/resume": _act_on_stream_by_api("resume"),
+    "api/v1/streams/<name>/replay": _act_on_stream_by_api("replay", answers=WITHOUT_BODY),
+    "api/v1/streams/<name>/payloads": Object(
+        lambda world: f"/api/v1/streams/{world.stream_id}/payloads",
+        Scope.REVEAL,
+        is_read=False,
+        answers={"POST": 400, "DELETE": 200},
     ),
     "api/v1/channels": Listing("/api/v1/channels", Scope.ADMIN),
     "api/v1/channels/<name>": Object(

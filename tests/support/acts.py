@@ -18,6 +18,7 @@ from audit.deliveries.channels import all_channels
 from audit.models import Alert, AlertState, ShareLink, StoredReport, StoredServedDefinition
 from audit.prices import units
 from audit.queries.notes import NoteFilter, note_page
+from audit.stream.streams import all_streams
 from audit.tasks import keep_reports
 from audit.work.sharing import token_of
 from tenants.identity.admission import Identity, RefusedError, admit
@@ -232,6 +233,26 @@ def act_on_channels(cast: Cast) -> None:
     post(admin, "channel_delete", channels["old"].id)
 
 
+def act_on_streams(cast: Cast) -> None:
+    """Create, change, test, pause, resume and replay streams, with payloads, and delete one."""
+    admin, auditor = signed_in(cast.admin), signed_in(cast.auditor)
+    given = {"of": "calls", "format": "ocsf", "begin": "all", "has_proofs": "on"}
+    for name in ("siem", "old"):
+        post(admin, "stream_new", "https", name=name, url="https://siem.example/", **given)
+    with tenant_scope(cast.tenant.id):
+        streams = {stream.name: stream.id for stream in all_streams()}
+    pk = streams["siem"]
+    post(admin, "stream_change", pk, name="soc", url="https://soc.example/", format="ecs")
+    post(admin, "stream_test", pk)
+    post(admin, "stream_pause", pk)
+    post(admin, "stream_replay", pk, index=0)
+    post(auditor, "stream_payloads", pk, reason="asked for")
+    post(auditor, "stream_no_payloads", pk)
+    post(auditor, "stream_payloads", pk, reason="asked for again")
+    post(admin, "stream_resume", pk)
+    post(admin, "stream_delete", streams["old"])
+
+
 def act_on_providers(cast: Cast) -> None:
     """Add an identity provider, change, disable and enable it; it makes a member and ends one."""
     admin = signed_in(cast.admin)
@@ -304,6 +325,7 @@ def row_of_each_table(cast: Cast) -> None:
     act_on_members(cast)
     act_on_settings(cast)
     act_on_channels(cast)
+    act_on_streams(cast)
     act_on_notes(cast)
     act_on_share_links(cast)
     act_on_providers(cast)

@@ -186,6 +186,7 @@ def make_record(cast: Cast) -> Record:
     api.do("polling-tools", {"tool": "tool-0"})
     api.do("channels/chat", {"kind": "slack", "url": "https://hooks.example/T0/token"}, "PUT")
     api.do("channels/chat/test")
+    api.do("streams/soc", {"way": "https", "url": "https://soc.example", "from_index": 0}, "PUT")
     issuer = "https://id.acme.example"
     provider = {"name": "Acme ID", "issuer": issuer, "client_id": "tooltrail"}
     rule = {"name": "tried", "condition": {"measure": "failed", "alert": 1}}

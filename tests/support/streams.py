@@ -15,8 +15,8 @@ from tooltrail.evidence.record import MEMBER, RecordKeys, RecordVerdict, verify_
 from audit.ledger.proofs import newest_checkpoint
 from audit.ledger.statements import key_set
 from audit.models import Stream, StreamFormat, StreamOf, StreamWay
-from audit.stream.reading import Of, batches_from
-from audit.stream.records import Format, Record, RecordMaker
+from audit.stream.reading import batches_from
+from audit.stream.records import Record, RecordMaker
 from audit.stream.sending import due_streams, run_slice
 from audit.stream.streams import Wanted, create_stream
 from config import env
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def make_records(
-    cast: Cast, of: Of, form: Format = "ocsf", *, begin: int = 0, **options: bool
+    cast: Cast, of: str, form: str = "ocsf", *, begin: int = 0, **options: bool
 ) -> list[Record]:
     """All records that the newest checkpoint covers, from an index on."""
     made: list[Record] = []
@@ -63,7 +63,7 @@ def verdict_of(record: dict[str, Any], keys: RecordKeys) -> RecordVerdict:
 
 
 @cache
-def published(form: Format) -> jsonschema_rs.Validator:
+def published(form: str) -> jsonschema_rs.Validator:
     """The validator of the published schema of a format."""
     file = ROOT / "docs" / "schemas" / f"stream-{form}-1.json"
     return jsonschema_rs.validator_for(json.loads(file.read_text()), validate_formats=True)
@@ -76,7 +76,7 @@ def ocsf_class() -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(schema.get_class_schema("api_activity", ["ai_operation"]))
 
 
-def assert_valid(form: Format, record: dict[str, Any]) -> None:
+def assert_valid(form: str, record: dict[str, Any]) -> None:
     """Fail unless a record is what the schemas say."""
     published(form).validate(record)
     if form == "ocsf":

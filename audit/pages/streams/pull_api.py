@@ -10,7 +10,7 @@ from pydantic import Field
 from audit.ledger.proofs import newest_checkpoint
 from audit.pages.show.router import router
 from audit.stream.reading import batches_from
-from audit.stream.records import RecordMaker
+from audit.stream.records import Record, RecordMaker
 from config.boxes import BoxError
 from config.http.problems import ProblemError
 from tenants.api_reads import Answer, Params, reads
@@ -38,7 +38,7 @@ class StreamPage(Answer):
     """Records in the order of the ledger, without payloads."""
 
     records: list[dict[str, Any]]
-    """Each as the schema of its format says (`/stream-schemas/ocsf` and `/stream-schemas/ecs`)."""
+    """Each as `/schemas/stream-ocsf-1.json` or `/schemas/stream-ecs-1.json` of the server says."""
     after: int
     """What to ask for next. It may be larger than the last record's index."""
     has_more: bool
@@ -67,7 +67,7 @@ def pull_records(request: HttpRequest, params: Query[StreamParams]) -> dict[str,
         )
     except BoxError as error:
         raise ProblemError("conflict", str(error)) from error
-    records = []
+    records: list[Record] = []
     while begin < end and len(records) < params.limit:
         batches = batches_from(tenant_id, params.of, begin, end)
         if not batches:

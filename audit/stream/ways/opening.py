@@ -52,7 +52,7 @@ def open_way(stream: Stream) -> Way:
                 allowed=allowed,
                 ca=to["ca"],
             )
-            return FileWay(bucket, to["prefix"], of=stream.of, stream_id=stream.id)
+            return FileWay(bucket, to["folder"], of=stream.of, stream_id=stream.id)
         case _:
             return JsonLinesWay(
                 to["url"], secrets.get("authorization", ""), ca=to["ca"], allowed=allowed

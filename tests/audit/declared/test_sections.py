@@ -57,6 +57,10 @@ NOT_DECLARED: Mapping[str, tuple[str, ...]] = {
         *("create_share_link", "revoke_share_link", "allow_link_payloads"),
         *("approve_definition", "approve_definitions", "withdraw_definition_approval"),
     ),
+    "a stream has a cursor, and an auditor decides what leaves with it": (
+        *("save_stream", "remove_stream", "pause_stream", "resume_stream", "replay_stream"),
+        *("allow_stream_payloads", "stop_stream_payloads", "send_stream_test"),
+    ),
     "shows or looks something up": (
         *("reveal_call", "reveal_inbox_line", "look_up_principal"),
         *("try_redaction", "check_contract", "compare_definitions", "send_channel_test"),

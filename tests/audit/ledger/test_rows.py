@@ -32,6 +32,7 @@ from tests.support.acts import (
     act_on_reports,
     act_on_settings,
     act_on_share_links,
+    act_on_streams,
     act_on_tools,
     operators_key,
     row_of_each_table,
@@ -65,7 +66,7 @@ ACTS = [
     *(act_on_keys, act_on_members, act_on_settings, act_on_holds_and_erasures),
     *(act_on_reports, act_on_tools, act_on_definitions, act_on_alerts),
     *(act_on_channels, act_on_notes, act_on_prices, act_on_providers, act_on_directory),
-    act_on_share_links,
+    *(act_on_share_links, act_on_streams),
 ]
 
 
@@ -112,6 +113,7 @@ CHANGES = {
     "maintenance_window": "minutes = 10000",
     "note": "text = 'forged'",
     "share_link": "expires_at = expires_at + interval '1 day'",
+    "stream": """settings = '{"url": "https://mallory.example/", "ca": ""}'""",
     "membership": "role = 'admin'",
     "polling_tool": "created_at = '2020-01-01'",
     "price_list": "prices = '{}'",

@@ -47,6 +47,7 @@ _UNIQUE: Mapping[str, Mapping[str, str]] = {
     "maintenance_window": {"name": "%(word)s"},
     "note": {},
     "share_link": {},
+    "stream": {"name": "%(word)s"},
     "membership": {
         "user_id": "(SELECT max(id) FROM app_user u"
         " WHERE u.id NOT IN (SELECT m.user_id FROM membership m))"
@@ -76,6 +77,7 @@ _UNPROVED = {
     "price_list": "which prices figures use until units are counted",
     "served_definition": "when it was seen",
     "share_link": "how often it was opened; openings are actions",
+    "stream": "how far it was sent; receivers see the indexes",
     "tenant": "when it was made",
     "tenant_setting": "how far retention has come",
     "tool": "a counter",
