@@ -3,6 +3,7 @@
 import ipaddress
 import json
 import ssl
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -160,15 +161,15 @@ def https_receiver(*, is_splunk: bool = False, has_acks: bool = True) -> Iterato
 
 
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[int]:
+def serving(
+    handler: type[BaseHTTPRequestHandler], port: int = 0, own: Certificate | None = None
+) -> Iterator[int]:
     """Serve over TLS in threads until the block ends; the port."""
-    import tempfile
-
     server = ThreadingHTTPServer((HOST, port), handler)
     server.daemon_threads = True
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as folder:
-        context.load_cert_chain(*certificate().write(Path(folder)))
+        context.load_cert_chain(*(own or certificate()).write(Path(folder)))
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

@@ -1,6 +1,8 @@
 """Sending: in order, at least once; the cursor follows what receivers acknowledged."""
 
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import pairwise
 
@@ -178,8 +180,6 @@ def test_splunk_without_acknowledgements_and_with_a_wrong_token(acme: Cast) -> N
 def test_a_dead_receiver_delays_no_other_stream(
     acme: Cast, receiver: HttpsReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import socket
-
     log_calls(acme, 50)
     with socket.create_server((HOST, 0)) as silent:  # it accepts, and says nothing
         dead = make_stream(acme, StreamWay.HTTPS, url=f"https://{HOST}:{silent.getsockname()[1]}")
@@ -241,8 +241,6 @@ def test_changes_while_it_is_sent_stop_the_worker(acme: Cast, receiver: HttpsRec
     assert run is not None
     with tenant_scope(acme.tenant.id):
         delete_stream(acme.tenant, acme.admin, read_stream(acme, stream))
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(1) as pool:
         run.step(pool, is_late=False)
     assert run.is_over and receiver.indexes == []
