@@ -1,7 +1,7 @@
 """`python -m tests.support.killed_streamer TENANT STEP`: a worker that is killed while it sends.
 
 It sends what the tenant's streams have to send, and kills itself (SIGKILL) before the given line
-that it runs of `audit/stream`, in whichever thread. With step 0 it lives, and prints how many it ran.
+that it runs of `audit/stream`, in any thread. With step 0 it lives, and prints how many it ran.
 """
 
 import os

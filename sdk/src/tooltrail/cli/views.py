@@ -335,6 +335,20 @@ _CALLS: dict[str, View] = {
             column("BY", "changed_by", is_elastic=True, goes=1),
         ),
     ),
+    "streams": View(
+        "List the streams to SIEMs, and how each stands; needs the scope admin.",
+        "streams",
+        "items",
+        (
+            column("STREAM", "name", is_elastic=True),
+            column("OF", "of"),
+            column("WAY", "way", goes=2),
+            column("STATE", "state"),
+            number_column("CURSOR", "next_index", goes=1),
+            number_column("BEHIND", "behind_entries"),
+            column("FAILURE", "failure", is_elastic=True, goes=2),
+        ),
+    ),
     "keys": View(
         "List API keys, newest first; needs the scope admin.",
         "keys",

@@ -41,6 +41,7 @@ SHOWN = {
     "checkpoints": "SIGNED (UTC)",
     "reports": "KIND",
     "channels": "hooks.example",
+    "streams": "soc",
     "keys": "auditor",
 }
 """By view, what is to be found there."""
