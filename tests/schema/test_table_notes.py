@@ -293,6 +293,7 @@ def other_times() -> dict[str, str]:
         "note": "kept until",
         "polling_tool": "kept until",
         "alert_channel": "kept until",
+        "stream": "kept until",
         "price_list": "kept until",
         "unit_path": "kept while a price list names it",
         # The application may; nothing of it does.
