@@ -33,6 +33,7 @@ from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment, record_creation
 from audit.retention import erasure, retention
 from audit.retention.proved_holds import HoldsAlteredError
+from audit.sampling import collecting
 from audit.stream import sending
 from audit.stream.trying import try_stream
 from audit.work import argument_comparison, mcp_uses, payload_search
@@ -129,6 +130,13 @@ def analyze_drift(tenant_id: str, analysis_id: str) -> None:
     except LogPayloadError as error:
         _log.error("drift analysis %s stopped: a payload of the log %s", analysis, error)
         drift_job.fail_analysis(tenant, analysis, f"A payload of the log {error}.")
+
+
+@app.task(retry=AGAIN)
+def collect_sample(tenant_id: str, sample_id: str) -> None:
+    """Continue to list a sample's population for a few seconds, then let other tasks run."""
+    if collecting.run_slice(UUID(tenant_id), UUID(sample_id)):
+        collect_sample.defer(tenant_id=tenant_id, sample_id=sample_id)
 
 
 @app.task(retry=AGAIN)

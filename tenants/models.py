@@ -445,6 +445,7 @@ class Scope(models.TextChoices):
     REGISTRY = "registry", "Register and change tools: drafts, versions, replays, definitions"
     OPERATE = "operate", "Work as an editor: rejected events, polling tools, saved views, checks"
     HOLDS = "holds", "Set and release legal holds"
+    SAMPLES = "samples", "Draw samples of calls, and conclude about them, as an auditor"
     ERASE = "erase", "Count and erase calls that a query selects"
     ADMIN = "admin", "Manage members, keys and settings, as an admin"
     SCIM = "scim", "Send people and groups of an identity provider's directory (SCIM)"

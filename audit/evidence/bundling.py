@@ -65,6 +65,16 @@ type Declared = tuple[EntryLine, bytes, Erased]
 
 
 @dataclass(frozen=True, slots=True)
+class Sampled:
+    """The members of a bundle that are about an auditor's sample, and the checkpoints they need."""
+
+    id: UUID
+    file: bytes
+    population: bytes
+    sizes: Collection[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """The parameters of a bundle: entries, range of time, requester, optional stored report.
 
@@ -78,6 +88,8 @@ class Wanted:
     now: datetime
     report: Report | None = None
     previous: Collection[int] = ()
+    sample: Sampled | None = None
+    """Of a sample, `of` is no range of time: the bundle has the entries that the sample needs."""
 
     def on_record(self) -> dict[str, Any]:
         """Subject and details for the action that records the bundle."""
@@ -106,8 +118,8 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
         made_at=iso(wanted.now),
         made_by=wanted.made_by,
         # To the microsecond: the entries just outside the range prove that none is missing.
-        start=of.start.astimezone(UTC).isoformat(),
-        end=of.end.astimezone(UTC).isoformat(),
+        start=None if wanted.sample else of.start.astimezone(UTC).isoformat(),
+        end=None if wanted.sample else of.end.astimezone(UTC).isoformat(),
         report_id=None if wanted.report is None else wanted.report.id,
         first_index=ledger_range.first_index,
         end_index=ledger_range.end_index,
@@ -116,7 +128,13 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
     writer = BundleWriter()
     has_report = wanted.report is not None
     yield writer.begin(
-        manifest, readme(manifest, has_report=has_report, versions_left_out=left_out)
+        manifest,
+        readme(
+            manifest,
+            has_report=has_report,
+            has_sample=wanted.sample is not None,
+            versions_left_out=left_out,
+        ),
     )
     asks_witnesses = _ask_witnesses(wanted)
     missing: list[Run] = []
@@ -207,7 +225,9 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
                 count=_CHECKPOINTS_WITHIN,
             )
         }
-        signed = signed_sizes(tenant_id, ledger_range.epoch, size) - checkpoints.keys()
+        signed = signed_sizes(tenant_id, ledger_range.epoch, size)
+        sample = wanted.sample
+        signed = signed.union(() if sample is None else sample.sizes) - checkpoints.keys()
         for one in LedgerCheckpoint.objects.for_tenant(tenant_id).filter(
             epoch=ledger_range.epoch, size__in=signed
         ):
@@ -218,6 +238,7 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
         report = wanted.report
         return {
             "report": None if report is None else FORMS["json"].write(report, wanted.tenant.name),
+            "sample": None if sample is None else (sample.file, sample.population),
             "erasures": [
                 ProvedLine(line, raw, _proof(lambda at=line.index: tree.inclusion(at)))
                 for line, raw, _ in declared
@@ -293,8 +314,9 @@ def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) 
 
 
 def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
-    """The entries about versions, the report, erasures, retention, epochs and keys."""
+    """The entries about versions, the report, the sample, erasures, retention, epochs and keys."""
     report = None if wanted.report is None else f'"{wanted.report.id}"'.encode()
+    sample = None if wanted.sample is None else f'"subject":"{wanted.sample.id}"'.encode()
     for batch in _batches(wanted.tenant.id, "evidence_own_batches", first_index=0, end_index=size):
         for line, raw in entries_of(batch):
             if line.index >= size:
@@ -304,6 +326,7 @@ def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
                 line.kind in (Kind.BASELINE, Kind.EPOCH, Kind.KEY)
                 or (is_action and (_PUBLISHED in raw or _CONFIRMED in raw or _SET in raw))
                 or (is_action and report is not None and _REPORTED in raw and report in raw)
+                or (is_action and sample is not None and sample in raw)
             ):
                 yield line, raw
 

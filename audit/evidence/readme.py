@@ -10,7 +10,7 @@ byte, and everything needed to verify that none was altered since. The format is
 docs/evidence.md of Tooltrail, so anyone can write a program that verifies it.
 
   Ledger    {origin}
-  Range     from {start} to {end} (UTC)
+  Range     {range}
   Entries   {first_index} to {last_index}{none}
   Created   {made_at}, for {made_by}
 
@@ -31,13 +31,12 @@ CONTENTS
   erasures.ndjson    the ledger entries that declare payloads as erased, with their proofs
   registry.ndjson    versions of registered tools published before the end of the range{left_out}
   statements.ndjson  the entries that say what was published{reported}, with their proofs
-{report}  checkpoints/       size and root of the ledger, signed
+{report}{sample}  checkpoints/       size and root of the ledger, signed
   tree.json          the hashes that lead from these entries to the root of the largest checkpoint
   keys.txt           the public keys, according to the server
 
-The bundle contains the entries received in the range, and all entries of the calls that started in
-it. One more entry on either side proves that the range has no entries beyond them. For an erased
-event, the bundle contains its leaf and the entry that declares the erasure.
+{contains} For an erased event,
+the bundle contains its leaf and the entry that declares the erasure.
 
 LIMITS
 
@@ -46,13 +45,29 @@ Without a checkpoint that you or somebody else kept, it does not prove that the 
 everyone the same ledger. {figures}Events may contain personal data: protect this file accordingly.
 """
 _REPORT = "  report.json        the report, as it was stored when it was made\n"
+_SAMPLE = """\
+  sample.json        the auditor's sample: what it is of, the draw, conclusions
+  population.bin     the calls that it was drawn from: 40 bytes each, ledger index and leaf
+"""
+_OF_RANGE = """\
+The bundle contains the entries received in the range, and all entries of the calls that started in
+it. One more entry on either side proves that the range has no entries beyond them."""
+_OF_SAMPLE = """\
+The bundle contains the entries from the first call of the population to the last entry of a drawn
+call."""
 _FIGURES = (
     "That the figures\nof the report are right is not proved, but they can be recomputed from the"
     " events. "
 )
 
 
-def readme(manifest: Manifest, *, has_report: bool, versions_left_out: int = 0) -> str:
+def readme(
+    manifest: Manifest,
+    *,
+    has_report: bool,
+    has_sample: bool = False,
+    versions_left_out: int = 0,
+) -> str:
     """The readme's text with the facts of this bundle."""
     left_out = (
         f",\n                     without the {versions_left_out} oldest,"
@@ -61,14 +76,17 @@ def readme(manifest: Manifest, *, has_report: bool, versions_left_out: int = 0) 
     return _TEXT.format(
         tenant=manifest.tenant,
         origin=manifest.origin,
-        start=manifest.start,
-        end=manifest.end,
+        range="of ledger indexes, for an auditor's sample"
+        if has_sample
+        else f"from {manifest.start} to {manifest.end} (UTC)",
         first_index=manifest.first_index,
         last_index=manifest.end_index - 1,
         none="" if manifest.end_index > manifest.first_index else " (none)",
         made_at=manifest.made_at,
         made_by=manifest.made_by,
         report=_REPORT if has_report else "",
+        sample=_SAMPLE if has_sample else "",
+        contains=_OF_SAMPLE if has_sample else _OF_RANGE,
         reported=" and created" if has_report else "",
         figures=_FIGURES if has_report else "",
         left_out=left_out if versions_left_out else "",

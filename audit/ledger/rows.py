@@ -23,6 +23,8 @@ _TABLES = {
     "alert_rule": "alert rule",
     "alert_channel": "channel of alerts",
     "api_key": "API key",
+    "audit_sample": "sample",
+    "audit_sample_call": "drawn call of a sample",
     "definition": "definition",
     "definition_change": "change of a definition",
     "erasure": "erasure",

@@ -103,6 +103,7 @@ class Migration(migrations.Migration):
                     "share_links",
                     "regression_sets",
                     "streams",
+                    "samples",
                 )
             ],
             state_operations=[

@@ -31,6 +31,7 @@ from audit.models.preferences import PollingTool, SavedView
 from audit.models.prices import PriceList, UnitPath
 from audit.models.regression import RegressionCase, RegressionSet
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
+from audit.models.samples import Conclusion, Sample, SampledCall, SamplePart, SampleState
 from audit.models.sharing import ShareLink
 from audit.models.streams import Stream, StreamFormat, StreamOf, StreamWay
 from audit.models.work import (
@@ -55,6 +56,7 @@ __all__ = [
     "ArgumentComparison",
     "Batch",
     "ChannelKind",
+    "Conclusion",
     "DeliveryState",
     "DriftAnalysis",
     "Erasure",
@@ -81,6 +83,10 @@ __all__ = [
     "RejectedEvent",
     "Replay",
     "Resolution",
+    "Sample",
+    "SamplePart",
+    "SampleState",
+    "SampledCall",
     "SavedView",
     "ShareLink",
     "State",

@@ -112,6 +112,17 @@ from audit.pages.reports.views import (
     report_list,
     report_schedule,
 )
+from audit.pages.samples.views import (
+    sample_cancel,
+    sample_conclude,
+    sample_detail,
+    sample_draw,
+    sample_evidence,
+    sample_list,
+    sample_return,
+    sample_sign,
+    sample_witness,
+)
 from audit.pages.settings.erasures import (
     erasure_cancel,
     erasure_confirm,
@@ -278,6 +289,16 @@ urlpatterns = [
     # /evidence
     path("evidence/", evidence_page, name="evidence_page"),
     path("evidence/bundle.zip", evidence_bundle, name="evidence_bundle"),
+    # /samples
+    path("samples/", sample_list, name="sample_list"),
+    path("samples/<uuid:pk>", sample_detail, name="sample_detail"),
+    path("samples/<uuid:pk>/cancel", sample_cancel, name="sample_cancel"),
+    path("samples/<uuid:pk>/witness", sample_witness, name="sample_witness"),
+    path("samples/<uuid:pk>/draw", sample_draw, name="sample_draw"),
+    path("samples/<uuid:pk>/calls/<int:position>", sample_conclude, name="sample_conclude"),
+    path("samples/<uuid:pk>/sign", sample_sign, name="sample_sign"),
+    path("samples/<uuid:pk>/return", sample_return, name="sample_return"),
+    path("samples/<uuid:pk>/evidence.zip", sample_evidence, name="sample_evidence"),
     # /inbox
     path("inbox/", inbox_list, name="inbox_list"),
     path("inbox/discard", inbox_discard_all, name="inbox_discard_all"),

@@ -16,7 +16,7 @@ from tooltrail.ledger import Kind
 from audit.events.batch_ids import WINDOW_BACK
 from audit.events.instants import DAY_US, microseconds
 from audit.ledger.recompute import StoredBatch
-from audit.models import Erasure, ErasureState, LegalHold, Note
+from audit.models import Erasure, ErasureState, LegalHold, Note, SampledCall
 from audit.queries.inbox import first_id_of
 from audit.retention.erasure_targets import Targets
 from audit.retention.event_removal import Removed, declare, remove_events
@@ -152,6 +152,7 @@ class Chunk:
                     invocation_ids=arrays.uuids([each.invocation_id for each in erased]),
                 )
         self._clear_notes([*blank, *erased])
+        self._clear_samples([*blank, *erased])
         started = {call.invocation_id for call in stored}
         erasure.erased_calls += len(blank)
         erasure.erased_calls += len({each.invocation_id for each in erased} - started)
@@ -174,6 +175,27 @@ class Chunk:
                 str(self._erasure.id),
                 using=KEEPER,
                 rows=[Note(tenant_id=self._tenant_id, id=pk) for (pk,) in cleared],
+            )
+
+    def _clear_samples(self, calls: Sequence["_LockedCall | _Decision"]) -> None:
+        """Clear the texts about these calls in auditors' samples."""
+        cleared = run(
+            "erasure_clear_samples",
+            using=KEEPER,
+            days=arrays.days([call.day for call in calls]),
+            invocation_ids=arrays.uuids([call.invocation_id for call in calls]),
+        )
+        if cleared:
+            record_action(
+                Tenant(id=self._tenant_id),
+                THE_SERVER,
+                "sample.erase",
+                str(self._erasure.id),
+                using=KEEPER,
+                rows=[
+                    SampledCall(tenant_id=self._tenant_id, sample_id=sample_id, position=position)
+                    for sample_id, position in cleared
+                ],
             )
 
     def _remove_events_of(

@@ -68,6 +68,8 @@ EXPLAINED = {
     "ledger_check": "ledger/#verify-it-yourself",
     "ledger_entry": "ledger/#verify-it-yourself",
     "evidence_page": "evidence/#get-one",
+    "sample_list": "sampling/",
+    "sample_detail": "sampling/",
     "action_list": "start/auditor/#who-did-what",
     "hold_list": "ledger/#legal-holds",
     "erasure_list": "ledger/#erasure",

@@ -56,6 +56,7 @@ AUDIT = (
     Destination("Skipped spans", "skipped_list", "opentelemetry otlp"),
     Destination("Ledger", "ledger_page", "checkpoints signatures check"),
     Destination("Evidence", "evidence_page", "bundle verify export zip", _AUDITORS),
+    Destination("Samples", "sample_list", "auditor draw population sign-off", _AUDITORS),
     Destination("Audit log", "action_list", "actions who", _AUDITORS),
     Destination("Legal holds", "hold_list", "retention", _AUDITORS),
     Destination("Erasures", "erasure_list", "delete gdpr", _AUDITORS),

@@ -119,6 +119,18 @@ WHERE c.tenant_id = %(tenant_id)s
   AND c.started_on = u.started_on
   AND c.invocation_id = u.invocation_id
 
+-- erasure_clear_samples --
+-- Clear the texts about these calls in auditors' samples, which may quote them. Conclusions stay. Runs as
+-- the keeper.
+UPDATE audit_sample_call c
+SET note = '', exception = '', salt = '', is_erased = TRUE
+FROM unnest(%(days)b::date[], %(invocation_ids)b::uuid[]) AS u (started_on, invocation_id)
+WHERE c.tenant_id = %(tenant_id)s
+  AND c.started_on = u.started_on
+  AND c.invocation_id = u.invocation_id
+  AND NOT c.is_erased
+RETURNING c.sample_id, c.position
+
 -- erasure_blank_spans --
 -- Blank what the spans of these calls, and those above them, say of the calls below: it names users.
 -- Spans of other calls keep theirs. What arrives later below these spans inherits nothing from them.

@@ -35,7 +35,7 @@ _ONES = (
     layout.ERASURES,
     layout.REGISTRY,
 )
-_SOMETIMES = (layout.REPORT, layout.STATEMENTS)
+_SOMETIMES = (layout.REPORT, layout.STATEMENTS, layout.SAMPLE, layout.POPULATION)
 _CHUNK = re.compile(r"(entries|events)/(\d{6,9})\.ndjson")
 _CHECKPOINT = re.compile(r"checkpoints/(\d{12,19})\.txt")
 _MAX_CHECKPOINTS = 1_000
@@ -70,6 +70,7 @@ class Archive:
         )
         self.has_report = layout.REPORT in self._members
         self.has_statements = layout.STATEMENTS in self._members
+        self.has_sample = layout.SAMPLE in self._members
 
     def __enter__(self) -> "Archive":
         return self
@@ -151,6 +152,8 @@ class Archive:
             raise UnreadableError("it has data in front of the zip")
         if missing := [name for name in _ONES if name not in members]:
             raise UnreadableError(f"not an evidence bundle: {missing[0]} is missing")
+        if (layout.SAMPLE in members) != (layout.POPULATION in members):
+            raise UnreadableError("it has a sample without its population, or the other way round")
         checkpoints = sum(name.startswith(layout.CHECKPOINTS) for name in members)
         if not 1 <= checkpoints <= _MAX_CHECKPOINTS:
             raise UnreadableError(f"it has {checkpoints} checkpoints, not 1 to {_MAX_CHECKPOINTS}")

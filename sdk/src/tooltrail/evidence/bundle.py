@@ -16,9 +16,11 @@ from tooltrail.evidence.layout import (
     ERASURES,
     KEYS,
     MANIFEST,
+    POPULATION,
     README,
     REGISTRY,
     REPORT,
+    SAMPLE,
     STATEMENTS,
     TREE,
     EntryLine,
@@ -71,18 +73,25 @@ class BundleWriter:
         *,
         versions: Iterable[RegisteredVersion],
         report: bytes | None,
+        sample: tuple[bytes, bytes] | None = None,
         erasures: Iterable[ProvedLine],
         statements: Iterable[ProvedLine],
         checkpoints: Mapping[int, bytes],
         tree: Tree,
         keys: Iterable[str],
     ) -> bytes:
-        """Write the last members and the end of the zip."""
+        """Write the last members and the end of the zip.
+
+        `sample` are the two members of a sample: its file and its population.
+        """
         if self._lines:
             self._write_chunk()
         self._add(REGISTRY, self._encoder.encode_lines(versions))
         if report is not None:
             self._add(REPORT, report)
+        if sample is not None:
+            self._add(SAMPLE, sample[0])
+            self._add(POPULATION, sample[1])
         self._add(ERASURES, self._encoder.encode_lines(erasures))
         self._add(STATEMENTS, self._encoder.encode_lines(statements))
         for size, note in sorted(checkpoints.items()):

@@ -63,6 +63,11 @@ class Checkpoints:
         return self._notes
 
     @property
+    def roots(self) -> Mapping[int, bytes]:
+        """The roots of the checkpoints in the bundle, by size."""
+        return {each.size: each.root for each in self._checkpoints}
+
+    @property
     def sizes(self) -> list[int]:
         """The sizes of the ledger at which its root is needed."""
         return [each.size for each in (*self._checkpoints, *self._previous)]

@@ -23,6 +23,9 @@ ERASURES = "erasures.ndjson"
 REGISTRY = "registry.ndjson"
 STATEMENTS = "statements.ndjson"
 REPORT = "report.json"
+SAMPLE = "sample.json"
+POPULATION = "population.bin"
+"""Both, or none: an auditor's sample and the calls that it was drawn from."""
 CHECKPOINTS = "checkpoints/"
 
 CHUNK_EVENTS = 4096

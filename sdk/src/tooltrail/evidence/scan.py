@@ -10,6 +10,7 @@ from tooltrail.evidence.acknowledged import Holding
 from tooltrail.evidence.archive import Archive, UnreadableError
 from tooltrail.evidence.coverage import Coverage
 from tooltrail.evidence.layout import EntryLine, Manifest
+from tooltrail.evidence.sample.check import SampleCheck
 from tooltrail.evidence.statements import STATING, Statements
 from tooltrail.evidence.verdict import Check
 from tooltrail.ledger import SALT_LENGTH
@@ -34,6 +35,7 @@ class Scan:
         complete: Check,
         edited: Check,
         holding: Holding | None = None,
+        sample: SampleCheck | None = None,
     ) -> None:
         self.tree = tree
         """Grows with the entries; None once entries are missing or out of order."""
@@ -57,6 +59,7 @@ class Scan:
         self._complete = complete
         self._edited = edited
         self._holding = holding
+        self._sample = sample
         self._decoder = msgspec.json.Decoder(EntryLine)
         self._stop()
 
@@ -73,6 +76,8 @@ class Scan:
             self._note_times(lines[0], lines[-1])
         if self._holding is not None:
             self._holding.note(lines)
+        if self._sample is not None:
+            self._sample.note(lines)
         if self.tree is None:
             return
         if self.remade is None and stored != computed:

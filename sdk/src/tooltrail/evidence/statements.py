@@ -7,7 +7,7 @@ with the SHA-256 of the report. A bundle has these entries whether they lie in i
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -84,7 +84,9 @@ class _Version(NamedTuple):
 class Statements:
     """What the entries say. Entries are noted in the order of the ledger, or in any other."""
 
-    def __init__(self) -> None:
+    def __init__(self, note_action: Callable[[int, bytes], None] | None = None) -> None:
+        """`note_action` gets each action's index and bytes, and may raise msgspec.MsgspecError."""
+        self._note_further = note_action
         self.has_baseline = False
         self.succession = Succession()
         self._versions: dict[tuple[str, int], _Version] = {}
@@ -115,6 +117,8 @@ class Statements:
         self.succession.note(index, kind, raw)
         try:
             if kind == Kind.ACTION:
+                if self._note_further is not None:
+                    self._note_further(index, raw)
                 self._note_action(index, msgspec.json.decode(raw, type=_Action))
             elif kind == Kind.BASELINE and not self.has_baseline:
                 self._note_baseline(index, msgspec.json.decode(raw, type=_Baseline))

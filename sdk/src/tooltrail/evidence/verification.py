@@ -17,6 +17,8 @@ from tooltrail.evidence.archive import Archive, UnreadableError
 from tooltrail.evidence.checkpoints import NO_TREE, Checkpoints
 from tooltrail.evidence.coverage import Coverage
 from tooltrail.evidence.layout import Manifest, RegisteredVersion, Tree
+from tooltrail.evidence.sample.check import SampleCheck
+from tooltrail.evidence.sample.layout import SampleFile
 from tooltrail.evidence.scan import Scan
 from tooltrail.evidence.statements import Statements
 from tooltrail.evidence.timestamped import check_times
@@ -139,7 +141,11 @@ class _Verification:
         self._authorities = authorities
         self._timestamped = Check("timestamped")
         self._holding = None if acknowledged is None else Holding(acknowledged)
-        self._statements = Statements()
+        self._sample: SampleCheck | None = None
+        if archive.has_sample:
+            sample = decoded(archive, layout.SAMPLE, SampleFile)
+            self._sample = SampleCheck(sample, archive.read(layout.POPULATION))
+        self._statements = Statements(None if self._sample is None else self._sample.note_action)
         self._verdict = Verdict(
             origin=manifest.origin,
             tenant=manifest.tenant,
@@ -160,6 +166,7 @@ class _Verification:
                 self._window,
                 self._registry,
                 *([self._report] if archive.has_report else []),
+                *(self._sample.checks if self._sample else []),
                 *([self._acknowledged] if acknowledged else []),
             ],
         )
@@ -178,6 +185,9 @@ class _Verification:
         if self._archive.has_report:
             report = self._archive.read(layout.REPORT)
             self._statements.check_report(self._manifest.report_id, report, self._report)
+        if self._sample is not None:
+            self._sample.finish(self._checkpoints.notes, self._checkpoints.roots, self._policy)
+            self._verdict.is_undecided |= self._sample.is_undecided
         if self._holding is not None:
             is_compared = self._holding.check(
                 self._manifest, self._largest.size, self._acknowledged
@@ -194,6 +204,7 @@ class _Verification:
             _OF_NOW,
             *([_NOT_PROVED] if self._unproved else []),
             *([_REPORT] if self._archive.has_report else []),
+            *(self._sample.limits if self._sample else []),
             _STATED,
             *self._scan.backward,
         ]
@@ -242,6 +253,7 @@ class _Verification:
             complete=self._complete,
             edited=self._edited,
             holding=self._holding,
+            sample=self._sample,
         )
         total = manifest.end_index - manifest.first_index
         for chunk in range(self._archive.chunks):

@@ -1,0 +1,1 @@
+"""Auditors' samples: begun, drawn, worked, signed and exported."""
