@@ -30,6 +30,7 @@ from audit.pages.prices import api as prices
 from audit.pages.repeats import api as repeats
 from audit.pages.reports import schedule_api
 from audit.pages.reports.api import router as reports_router
+from audit.pages.samples import api as samples
 from audit.pages.settings import api as settings_api
 from audit.pages.settings import retention_api, witnesses_api
 from audit.pages.sharing import api as sharing
@@ -91,6 +92,7 @@ OPERATIONS = (
     streams,
     pull_api,
     retention_api,
+    samples,
     service_api,
     publishing_api,
     replay_api,

@@ -32,6 +32,7 @@ _TAGS = {
     "ledger": "Proofs that nothing was altered. docs/ledger.md explains how to check them.",
     "tools": "The registry of tools and their versions.",
     "retention": "Legal holds, and erasures with their preview and confirmation.",
+    "samples": "Auditors' samples of calls: drawn, concluded about, and signed.",
     "administration": "Members, API keys and settings, as an admin has them on the pages.",
 }
 ABOUT = """\

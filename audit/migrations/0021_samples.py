@@ -11,7 +11,9 @@ class Migration(migrations.Migration):
         Step("samples"),
         migrations.SeparateDatabaseAndState(
             state_operations=[
-                migrations.CreateModel("Sample", [], {"db_table": "audit_sample", "managed": False}),
+                migrations.CreateModel(
+                    "Sample", [], {"db_table": "audit_sample", "managed": False}
+                ),
                 migrations.CreateModel(
                     "SamplePart", [], {"db_table": "audit_sample_part", "managed": False}
                 ),

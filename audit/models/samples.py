@@ -23,7 +23,7 @@ class SampleState(models.TextChoices):
 class Conclusion(models.TextChoices):
     """What an auditor concludes about a drawn call."""
 
-    PASS = "pass", "Pass"  # noqa: S105  # no password
+    PASS = "pass", "Pass"
     EXCEPTION = "exception", "Exception"
     UNJUDGED = "unjudged", "Cannot be judged"
 

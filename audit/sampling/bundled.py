@@ -45,7 +45,7 @@ def bundled(sample: Sample) -> Bundled | None:
         subject=str(sample.id),
     )
     indexes = list(acts.values_list("ledger_index", flat=True))
-    if sample.checkpoint_size is None or None in indexes:
+    if sample.checkpoint_size is None or not indexes or None in indexes:
         return None
     calls, population = sampled_calls(sample), population_of(sample)
     own = _indexes_of(sample, calls)

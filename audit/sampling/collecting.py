@@ -2,8 +2,8 @@
 
 A sample is a job in slices (`tenants.slices`). Its definition is on record before the size of the
 ledger is read, and calls whose first entry came later are not in the population. So nobody who sees
-the population can still define another one. At the end it is sorted, its digest becomes an action,
-and the number of calls to draw follows.
+the population can still define another one. At the end the digest of the sorted list becomes an
+action, and the number of calls to draw follows.
 """
 
 import secrets
@@ -44,7 +44,6 @@ CANCELLED: Final = "sample.cancel"
 CLOCKS_DIFFER: Final = timedelta(minutes=10)
 """How much an action's time may differ from that in the row that it is about."""
 _AT_ONCE: Final = 2_000
-_PART: Final = 10_000
 _RECORD: Final = struct.Struct(">Q32si16s")
 """Ledger index and leaf of the first entry of a call; the day of its start (ordinal); its id."""
 _PROVED: Final = 40
@@ -83,9 +82,9 @@ def start_sample(tenant: Tenant, actor: Actor, wanted: Wanted, now: datetime) ->
         name=wanted.name,
         query=wanted.query.pinned(now),
         wanted_size=wanted.size,
-        confidence=plan and plan.confidence,
-        tolerable=plan and plan.tolerable,
-        expected=plan and plan.expected,
+        confidence=None if plan is None else plan.confidence,
+        tolerable=None if plan is None else plan.tolerable,
+        expected=None if plan is None else plan.expected,
         salt=secrets.token_hex(16),
         commitment=wanted.commitment,
         created_at=now,
@@ -145,8 +144,9 @@ def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> b
 
 
 def population_of(sample: Sample) -> list[Listed]:
-    """The calls of a population, in the order of the ledger once it is fixed. One query."""
-    return list(_read(sample))
+    """The calls of a population, in the order of the ledger, each once. One query."""
+    by_id = {call.invocation_id: call for call in sorted(_read(sample), reverse=True)}
+    return sorted(by_id.values())
 
 
 def proved_bytes(population: Sequence[Listed]) -> bytes:
@@ -168,7 +168,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID, _: float) -> bool:
             _fail(sample, f"The query cannot be read any more. {error}")
         else:
             if sample.found_count > CALLS_MAX:
-                _fail(sample, f"More than {CALLS_MAX:,} calls match. Narrow the query or its range.")
+                _fail(sample, f"More than {CALLS_MAX:,} calls match. Narrow the query.")
             elif is_last:
                 _fix(sample)
         sample.save()
@@ -198,7 +198,12 @@ def _list_more(sample: Sample) -> bool:
     listed = _listed(sample, calls)
     if listed:
         parts = SamplePart.objects.for_tenant(sample.tenant_id).filter(sample_id=sample.id)
-        _write(sample, listed, parts.count())
+        SamplePart.objects.create(
+            tenant_id=sample.tenant_id,
+            sample_id=sample.id,
+            number=parts.count(),
+            records=b"".join([_record(call) for call in listed]),
+        )
     sample.found_count += len(listed)
     if cursor is not None:
         sample.cursor_at, sample.cursor_id = cursor.at, cursor.id
@@ -226,9 +231,7 @@ def _entries(tenant_id: UUID, places: Sequence[Place]) -> dict[Place, tuple[int,
     )
     batches = {
         batch_id: (first_index, bytes(leaves))
-        for batch_id, first_index, leaves in stored.values_list(
-            "batch_id", "first_index", "leaves"
-        )
+        for batch_id, first_index, leaves in stored.values_list("batch_id", "first_index", "leaves")
     }
     entries = {}
     for batch_id, position in places:
@@ -240,9 +243,8 @@ def _entries(tenant_id: UUID, places: Sequence[Place]) -> dict[Place, tuple[int,
 
 
 def _fix(sample: Sample) -> None:
-    """Sort what was listed, compute its digest, and decide how many calls to draw."""
-    by_id = {call.invocation_id: call for call in sorted(_read(sample), reverse=True)}
-    population = sorted(by_id.values())
+    """Compute the digest of what was listed, and decide how many calls to draw."""
+    population = population_of(sample)
     plan = definition_of(sample).plan
     try:
         if not population:
@@ -251,9 +253,6 @@ def _fix(sample: Sample) -> None:
     except NoSizeError as error:
         _fail(sample, str(error))
         return
-    SamplePart.objects.for_tenant(sample.tenant_id).filter(sample_id=sample.id).delete()
-    for number, first in enumerate(range(0, len(population), _PART)):
-        _write(sample, population[first : first + _PART], number)
     sample.population = population_digest(proved_bytes(population)).hex()
     sample.call_count = sample.found_count = len(population)
     sample.size = min(size or 0, len(population))
@@ -261,18 +260,8 @@ def _fix(sample: Sample) -> None:
 
 
 def _fail(sample: Sample, problem: str) -> None:
-    SamplePart.objects.for_tenant(sample.tenant_id).filter(sample_id=sample.id).delete()
     sample.state, sample.problem = SampleState.FAILED, problem
     sample.finished_at = timezone.now()
-
-
-def _write(sample: Sample, calls: Sequence[Listed], number: int) -> None:
-    SamplePart.objects.create(
-        tenant_id=sample.tenant_id,
-        sample_id=sample.id,
-        number=number,
-        records=b"".join([_record(call) for call in calls]),
-    )
 
 
 def _record(call: Listed) -> bytes:

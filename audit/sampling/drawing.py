@@ -56,7 +56,7 @@ class Seeding:
         if not self.has_witnesses:
             reasons.append("the ledger has no witnesses")
         elif not self.is_witnessed:
-            reasons.append("too few witnesses signed the ledger between the population and the draw")
+            reasons.append("too few witnesses signed between the population and the draw")
         return reasons
 
 

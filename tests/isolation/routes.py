@@ -102,6 +102,15 @@ def _act_on_service_account(act: str) -> Object:
     )
 
 
+def _act_on_sample(act: str, status: int) -> Object:
+    return Object(
+        lambda world: f"/samples/{world.sample_id}/{act}",
+        is_read=False,
+        role=Role.AUDITOR,
+        answers={"POST": status},
+    )
+
+
 def _act_on_provider(route: str) -> Object:
     return Object(
         lambda world: f"/settings/{route % world.provider_id}",
@@ -794,6 +803,25 @@ ROUTES: dict[str, Visit] = {
         role=Role.ADMIN,
         answers=FORM,
     ),
+    "samples/": Listing(
+        "/samples/",
+        role=Role.AUDITOR,
+        data=lambda world: {"name": "mine", "size": "1"},
+        answers={"GET": 200, "POST": 302},
+    ),
+    "samples/<uuid:pk>": Object(lambda world: f"/samples/{world.sample_id}", role=Role.AUDITOR),
+    "samples/<uuid:pk>/cancel": _act_on_sample("cancel", 302),
+    "samples/<uuid:pk>/witness": _act_on_sample("witness", 302),
+    "samples/<uuid:pk>/draw": _act_on_sample("draw", 422),  # it is drawn
+    "samples/<uuid:pk>/calls/<int:position>": _act_on_sample("calls/1", 422),  # nothing concluded
+    "samples/<uuid:pk>/sign": _act_on_sample("sign", 302),
+    "samples/<uuid:pk>/return": _act_on_sample("return", 422),  # without a reason
+    "samples/<uuid:pk>/evidence.zip": Object(
+        lambda world: f"/samples/{world.sample_id}/evidence.zip",
+        is_read=False,
+        role=Role.AUDITOR,
+        answers={"GET": 302},  # its actions are not signed
+    ),
     "settings/erasures": Listing("/settings/erasures", role=Role.AUDITOR),
     "settings/erasures/start": Listing(
         "/settings/erasures/start",
@@ -1181,6 +1209,22 @@ ROUTES: dict[str, Visit] = {
                 Scope.ERASE,
                 SENT,
             ),
+            *(
+                (
+                    f"samples/<uuidstr:sample_id>/{route}",
+                    lambda world, act=act: f"/api/v1/samples/{world.sample_id}/{act}",
+                    Scope.SAMPLES,
+                    {"POST": status},
+                )
+                for route, act, status in (
+                    ("cancel", "cancel", 200),
+                    ("witness", "witness", 200),
+                    ("draw", "draw", 400),
+                    ("calls/<int:position>", "calls/1", 400),
+                    ("sign", "sign", 409),
+                    ("return", "return", 400),
+                )
+            ),
             (
                 "keys/<uuidstr:key_pk>/rotate",
                 lambda world: f"/api/v1/keys/{world.api_key.pk}/rotate",
@@ -1420,6 +1464,21 @@ ROUTES: dict[str, Visit] = {
         data=lambda world: {"name": "mine", "reason": "mine", "trace_id": "mine"},
         answers={"GET": 200, "POST": 201},
         scopes={"POST": Scope.HOLDS},
+    ),
+    "api/v1/samples": Listing(
+        "/api/v1/samples",
+        Scope.SAMPLES,
+        data=lambda world: {"name": "mine", "size": 1},
+        answers={"GET": 200, "POST": 201},
+    ),
+    "api/v1/samples/<uuidstr:sample_id>": Object(
+        lambda world: f"/api/v1/samples/{world.sample_id}", Scope.SAMPLES
+    ),
+    "api/v1/samples/<uuidstr:sample_id>/evidence": Object(
+        lambda world: f"/api/v1/samples/{world.sample_id}/evidence",
+        Scope.PAYLOADS,
+        is_read=False,
+        answers={"GET": 409},  # its actions are not signed
     ),
     "api/v1/erasures": Listing(
         "/api/v1/erasures",

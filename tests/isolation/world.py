@@ -31,6 +31,7 @@ from tests.support.ledger_log import signed_batch
 
 # Tables of tenants that hold no text, hence no canary.
 WITHOUT_TEXT = {
+    "audit_sample_part": "hashes and ids",
     "erasure_call": "ids",
     "ledger_erasure": "numbers, and an id",
     "ledger_head": "a number",
@@ -49,6 +50,11 @@ _PROVISIONED = {"api_key", "membership"}
 # Values that a constraint or a reader requires; other columns get a value by their type.
 _FITTING: dict[str, dict[str, Any]] = {
     "alert_channel": {"kind": "webhook", "secret_box": None},
+    "audit_sample": {"state": "drawn", "wanted_size": 1, "confidence": None, "tolerable": None}
+    | {"expected": None, "query": "", "commitment": "", "nonce": "", "cursor_id": None}
+    | {"prepared_person": None, "prepared_at": None, "reviewed_person": None, "reviewed_at": None}
+    | {"finished_at": None, "checkpoint_size": 2},
+    "audit_sample_call": {"position": 1, "ledger_index": 0, "conclusion": "", "is_erased": False},
     "alert_delivery": {"state": "delivered", "attempt_count": 1},
     "alert_rule": {"repeat_minutes": 0},
     "alert_trial": {"state": "done", "sums": "{}"},
@@ -144,6 +150,7 @@ class World:
     trial_id: UUID
     rule_id: UUID
     erasure_id: UUID
+    sample_id: UUID
     channel_id: UUID
     stream_id: UUID
     provider_id: UUID
@@ -203,6 +210,7 @@ def make_world(name: str) -> World:
         trial_id=uuid_utils.compat.uuid7(),
         rule_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
+        sample_id=uuid_utils.compat.uuid7(),
         channel_id=uuid_utils.compat.uuid7(),
         stream_id=uuid_utils.compat.uuid7(),
         provider_id=uuid_utils.compat.uuid7(),
@@ -354,6 +362,10 @@ def _values(world: World) -> dict[str, Any]:
         "report.id": world.report_id,
         "erasure.id": world.erasure_id,
         "erasure_call.erasure_id": world.erasure_id,
+        "audit_sample.id": world.sample_id,
+        "audit_sample_part.sample_id": world.sample_id,
+        "audit_sample_part.records": bytes(60),
+        "audit_sample_call.sample_id": world.sample_id,
         "invitation.id": world.invitation_id,
         "legal_hold.id": world.hold_id,
         "alert.id": world.alert_id,

@@ -67,6 +67,19 @@ NARROWER = {
     "served_definition": {"SELECT", "INSERT", "UPDATE"},
     # A version of a regression set stays; its cases go with it.
     "tool_regression": {"SELECT", "INSERT"},
+    "audit_sample": {"SELECT", "INSERT", "UPDATE"},
+    "audit_sample_part": {"SELECT", "INSERT"},
+    "audit_sample_call": {
+        "SELECT",
+        "INSERT",
+        "UPDATE (conclusion)",
+        "UPDATE (note)",
+        "UPDATE (exception)",
+        "UPDATE (salt)",
+        "UPDATE (texts)",
+        "UPDATE (concluded_at)",
+        "UPDATE (concluded_by)",
+    },
     # A report stays as it was made until its time is over.
     "report": {"SELECT", "INSERT", "DELETE"},
     "report_schedule": {"SELECT", "INSERT", "UPDATE"},
@@ -211,6 +224,13 @@ KEEPERS = {
         "SELECT",
         "UPDATE (args)",
         "UPDATE (output)",
+        "UPDATE (is_erased)",
+    },
+    "audit_sample_call": {
+        "SELECT",
+        "UPDATE (note)",
+        "UPDATE (exception)",
+        "UPDATE (salt)",
         "UPDATE (is_erased)",
     },
     "otlp_span": {"SELECT", "UPDATE (context)"},

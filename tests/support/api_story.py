@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from audit.ledger.actions import enter_all_actions
 from audit.models import RejectedEvent
 from tenants.keys import create_key
 from tenants.members import people_of
@@ -20,6 +21,8 @@ from tests.support.contracts import make_contract
 from tests.support.erasures import preview_erasure
 from tests.support.event_requests import post
 from tests.support.factories import Cast, make_call
+from tests.support.ledger_log import sign
+from tests.support.samples import begin_sample
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,18 @@ STORY: Sequence[Step] = (
         {"reason": "asked to", "calls": Given("erased_calls"), "digest": Given("digest")},
         erasure_id=Given("erasure"),
     ),
+    _step("start_sample", {"name": "refunds", "confidence": 95.0, "tolerable": 5, "expected": 0}),
+    _step("cancel_sample", sample_id=Got("start_sample.id")),
+    _step("bring_sample_to_witnesses", sample_id=Given("sample")),
+    _step("draw_the_sample", {"nonce": ""}, sample_id=Given("sample")),
+    _step(
+        "conclude_sample_call",
+        {"conclusion": "exception", "exception": "paid twice"},
+        sample_id=Given("sample"),
+        position=1,
+    ),
+    _step("sign_sample", sample_id=Given("sample")),
+    _step("return_sample", _REASON, sample_id=Given("sample")),
     # Alerts
     _step("save_alert_rules", {"rules": [_RULE]}),
     _step(
@@ -279,6 +294,9 @@ def make_story(cast: Cast) -> tuple[str, list[Step]]:
     for _ in range(2):
         post(key, json.dumps({"type": "neither", "args": PAYLOAD}).encode())
     erasure = preview_erasure(cast, "tool:tool-3")
+    sample = begin_sample(cast, size=1)
+    enter_all_actions(cast.tenant.id)
+    sign(cast.tenant)
     with tenant_scope(cast.tenant.id):
         lines = list(RejectedEvent.objects.for_tenant(cast.tenant.id).order_by("id"))
         member = people_of(cast.tenant).get(user=cast.viewer)
@@ -295,6 +313,7 @@ def make_story(cast: Cast) -> tuple[str, list[Step]]:
         "erasure": str(erasure.id),
         "erased_calls": preview["calls"],
         "digest": preview["digest"],
+        "sample": str(sample),
         "alert": str(record.alert),
         "definition": str(record.definition),
         "server": api.get(f"definitions/{record.definition}")["server"],

@@ -58,8 +58,8 @@ CREATE POLICY tenant_isolation ON audit_sample
 -- A sample that somebody did not like stays on record.
 REVOKE DELETE ON audit_sample FROM tooltrail_app;
 
--- audit_sample_part: a part of the population of a sample: its calls, in the order of the ledger once
--- the population is fixed.
+-- audit_sample_part: a part of the population of a sample, as it was listed. In the order of the ledger
+-- all parts together are the population.
 --
 -- Retention: kept: hashes and ids, by which the draw is repeated.
 -- Erasure: no effect, as with the leaves of the log.
@@ -80,7 +80,8 @@ ALTER TABLE audit_sample_part ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURIT
 CREATE POLICY tenant_isolation ON audit_sample_part
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
-REVOKE UPDATE ON audit_sample_part FROM tooltrail_app;
+-- What was listed stays as it was.
+REVOKE UPDATE, DELETE ON audit_sample_part FROM tooltrail_app;
 
 -- audit_sample_call: a drawn call, and what the auditors conclude about it.
 --

@@ -61,7 +61,7 @@ ALTER TABLE audit_sample_part ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURIT
 CREATE POLICY tenant_isolation ON audit_sample_part
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
-REVOKE UPDATE ON audit_sample_part FROM tooltrail_app;
+REVOKE UPDATE, DELETE ON audit_sample_part FROM tooltrail_app;
 CREATE TABLE audit_sample_call (
     tenant_id uuid NOT NULL,
     sample_id uuid NOT NULL,

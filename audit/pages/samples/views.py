@@ -46,6 +46,7 @@ from tenants.models import Role
 from tenants.slices import percent
 
 _LISTED = 100
+_REFUSED = HTTPStatus.UNPROCESSABLE_CONTENT
 
 
 class ListedSample(NamedTuple):
@@ -132,7 +133,7 @@ def sample_draw(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         except CannotDrawError as error:
             form.add_error("nonce", str(error))
     if form.errors:
-        return _page(request, sample, draw=form, status=HTTPStatus.UNPROCESSABLE_CONTENT)
+        return _page(request, sample, draw=form, status=_REFUSED)
     return redirect("sample_detail", pk)
 
 
@@ -145,13 +146,11 @@ def sample_conclude(request: TenantRequest, pk: UUID, position: int) -> HttpResp
         raise Http404("no such call")
     if form.is_valid():
         try:
-            conclude(
-                request.tenant, request.user, pk, position, form.judged, timezone.now()
-            )
+            conclude(request.tenant, request.user, pk, position, form.judged, timezone.now())
         except CannotWorkError as error:
             form.add_error(None, str(error))
     if form.errors:
-        return _page(request, sample, concluding=form, position=position, status=HTTPStatus.UNPROCESSABLE_CONTENT)
+        return _page(request, sample, concluding=form, position=position, status=_REFUSED)
     following = next((c.position for c in sampled_calls(sample) if not c.conclusion), None)
     address = reverse("sample_detail", args=[pk])
     return redirect(f"{address}?call={following}#call" if following else address)
@@ -180,7 +179,7 @@ def sample_return(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         except CannotWorkError as error:
             form.add_error("reason", str(error))
     if form.errors:
-        return _page(request, sample, returning=form, status=HTTPStatus.UNPROCESSABLE_CONTENT)
+        return _page(request, sample, returning=form, status=_REFUSED)
     return redirect("sample_detail", pk)
 
 
@@ -190,9 +189,7 @@ def sample_evidence(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Export the evidence bundle of a drawn sample. The audit log records it."""
     sample = _own(pk)
     try:
-        wanted = evidence_of(
-            request.tenant, sample, request.user.get_username(), timezone.now()
-        )
+        wanted = evidence_of(request.tenant, sample, request.user.get_username(), timezone.now())
     except NotSignedError as error:
         messages.error(request, f"No bundle created. {error}")
         return redirect("sample_detail", pk)
@@ -226,7 +223,7 @@ def _list(request: TenantRequest, form: SampleForm, query: Query) -> HttpRespons
             for each in all_samples()[:_LISTED]
         ],
     }
-    status = HTTPStatus.UNPROCESSABLE_CONTENT if form.is_bound else HTTPStatus.OK
+    status = _REFUSED if form.is_bound else HTTPStatus.OK
     return render(request, "samples/sample_list.html", context, status=status)
 
 
@@ -312,6 +309,4 @@ def _percent(sample: Sample, now: datetime) -> int:
     oldest = wanted.from_instant(now)
     if sample.cursor_at is None or oldest is None:
         return 0
-    return percent(
-        (newest - sample.cursor_at).total_seconds(), (newest - oldest).total_seconds()
-    )
+    return percent((newest - sample.cursor_at).total_seconds(), (newest - oldest).total_seconds())

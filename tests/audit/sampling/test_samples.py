@@ -13,7 +13,6 @@ def test_signed_sample_verifies_offline(acme: Cast, tmp_path: Path) -> None:
     sample, calls = read_sample(acme, pk)
     assert (sample.state, sample.call_count, len(calls)) == ("signed", 10, 5)
     verdict = verified(sample_bundle(acme, pk, tmp_path))
-    print("\n".join(verdict.lines()))
     assert verdict.is_genuine
     assert not verdict.is_undecided
     assert result_of(verdict, "population").startswith("verified: 10 calls")

@@ -1,6 +1,7 @@
 """What entries of the ledger say about one sample: each step of it is an action."""
 
-from typing import Annotated, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -61,7 +62,8 @@ class Signed(msgspec.Struct):
     upper_limit: Count
 
 
-class Entry[A](NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Entry[A]:
     """An entry about the sample, and who acted."""
 
     index: int

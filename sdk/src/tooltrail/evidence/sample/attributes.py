@@ -97,7 +97,7 @@ def upper_rate(confidence: int, errors: int, size: int) -> int:
 def _smallest(
     plan: Plan, population: int | None, tolerable: int, allowed: int, low: int
 ) -> int | None:
-    """The smallest size from `low` on with which so few errors are rare enough; None: there is none."""
+    """The smallest size from `low` on with which `allowed` errors are rare; None: there is none."""
 
     def is_enough(size: int) -> bool:
         if population is None:
@@ -137,8 +137,10 @@ def _is_rare(confidence: int, errors: int, size: int, population: int, bad: int)
 def _is_rare_rate(confidence: int, errors: int, size: int, rate: int) -> bool:
     if rate == WHOLE:
         return errors < size
-    ways = total = (WHOLE - rate) ** size
+    ways: int = (WHOLE - rate) ** size
+    total = ways
     for found in range(min(errors, size)):
         ways = ways * rate * (size - found) // ((found + 1) * (WHOLE - rate))
         total += ways
-    return total * WHOLE <= (WHOLE - confidence) * WHOLE**size
+    certain: int = WHOLE**size
+    return total * WHOLE <= (WHOLE - confidence) * certain

@@ -1,4 +1,4 @@
-"""Checks an auditor's sample in a bundle: population, seed, selection, conclusions and sign-offs."""
+"""Checks an auditor's sample in a bundle: population, seed, selection, conclusions, sign-offs."""
 
 from collections.abc import Iterator, Mapping
 
@@ -38,15 +38,13 @@ from tooltrail.evidence.sample.selection import (
 from tooltrail.evidence.verdict import Check
 from tooltrail.evidence.witnessed import Policy
 from tooltrail.ledger import LedgerError, parse_note
-from tooltrail.ledger.cosignature import cosigned_by
+from tooltrail.ledger.cosignature import WitnessKey, cosigned_by
 from tooltrail.ledger.lines import shown
 
 _STEERABLE = "The operator of the server could have steered which calls were drawn: "
 _NO_NONCE = "no nonce of an auditor is in the seed"
 _UNCHECKED = "no signature of a witness was checked (--witness)"
-_UNWITNESSED = (
-    "too few of your witnesses signed the ledger between the population and the draw"
-)
+_UNWITNESSED = "too few of your witnesses signed the ledger between the population and the draw"
 _OF_QUERY = (
     "That the population has all calls of its query, and no others, is stated by the server. "
     "Compare the query with the calls in the bundle."
@@ -288,7 +286,7 @@ class SampleCheck:
 
 def _is_witnessed(policy: Policy, notes: Mapping[int, bytes]) -> bool:
     """Whether enough witnesses signed one of these checkpoints."""
-    signed = set()
+    signed: set[WitnessKey] = set()
     for note in notes.values():
         try:
             signed.update(cosigned_by(*parse_note(note), policy.witnesses))

@@ -59,7 +59,7 @@ class Population:
         elif line.kind not in _CALLS or line.invocation_id is None:
             self._check.fail(f"entry {line.index:,} of the population is not of a call")
         elif line.invocation_id in self._seen:
-            self._check.fail(f"entry {line.index:,} of the population is of a call that is in it twice")
+            self._check.fail(f"entry {line.index:,}: its call is in the population twice")
         else:
             self._seen.add(line.invocation_id)
 

@@ -1,0 +1,457 @@
+"""Auditors' samples over the API, as on their pages. Texts about calls may quote payloads."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from ninja import Path, Query
+from pydantic import Field
+from tooltrail.evidence.sample.attributes import SIZE_MAX
+
+from audit.evidence.bundling import bundle
+from audit.evidence.ledger_range import NotSignedError
+from audit.models import Sample, SampledCall
+from audit.pages.samples import acts as samples
+from audit.pages.samples.forms import (
+    NAME_MAX,
+    REASON_MAX,
+    ConclusionForm,
+    DrawForm,
+    SampleForm,
+)
+from audit.pages.show.api_query import checked as checked_query
+from audit.pages.show.router import router
+from audit.queries.call_query import Reader, parse
+from audit.sampling import collecting, working
+from audit.sampling.drawing import CannotDrawError, draw_sample, seeding_of
+from audit.sampling.working import TEXT_MAX, CannotWorkError, Person
+from config.http.problems import ProblemError, problem_responses
+from config.http.streams import stream
+from tenants.access import has_role
+from tenants.actions import record_view
+from tenants.api_acts import Act, Body, Stripped, acts, checked
+from tenants.api_auth import ApiKeyAuth, ApiRequest
+from tenants.api_reads import Answer, ListParams, Page, reads, seal, unseal, utc
+from tenants.keys import actor_of
+from tenants.models import Membership, Role, Scope, Tenant
+from tenants.scope import current_tenant_id, tenant_scope
+
+type _State = Literal[
+    "waiting", "running", "fixed", "drawn", "prepared", "signed", "cancelled", "failed"
+]
+_ZIP = {"schema": {"type": "string", "format": "binary"}}
+
+
+class SampleSummary(Answer):
+    """A sample of calls."""
+
+    id: UUID
+    name: str
+    query: str
+    """Of the population; empty: all calls."""
+    state: _State
+    created_at: datetime
+    created_by: str
+    population: int
+    """Its calls listed so far."""
+    size: int | None
+    """Calls to draw; null before the population is fixed."""
+    problem: str
+    """Why it failed; else empty."""
+
+
+class SamplePage(Page[SampleSummary]):
+    """Samples, the newest first."""
+
+
+class DrawnCall(Answer):
+    """A drawn call and the conclusion about it."""
+
+    position: int
+    """In the order of the draw, from 1."""
+    ledger_index: int
+    """Of the call's first entry."""
+    invocation_id: UUID
+    conclusion: Literal["", "pass", "exception", "unjudged"]
+    exception: str
+    """What does not conform."""
+    note: str
+    is_erased: bool
+    """Whether the call was erased, and with it the texts."""
+    concluded_at: datetime | None
+    concluded_by: str
+
+
+class SampleResult(Answer):
+    """What the conclusions so far say of the population."""
+
+    open: int
+    """Calls without a conclusion."""
+    errors: int
+    """Exceptions, and calls that cannot be judged."""
+    upper_limit: int
+    """With the confidence, the population has no more errors."""
+    confidence: float
+    """In percent."""
+    is_tolerable: bool | None
+    """Whether the upper limit is below the tolerable rate; null: there is no such rate."""
+
+
+class SampleSignature(Answer):
+    """Who signed the conclusions."""
+
+    part: Literal["prepared", "reviewed"]
+    by: str
+    at: datetime
+
+
+class SampleDetail(SampleSummary):
+    """A sample with its draw, its calls and its sign-offs."""
+
+    commitment: str
+    """SHA-256 of the auditor's nonce; empty: there is none."""
+    population_sha256: str
+    """Empty before the population is fixed."""
+    ledger_size: int | None
+    """Calls whose first entry is behind it are not in the population."""
+    checkpoint_size: int | None
+    """Of the checkpoint in the seed; before the draw, of the one that would be. Null: none yet."""
+    checkpoint_root: str
+    nonce: str
+    seed: str
+    steerable_because: list[str]
+    """Why the server's operator could have steered the draw. Empty: nothing is known."""
+    calls: list[DrawnCall]
+    result: SampleResult | None
+    signatures: list[SampleSignature]
+
+
+class SampleBody(Body):
+    """Of which calls, and how many. Give `size`, or the three rates."""
+
+    name: Stripped = Field(min_length=1, max_length=NAME_MAX)
+    q: str = Field("", examples=["tool:refund since:2026-10-01 until:2026-11-01"])
+    """A query as in the list of calls, without values of payloads. Empty: all calls."""
+    size: int | None = Field(None, ge=1, le=SIZE_MAX)
+    confidence: float | None = Field(None, ge=50, lt=100, examples=[95])
+    """In percent, as the next two."""
+    tolerable: float | None = Field(None, gt=0, le=50, examples=[5])
+    expected: float | None = Field(None, ge=0, lt=50, examples=[0])
+    commitment: str = Field("", pattern="^([0-9a-f]{64})?$")
+    """SHA-256 of your nonce, which you keep until the draw."""
+
+
+class DrawBody(Body):
+    """The nonce that was committed to."""
+
+    nonce: str = Field("", pattern="^([0-9a-f]{64})?$")
+
+
+class ConclusionBody(Body):
+    """What an auditor concludes about a call."""
+
+    conclusion: Literal["pass", "exception", "unjudged"]
+    exception: Stripped = Field("", max_length=TEXT_MAX)
+    """What does not conform: needed for an exception, and for nothing else."""
+    note: Stripped = Field("", max_length=TEXT_MAX)
+
+
+class SampleReturnBody(Body):
+    """Why a sample is to be worked again."""
+
+    reason: Stripped = Field(min_length=1, max_length=REASON_MAX)
+
+
+@reads(router, "/samples", SamplePage, tag="samples", scope=Scope.SAMPLES, problems=("cursor",))
+def list_samples(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
+    """List the samples, the newest first, with those that were stopped."""
+    stored = Sample.objects.for_tenant(current_tenant_id())
+    if (before := unseal("samples", params.cursor, lambda place: UUID(place[0]))) is not None:
+        stored = stored.filter(id__lt=before)
+    page = list(stored.order_by("-id")[: params.limit + 1])
+    shown = page[: params.limit]
+    return {
+        "items": [_summary(one) for one in shown],
+        "next": seal("samples", shown[-1].id) if len(page) > params.limit else None,
+    }
+
+
+@reads(
+    router,
+    "/samples/{uuid:sample_id}",
+    SampleDetail,
+    tag="samples",
+    scope=Scope.SAMPLES,
+    problems=("not_found",),
+)
+def read_sample(request: HttpRequest, sample_id: Path[UUID]) -> dict[str, Any]:
+    """Get a sample with its draw, its calls, conclusions and sign-offs."""
+    return _detail(_found(sample_id))
+
+
+@acts(
+    router,
+    "POST",
+    "/samples",
+    SampleDetail,
+    scope=Scope.SAMPLES,
+    tag="samples",
+    body=SampleBody,
+    status=201,
+    problems=("query",),
+)
+def start_sample(act: Act) -> dict[str, Any]:
+    """Begin a sample: its definition is recorded, and the worker lists the population."""
+    body = act.read(SampleBody)
+    given = body.model_dump(exclude={"q"})
+    form = checked(SampleForm(given | {name: _decimal(given[name]) for name in SampleForm.rates}))
+    wanted = collecting.Wanted(
+        name=form.cleaned_data["name"],
+        query=checked_query(parse(body.q, Reader()).of_index()),
+        size=form.cleaned_data["size"],
+        plan=form.plan,
+        commitment=form.cleaned_data["commitment"],
+    )
+    return _detail(samples.begin_sample(act.tenant, act.actor, wanted))
+
+
+@acts(
+    router,
+    "POST",
+    "/samples/{uuid:sample_id}/cancel",
+    SampleDetail,
+    scope=Scope.SAMPLES,
+    tag="samples",
+    problems=("not_found",),
+)
+def cancel_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
+    """Stop a sample that two people have not signed. It stays on record."""
+    _found(sample_id)
+    collecting.cancel_sample(act.tenant, act.actor, sample_id, timezone.now())
+    return _detail(_found(sample_id))
+
+
+@acts(
+    router,
+    "POST",
+    "/samples/{uuid:sample_id}/witness",
+    SampleDetail,
+    scope=Scope.SAMPLES,
+    tag="samples",
+    problems=("not_found", "unsigned"),
+)
+def bring_sample_to_witnesses(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
+    """Ask the ledger's witnesses to sign its newest checkpoint now."""
+    sample = _found(sample_id)
+    try:
+        samples.ask_witnesses(act.tenant, act.actor, sample)
+    except NotSignedError as error:
+        raise ProblemError("unsigned", str(error)) from error
+    return _detail(sample)
+
+
+@acts(
+    router,
+    "POST",
+    "/samples/{uuid:sample_id}/draw",
+    SampleDetail,
+    scope=Scope.SAMPLES,
+    tag="samples",
+    body=DrawBody,
+    problems=("not_found", "conflict"),
+)
+def draw_the_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
+    """Draw the calls of a sample whose population is fixed."""
+    _found(sample_id)
+    nonce = checked(DrawForm(act.read(DrawBody).model_dump())).cleaned_data["nonce"]
+    try:
+        draw_sample(act.tenant, act.actor, sample_id, nonce, timezone.now())
+    except CannotDrawError as error:
+        raise ProblemError("conflict", str(error)) from error
+    return _detail(_found(sample_id))
+
+
+@acts(
+    router,
+    "POST",
+    "/samples/{uuid:sample_id}/calls/{int:position}",
+    SampleDetail,
+    scope=Scope.SAMPLES,
+    tag="samples",
+    body=ConclusionBody,
+    problems=("not_found", "conflict"),
+)
+def conclude_sample_call(act: Act, sample_id: Path[UUID], position: Path[int]) -> dict[str, Any]:
+    """Conclude about a drawn call, or change the conclusion before somebody signs."""
+    sample = _found(sample_id)
+    if not any(call.position == position for call in working.sampled_calls(sample)):
+        raise ProblemError("not_found", "The sample has no such call.")
+    judged = checked(ConclusionForm(act.read(ConclusionBody).model_dump())).judged
+    with _conflicts():
+        working.conclude(act.tenant, act.actor, sample_id, position, judged, timezone.now())
+    return _detail(_found(sample_id))
+
+
+@acts(
+    router,
+    "POST",
+    "/samples/{uuid:sample_id}/sign",
+    SampleDetail,
+    scope=Scope.SAMPLES,
+    tag="samples",
+    problems=("not_found", "conflict", "no_owner", "needs_person"),
+)
+def sign_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
+    """Sign all conclusions in the name of the key's owner, an auditor or admin.
+
+    The first one prepared them, the second one, another person, reviewed them.
+    """
+    _found(sample_id)
+    act.refuse_program()
+    owner = act.owner
+    membership = Membership.objects.get(tenant_id=act.tenant.pk, user=owner)
+    if membership.is_service or not has_role(membership, Role.AUDITOR):
+        raise ProblemError("needs_person", "A key of an auditor or an admin signs, not this one.")
+    with _conflicts():
+        working.sign(act.tenant, Person(owner, act.actor), sample_id, timezone.now())
+    return _detail(_found(sample_id))
+
+
+@acts(
+    router,
+    "POST",
+    "/samples/{uuid:sample_id}/return",
+    SampleDetail,
+    scope=Scope.SAMPLES,
+    tag="samples",
+    body=SampleReturnBody,
+    problems=("not_found", "conflict"),
+)
+def return_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
+    """Return a sample that one person signed, to be worked again."""
+    _found(sample_id)
+    reason = act.read(SampleReturnBody).reason
+    with _conflicts():
+        working.return_sample(act.tenant, act.actor, sample_id, reason)
+    return _detail(_found(sample_id))
+
+
+@router.get(
+    "/samples/{uuid:sample_id}/evidence",
+    auth=ApiKeyAuth(Scope.PAYLOADS),
+    operation_id="download_sample_evidence",
+    summary="Download sample evidence",
+    tags=["samples"],
+    openapi_extra={
+        "responses": {
+            **problem_responses(
+                (
+                    *("missing_key", "unknown_key", "missing_scope", "method_not_allowed"),
+                    *("overloaded", "unavailable", "not_found", "unsigned"),
+                )
+            )["responses"],
+            200: {"description": "OK", "content": {"application/zip": _ZIP}},
+        }
+    },
+)
+def download_sample_evidence(request: HttpRequest, sample_id: Path[UUID]) -> HttpResponseBase:
+    """Download the evidence bundle of a drawn sample, in which the draw itself is verified.
+
+    It has the raw events from the first call of the population to the last of the drawn calls.
+    """
+    identity, now = cast(ApiRequest, request).auth, timezone.now()
+    with tenant_scope(identity.tenant_id):
+        sample, actor = _found(sample_id), actor_of(identity)
+        tenant = Tenant.objects.get(pk=identity.tenant_id)
+        try:
+            wanted = samples.evidence_of(tenant, sample, actor, now)
+        except NotSignedError as error:
+            raise ProblemError("unsigned", str(error)) from error
+        subject, pk = f"sample {sample_id}", str(sample_id)
+        record_view(tenant.pk, actor, "evidence.export", subject, sample=pk)
+        name = f"sample-{tenant.slug}-{sample_id}.zip"
+        return stream(tenant.pk, bundle(wanted), "application/zip", file_name=name)
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    """Answer 409 for an act that the sample's state does not allow."""
+    try:
+        yield
+    except CannotWorkError as error:
+        raise ProblemError("conflict", str(error)) from error
+
+
+def _decimal(number: float | None) -> Decimal | None:
+    return None if number is None else Decimal(str(number))
+
+
+def _found(pk: UUID) -> Sample:
+    sample = collecting.find_sample(pk)
+    if sample is None:
+        raise ProblemError("not_found", "Sample not found.")
+    return sample
+
+
+def _summary(one: Sample) -> dict[str, Any]:
+    named = ("id", "name", "query", "state", "created_by", "size", "problem")
+    return {
+        **{name: getattr(one, name) for name in named},
+        "created_at": utc(one.created_at),
+        "population": one.found_count,
+    }
+
+
+def _detail(one: Sample) -> dict[str, Any]:
+    calls = working.sampled_calls(one)
+    seeding = seeding_of(one) if one.fixed_at else None
+    checkpoint = None if seeding is None else seeding.checkpoint
+    size, root = one.checkpoint_size, one.checkpoint_root
+    if one.drawn_at is None and checkpoint is not None:
+        size, root = checkpoint.size, bytes(checkpoint.root).hex()
+    signed = (
+        ("prepared", one.prepared_by, one.prepared_at),
+        ("reviewed", one.reviewed_by, one.reviewed_at),
+    )
+    return {
+        **_summary(one),
+        "commitment": one.commitment,
+        "population_sha256": one.population,
+        "ledger_size": one.ledger_size,
+        "checkpoint_size": size,
+        "checkpoint_root": root,
+        "nonce": one.nonce,
+        "seed": one.seed,
+        "steerable_because": seeding.why_steerable(one) if seeding else [],
+        "calls": [_call(call) for call in calls],
+        "result": _result(one, calls) if calls else None,
+        "signatures": [
+            {"part": part, "by": by, "at": utc(at)} for part, by, at in signed if at is not None
+        ],
+    }
+
+
+def _call(call: SampledCall) -> dict[str, Any]:
+    named = ("position", "ledger_index", "invocation_id", "conclusion", "exception", "note")
+    return {
+        **{name: getattr(call, name) for name in named},
+        "is_erased": call.is_erased,
+        "concluded_at": call.concluded_at and utc(call.concluded_at),
+        "concluded_by": call.concluded_by,
+    }
+
+
+def _result(one: Sample, calls: list[SampledCall]) -> dict[str, Any]:
+    projection = working.projection_of(one, calls)
+    return {
+        "open": projection.open,
+        "errors": projection.errors,
+        "upper_limit": projection.limit,
+        "confidence": projection.confidence / 100,
+        "is_tolerable": projection.is_tolerable,
+    }
