@@ -81,6 +81,7 @@ SECTIONS = (
             "sharing",
             "evidence",
             "siem",
+            "sampling",
             "mcp",
         ),
     ),

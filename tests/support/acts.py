@@ -1,6 +1,7 @@
 """Acts of people and keys, through pages and commands, that change proved rows."""
 
 import io
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from audit.alerts.evaluation import evaluate
 from audit.alerts.quiet import all_windows
 from audit.alerts.stored import all_rules
 from audit.deliveries.channels import all_channels
-from audit.models import Alert, AlertState, ShareLink, StoredReport, StoredServedDefinition
+from audit.models import Alert, AlertState, Sample, ShareLink, StoredReport, StoredServedDefinition
 from audit.prices import units
 from audit.queries.notes import NoteFilter, note_page
 from audit.stream.streams import all_streams
@@ -41,6 +42,7 @@ from tests.support.legal_holds import set_hold
 from tests.support.pages import signed_in
 from tests.support.registered_tools import register_tool, weather_contract
 from tests.support.registry_exchange import fill_registry
+from tests.support.samples import sign_now, signed_sample
 from tools_registry.changes import Publisher
 from tools_registry.drafts import create_draft, discard_draft, find_draft, publish, save_draft
 from tools_registry.models import Tool
@@ -318,7 +320,18 @@ def act_on_prices(cast: Cast) -> None:
         pass
 
 
-def row_of_each_table(cast: Cast) -> None:
+def act_on_samples(cast: Cast, sign: Callable[[Cast], None] = sign_now) -> None:
+    """Draw a sample, conclude about its calls, return it, sign it by two; stop another one."""
+    send_events(cast.tenant, make_call(), key=operators_key(cast, "ingest"))
+    pk = signed_sample(cast, sign=sign, size=2)
+    auditor = signed_in(cast.auditor)
+    post(auditor, "sample_list", name="other", q="", size=1)
+    with tenant_scope(cast.tenant.id):
+        other = Sample.objects.for_tenant(cast.tenant.id).exclude(id=pk).get()
+    post(auditor, "sample_cancel", other.id)
+
+
+def row_of_each_table(cast: Cast, sign: Callable[[Cast], None] = sign_now) -> None:
     """At least one row of each proved model."""
     act_on_alerts(cast)
     act_on_keys(cast)
@@ -333,6 +346,7 @@ def row_of_each_table(cast: Cast) -> None:
     act_on_prices(cast)
     act_on_holds_and_erasures(cast)
     act_on_definitions(cast)
+    act_on_samples(cast, sign)
     fill_registry(cast)
     admin = signed_in(cast.admin)
     post(admin, "report_schedule", kinds=["day"], time_zone="UTC", keep_days=40)

@@ -1,5 +1,6 @@
 """Auditors' samples as people make them: begun, listed, drawn, worked and signed on pages."""
 
+import json
 import re
 import secrets
 from collections.abc import Callable
@@ -8,11 +9,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import uuid_utils.compat
 from django.urls import reverse
 from django.utils import timezone
 from tooltrail.evidence import Archive, Policy, Verdict, verify
 from tooltrail.evidence.sample.selection import commitment_of
 
+from audit.events.batch_ids import BatchId
+from audit.events.body import Line
 from audit.evidence.bundling import bundle
 from audit.ledger.actions import enter_all_actions
 from audit.models import Sample, SampledCall
@@ -22,8 +26,10 @@ from audit.sampling.working import sampled_calls
 from tenants.members import add_member
 from tenants.models import Role, User
 from tenants.scope import tenant_scope
-from tests.support.factories import Cast, make_user
+from tests.support.batches import record_batch
+from tests.support.factories import Cast, make_call, make_user
 from tests.support.ledger_log import keep
+from tests.support.ledger_log import sign as sign_ledger_of
 from tests.support.pages import signed_in
 
 _later = iter(range(1, 100_000))
@@ -33,6 +39,20 @@ def sign_ledger(cast: Cast) -> None:
     """Let the worker enter all actions and sign, at a later time than ever before."""
     enter_all_actions(cast.tenant.id)
     keep(cast.tenant, timezone.now() + timedelta(minutes=next(_later)))
+
+
+def sign_now(cast: Cast) -> None:
+    """The same as a worker does now: it signs, if it has not for some seconds."""
+    enter_all_actions(cast.tenant.id)
+    sign_ledger_of(cast.tenant)
+
+
+def arrive(cast: Cast, at: datetime, calls: int) -> None:
+    """Store calls as one request that arrived at this instant."""
+    raws = [json.dumps(event).encode() for _ in range(calls) for event in make_call(started_at=at)]
+    lines = [Line(number, raw) for number, raw in enumerate(raws, 1)]
+    batch_id = BatchId(uuid_utils.compat.uuid7())
+    record_batch(cast.tenant.id, b"\n".join(raws), lines, batch_id, at)
 
 
 def second_auditor(cast: Cast) -> User:
@@ -70,11 +90,17 @@ def begin_sample(cast: Cast, q: str = "", nonce: str = "", **data: Any) -> UUID:
     return pk
 
 
-def draw_sample(cast: Cast, q: str = "", nonce: str | None = None, **data: Any) -> UUID:
+def draw_sample(
+    cast: Cast,
+    q: str = "",
+    nonce: str | None = None,
+    sign: Callable[[Cast], None] = sign_ledger,
+    **data: Any,
+) -> UUID:
     """Begin a sample and draw its calls. Without a nonce a new one is made; '': there is none."""
     nonce = secrets.token_hex(32) if nonce is None else nonce
     pk = begin_sample(cast, q, nonce, **data)
-    sign_ledger(cast)
+    sign(cast)
     post(cast, cast.auditor, "sample_draw", pk, nonce=nonce)
     return pk
 
@@ -90,13 +116,15 @@ def conclude_all(
         post(cast, cast.auditor, "sample_conclude", pk, call.position, **data)
 
 
-def signed_sample(cast: Cast, q: str = "", **data: Any) -> UUID:
+def signed_sample(
+    cast: Cast, q: str = "", sign: Callable[[Cast], None] = sign_ledger, **data: Any
+) -> UUID:
     """A sample that two auditors have signed, in a signed ledger."""
-    pk = draw_sample(cast, q, **data)
+    pk = draw_sample(cast, q, sign=sign, **data)
     conclude_all(cast, pk)
     post(cast, cast.auditor, "sample_sign", pk)
     post(cast, second_auditor(cast), "sample_sign", pk)
-    sign_ledger(cast)
+    sign(cast)
     return pk
 
 

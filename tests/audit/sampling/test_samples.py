@@ -2,14 +2,15 @@
 
 import json
 import secrets
+import subprocess
+import sys
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
 import pytest
-import uuid_utils.compat
 from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
@@ -17,8 +18,6 @@ from tooltrail.evidence import Policy
 from tooltrail.evidence.sample.selection import draw, indexes_in
 from tooltrail.ledger import VerifierKey
 
-from audit.events.batch_ids import BatchId
-from audit.events.body import Line
 from audit.ledger import proofs
 from audit.ledger.witnesses import bringing
 from audit.ledger.witnesses.policy import read_policy
@@ -32,13 +31,13 @@ from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tenants.service_accounts import create_account
 from tests.support.api_client import Program
-from tests.support.batches import record_batch
 from tests.support.erasures import erase
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.ledger_log import as_owner
 from tests.support.pages import signed_in
 from tests.support.retention import apply_retention, set_retention
 from tests.support.samples import (
+    arrive,
     begin_sample,
     conclude_all,
     draw_sample,
@@ -52,6 +51,7 @@ from tests.support.samples import (
     verified,
     words,
 )
+from tests.support.snippets import snippet
 
 type Edit = Callable[[dict[str, Any]], None]
 
@@ -137,16 +137,6 @@ def test_without_a_nonce_the_result_says_that_it_could_be_steered(
     verdict = verified(sample_bundle(calls, pk, tmp_path))
     assert "no nonce of an auditor is in the seed" in result_of(verdict, "seed")
     assert any("could have steered" in each and "no nonce" in each for each in verdict.limits)
-
-
-def arrive(cast: Cast, at: datetime, calls: int) -> None:
-    """Store calls as one request that arrived at this instant."""
-    raws = [
-        json.dumps(event).encode() for _ in range(calls) for event in make_call(started_at=at)
-    ]
-    lines = [Line(number, raw) for number, raw in enumerate(raws, 1)]
-    batch_id = BatchId(uuid_utils.compat.uuid7())
-    record_batch(cast.tenant.id, b"\n".join(raws), lines, batch_id, at)
 
 
 def test_sample_verifies_after_retention_and_erasure_of_a_part(acme: Cast, tmp_path: Path) -> None:
@@ -336,6 +326,19 @@ def test_call_that_somebody_exchanged_is_found(calls: Cast, tmp_path: Path) -> N
     )
     verdict = verified(sample_bundle(calls, pk, tmp_path))
     assert result_of(verdict, "selection").startswith("failed")
+
+
+def test_documented_program_repeats_the_draw(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "sample.zip").write_bytes(made.read_bytes())
+    program = snippet("docs/sampling.md", "python")
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "draws these 5 of 10 calls" in done.stdout
+    altered = _altered(made, tmp_path, population=lambda data: data[40:])
+    altered.rename(tmp_path / "sample.zip")
+    assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False).returncode
 
 
 def test_draw_is_what_the_seed_says(calls: Cast, tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def _make(record: Record, now: datetime) -> None:
     begin_epoch(tenant, "another disk", "operator", now - 70 * MINUTE)
     keep_ledger(record, now - 60 * MINUTE)
     _observe(record)
-    row_of_each_table(record.cast)
+    row_of_each_table(record.cast, lambda _: keep_ledger(record, timezone.now()))
     _label_calls(record)
     register_tool(record.cast, description="refused", on_collision="throw")
     key = operators_key(record.cast, "ingest")
