@@ -322,8 +322,9 @@ def act_on_prices(cast: Cast) -> None:
 
 def act_on_samples(cast: Cast, sign: Callable[[Cast], None] = sign_now) -> None:
     """Draw a sample, conclude about its calls, return it, sign it by two; stop another one."""
-    send_events(cast.tenant, make_call(), key=operators_key(cast, "ingest"))
-    pk = signed_sample(cast, sign=sign, size=2)
+    calls = [event for _ in range(3) for event in make_call()]
+    send_events(cast.tenant, calls, key=operators_key(cast, "ingest"))
+    pk = signed_sample(cast, "tool:get_weather", sign=sign, size=2)
     auditor = signed_in(cast.auditor)
     post(auditor, "sample_list", name="other", q="", size=1)
     with tenant_scope(cast.tenant.id):

@@ -119,11 +119,11 @@ def conclude_all(
 def signed_sample(
     cast: Cast, q: str = "", sign: Callable[[Cast], None] = sign_ledger, **data: Any
 ) -> UUID:
-    """A sample that two auditors have signed, in a signed ledger."""
+    """A sample that the auditor and the admin have signed, in a signed ledger."""
     pk = draw_sample(cast, q, sign=sign, **data)
     conclude_all(cast, pk)
     post(cast, cast.auditor, "sample_sign", pk)
-    post(cast, second_auditor(cast), "sample_sign", pk)
+    post(cast, cast.admin, "sample_sign", pk)
     sign(cast)
     return pk
 

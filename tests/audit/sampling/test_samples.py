@@ -84,7 +84,7 @@ def test_signed_sample_verifies_offline(calls: Cast, tmp_path: Path) -> None:
 
 
 def test_size_follows_from_confidence_and_rates(calls: Cast) -> None:
-    rates = {"confidence": "90", "tolerable": "20", "expected": "0"}
+    rates: dict[str, Any] = {"confidence": "90", "tolerable": "20", "expected": "0"}
     sample, drawn = read_sample(calls, draw_sample(calls, size="", **rates))
     # If 4 of 20 calls are errors, 9 have none with a chance of C(16, 9) / C(20, 9): 7 %; 8: 10.2 %.
     assert (sample.call_count, sample.size, len(drawn)) == (20, 9, 9)

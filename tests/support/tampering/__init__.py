@@ -1,6 +1,6 @@
 """Kinds of tampering with a tenant's record, and who finds each."""
 
-from tests.support.tampering import entries, files, hosts, log, refusals, rows, tree
+from tests.support.tampering import entries, files, hosts, log, refusals, rows, samples, tree
 from tests.support.tampering.kinds import Tampering
 
 PARTS = {
@@ -10,6 +10,7 @@ PARTS = {
     "Rows": rows,
     "The host": hosts,
     "The file of a bundle": files,
+    "A sample in a bundle": samples,
     "What the database refuses": refusals,
 }
 """The parts of the table, and the modules with their kinds."""

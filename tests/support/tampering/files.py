@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
@@ -73,17 +74,25 @@ def kinds() -> Iterator[Tampering]:
 
 
 def _of(what: str, edit: Edit, *finders: Finder, why: str = "") -> Tampering:
+    return of_file(what, edit, *finders, why=why, path=lambda record: record.bundle)
+
+
+def of_file(
+    what: str, edit: Edit, *finders: Finder, why: str, path: Callable[[Record], Path]
+) -> Tampering:
+    """A kind that edits the members of one of the auditor's files."""
+
     def act(record: Record, rng: random.Random) -> set[Finder]:
-        path = record.bundle.with_name("altered.zip")
-        with ZipFile(record.bundle) as file:
+        altered = record.bundle.with_name("altered.zip")
+        with ZipFile(path(record)) as file:
             members = {name: file.read(name) for name in file.namelist()}
         before = dict(members)
         edit(members, rng)
         assert members != before, "nothing was altered"
-        with ZipFile(path, "w") as file:
+        with ZipFile(altered, "w") as file:
             for name, data in members.items():
                 file.writestr(name, data)
-        return verified(record, path, record.explain)
+        return verified(record, altered, record.explain)
 
     what, _, of = what.partition(": ")
     return Tampering(what, of, Power.FILE, frozenset(finders), act, why)

@@ -113,6 +113,7 @@ class Record:
     bundle: Path
     """An evidence bundle of everything."""
     of: TimeRange
+    """Of the bundle."""
     superuser: psycopg.Connection[Any]
     kept: dict[int, bytes] = field(default_factory=dict)
     """The auditor's checkpoints by size."""
@@ -133,6 +134,11 @@ class Record:
     @property
     def tenant_id(self) -> UUID:
         return self.cast.tenant.id
+
+    @property
+    def sample(self) -> Path:
+        """The evidence bundle of a sample."""
+        return self.bundle.with_name("sample.zip")
 
     @property
     def key(self) -> VerifierKey:

@@ -46,6 +46,7 @@ from tests.support.ledger_log import write_key
 from tests.support.pages import signed_in
 from tests.support.registered_tools import register_tool
 from tests.support.registry_exchange import upload_registry
+from tests.support.samples import sample_bundle
 from tests.support.tampering.finders import make_bundle
 from tests.support.tampering.published import Published
 from tests.support.tampering.record import DAY, MINUTE, Record, keep_ledger, send
@@ -206,6 +207,10 @@ def _make(record: Record, now: datetime) -> None:
     _observe(record)
     ((report_id,),) = record.run("SELECT id FROM report WHERE tenant_id = %(tenant)s")
     record.report_id = report_id
+    sample_id, *_ = record.run(
+        "SELECT id FROM audit_sample WHERE tenant_id = %(tenant)s AND state = 'signed'"
+    )[0]
+    sample_bundle(record.cast, sample_id, record.bundle.parent).rename(record.sample)
     newest = make_bundle(record)
     assert newest is not None
     newest.rename(record.bundle)

@@ -40,7 +40,7 @@ def shoot(page: Page, name: str) -> None:
         return
     for scheme in ("light", "dark"):
         for width in (1440, 390):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its words
+            page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
             page.screenshot(path=f"{SHOTS}/{name}-{scheme}-{width}.png", full_page=True)
     page.set_viewport_size({"width": 1440, "height": 900})
