@@ -1474,12 +1474,6 @@ ROUTES: dict[str, Visit] = {
     "api/v1/samples/<uuidstr:sample_id>": Object(
         lambda world: f"/api/v1/samples/{world.sample_id}", Scope.SAMPLES
     ),
-    "api/v1/samples/<uuidstr:sample_id>/evidence": Object(
-        lambda world: f"/api/v1/samples/{world.sample_id}/evidence",
-        Scope.PAYLOADS,
-        is_read=False,
-        answers={"GET": 409},  # its actions are not signed
-    ),
     "api/v1/erasures": Listing(
         "/api/v1/erasures",
         Scope.READ,

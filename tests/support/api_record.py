@@ -57,6 +57,7 @@ class Record:
     search: UUID
     comparison: UUID
     erasure: UUID
+    sample: UUID
     alert: UUID
     trial: UUID
     provider: UUID
@@ -93,6 +94,7 @@ class Record:
             "read_comparison": {"comparison_id": str(self.comparison)},
             "read_search": {"search_id": str(self.search)},
             "read_erasure": {"erasure_id": str(self.erasure)},
+            "read_sample": {"sample_id": str(self.sample)},
             "read_channel": {"name": "chat"},
             "read_identity_provider": {"provider_id": str(self.provider)},
             "read_price_list": {"holds_from": "2026-01-01"},
@@ -215,6 +217,7 @@ def make_record(cast: Cast) -> Record:
         search=UUID(api.do("searches", {"text": PAYLOAD})["id"]),
         comparison=UUID(api.do("apart/arguments", {"q": "tool:search state:error"})["id"]),
         erasure=UUID(api.do("erasures", {"q": "tool:tool-1"})["id"]),
+        sample=UUID(api.do("samples", {"name": "refunds", "size": 3})["id"]),
         alert=alert_of_stored_calls(cast),
         trial=UUID(api.do("alert-trials", {"rule": rule})["id"]),
         provider=UUID(api.do("identity-providers", provider)["id"]),

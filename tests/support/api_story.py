@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from audit.ledger.actions import enter_all_actions
 from audit.models import RejectedEvent
 from tenants.keys import create_key
 from tenants.members import people_of
@@ -21,8 +20,7 @@ from tests.support.contracts import make_contract
 from tests.support.erasures import preview_erasure
 from tests.support.event_requests import post
 from tests.support.factories import Cast, make_call
-from tests.support.ledger_log import sign
-from tests.support.samples import begin_sample
+from tests.support.samples import begin_sample, sign_ledger
 
 
 @dataclass(frozen=True)
@@ -295,8 +293,7 @@ def make_story(cast: Cast) -> tuple[str, list[Step]]:
         post(key, json.dumps({"type": "neither", "args": PAYLOAD}).encode())
     erasure = preview_erasure(cast, "tool:tool-3")
     sample = begin_sample(cast, size=1)
-    enter_all_actions(cast.tenant.id)
-    sign(cast.tenant)
+    sign_ledger(cast)
     with tenant_scope(cast.tenant.id):
         lines = list(RejectedEvent.objects.for_tenant(cast.tenant.id).order_by("id"))
         member = people_of(cast.tenant).get(user=cast.viewer)

@@ -20,7 +20,7 @@ from audit.events.body import Line
 from audit.evidence.bundling import bundle
 from audit.ledger.actions import enter_all_actions
 from audit.models import Sample, SampledCall
-from audit.pages.samples.acts import evidence_of
+from audit.pages.show.sample_evidence import evidence_of
 from audit.sampling import collecting
 from audit.sampling.working import sampled_calls
 from tenants.members import add_member

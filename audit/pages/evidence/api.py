@@ -1,7 +1,8 @@
 """Evidence bundles over the API. docs/evidence.md describes their contents."""
 
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import cast
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
@@ -12,12 +13,14 @@ from audit.evidence.bundling import Wanted, bundle, file_name
 from audit.evidence.ledger_range import NotSignedError, ledger_range_of
 from audit.evidence.parameters import read_previous, report_named
 from audit.pages.show.ranges import RangeParams
+from audit.pages.show.sample_evidence import evidence_of
 from audit.queries.time_range import TimeRange
+from audit.sampling.collecting import find_sample
 from config.http.problems import ProblemError, problem_responses
 from config.http.streams import stream
 from tenants.actions import record_view
 from tenants.api_auth import ApiKeyAuth, ApiRequest
-from tenants.keys import actor_of
+from tenants.keys import ApiKeyIdentity, actor_of
 from tenants.models import ApiKey, Scope, Tenant
 from tenants.scope import tenant_scope
 
@@ -45,10 +48,12 @@ _PROBLEMS = (
 
 
 class EvidenceParams(RangeParams):
-    """Which time range, or which report."""
+    """Which time range, which report, or which sample."""
 
     report: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
     """Instead of a range: a stored report. Its range is used, and the report is included."""
+    sample: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
+    """Instead of a range: a drawn sample. The bundle has its population, draw and conclusions."""
     previous: str = Field("", max_length=500, examples=["1200,3400"])
     """Sizes of checkpoints you have kept: the bundle proves that the ledger only grew since."""
 
@@ -76,6 +81,8 @@ def download_evidence(request: HttpRequest, params: Query[EvidenceParams]) -> Ht
         )
     identity, now = cast(ApiRequest, request).auth, timezone.now()
     with tenant_scope(identity.tenant_id):
+        if params.sample:
+            return _of_sample(identity, params.sample, now)
         report = None
         if params.report:
             report = report_named(params.report)
@@ -111,3 +118,21 @@ def download_evidence(request: HttpRequest, params: Query[EvidenceParams]) -> Ht
         )
         name = file_name(tenant, of)
         return stream(tenant.pk, bundle(wanted), "application/zip", file_name=name)
+
+
+def _of_sample(identity: ApiKeyIdentity, sample_id: str, now: datetime) -> HttpResponseBase:
+    try:
+        sample = find_sample(UUID(sample_id))
+    except ValueError:
+        sample = None
+    if sample is None:
+        raise ProblemError("not_found", "Sample not found.")
+    tenant, actor = Tenant.objects.get(pk=identity.tenant_id), actor_of(identity)
+    try:
+        wanted = evidence_of(tenant, sample, actor, now)
+    except NotSignedError as error:
+        raise ProblemError("unsigned", str(error)) from error
+    pk = str(sample.id)
+    record_view(tenant.pk, actor, "evidence.export", f"sample {pk}", sample=pk)
+    name = f"sample-{tenant.slug}-{pk}.zip"
+    return stream(tenant.pk, bundle(wanted), "application/zip", file_name=name)

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Path, Query
 from pydantic import Field
 from tooltrail.evidence.sample.attributes import SIZE_MAX
 
-from audit.evidence.bundling import bundle
 from audit.evidence.ledger_range import NotSignedError
 from audit.models import Sample, SampledCall
 from audit.pages.samples import acts as samples
@@ -30,21 +29,16 @@ from audit.queries.call_query import Reader, parse
 from audit.sampling import collecting, working
 from audit.sampling.drawing import CannotDrawError, draw_sample, seeding_of
 from audit.sampling.working import TEXT_MAX, CannotWorkError, Person
-from config.http.problems import ProblemError, problem_responses
-from config.http.streams import stream
+from config.http.problems import ProblemError
 from tenants.access import has_role
-from tenants.actions import record_view
 from tenants.api_acts import Act, Body, Stripped, acts, checked
-from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.api_reads import Answer, ListParams, Page, reads, seal, unseal, utc
-from tenants.keys import actor_of
-from tenants.models import Membership, Role, Scope, Tenant
-from tenants.scope import current_tenant_id, tenant_scope
+from tenants.models import Membership, Role, Scope
+from tenants.scope import current_tenant_id
 
 type _State = Literal[
     "waiting", "running", "fixed", "drawn", "prepared", "signed", "cancelled", "failed"
 ]
-_ZIP = {"schema": {"type": "string", "format": "binary"}}
 
 
 class SampleSummary(Answer):
@@ -339,43 +333,6 @@ def return_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
     with _conflicts():
         working.return_sample(act.tenant, act.actor, sample_id, reason)
     return _detail(_found(sample_id))
-
-
-@router.get(
-    "/samples/{uuid:sample_id}/evidence",
-    auth=ApiKeyAuth(Scope.PAYLOADS),
-    operation_id="download_sample_evidence",
-    summary="Download sample evidence",
-    tags=["samples"],
-    openapi_extra={
-        "responses": {
-            **problem_responses(
-                (
-                    *("missing_key", "unknown_key", "missing_scope", "method_not_allowed"),
-                    *("overloaded", "unavailable", "not_found", "unsigned"),
-                )
-            )["responses"],
-            200: {"description": "OK", "content": {"application/zip": _ZIP}},
-        }
-    },
-)
-def download_sample_evidence(request: HttpRequest, sample_id: Path[UUID]) -> HttpResponseBase:
-    """Download the evidence bundle of a drawn sample, in which the draw itself is verified.
-
-    It has the raw events from the first call of the population to the last of the drawn calls.
-    """
-    identity, now = cast(ApiRequest, request).auth, timezone.now()
-    with tenant_scope(identity.tenant_id):
-        sample, actor = _found(sample_id), actor_of(identity)
-        tenant = Tenant.objects.get(pk=identity.tenant_id)
-        try:
-            wanted = samples.evidence_of(tenant, sample, actor, now)
-        except NotSignedError as error:
-            raise ProblemError("unsigned", str(error)) from error
-        subject, pk = f"sample {sample_id}", str(sample_id)
-        record_view(tenant.pk, actor, "evidence.export", subject, sample=pk)
-        name = f"sample-{tenant.slug}-{sample_id}.zip"
-        return stream(tenant.pk, bundle(wanted), "application/zip", file_name=name)
 
 
 @contextmanager

@@ -15,9 +15,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from audit.evidence.bundling import bundle
 from audit.evidence.ledger_range import NotSignedError
 from audit.models import Conclusion, Sample, SampledCall, SampleState
-from audit.pages.samples.acts import ask_witnesses, begin_sample, evidence_of
+from audit.pages.samples.acts import ask_witnesses, begin_sample
 from audit.pages.samples.forms import ConclusionForm, DrawForm, ReturnForm, SampleForm
 from audit.pages.show.requested_query import mistakes
+from audit.pages.show.sample_evidence import evidence_of
 from audit.queries.call_list import calls_by_day
 from audit.queries.call_query import MAX_LENGTH, Query, Reader, parse, parse_pinned
 from audit.queries.listed_call import ListedCall

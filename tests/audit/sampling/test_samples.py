@@ -413,6 +413,20 @@ def test_population_without_calls_fails(calls: Cast) -> None:
     assert (sample.state, sample.problem) == (SampleState.FAILED, "No call matches.")
 
 
+def test_key_gets_the_bundle_of_a_sample(calls: Cast, globex: Cast, tmp_path: Path) -> None:
+    pk = signed_sample(calls, "tool:refund")
+    key = Program(calls.tenant, create_key(calls.tenant, "key", [Scope.PAYLOADS])[1])
+    answer = key.send("GET", f"evidence?sample={pk}")
+    path = tmp_path / "sample.zip"
+    path.write_bytes(b"".join(answer.streaming_content))
+    assert "prepared by" in result_of(verified(path), "sign-offs")
+    other = Program(globex.tenant, create_key(globex.tenant, "key", [Scope.PAYLOADS])[1])
+    for wrong in (pk, "x"):
+        assert other.refused(f"evidence?sample={wrong}", method="GET") == (404, "not_found")
+    late = begin_sample(calls)
+    assert key.refused(f"evidence?sample={late}", method="GET") == (409, "unsigned")
+
+
 def test_two_people_must_sign_the_same_conclusions(calls: Cast) -> None:
     pk = draw_sample(calls)
     auditor = signed_in(calls.auditor)

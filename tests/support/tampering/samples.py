@@ -25,8 +25,9 @@ def kinds() -> Iterator[Tampering]:
     }
     for name, change in members.items():
         yield _of(f"the seed of a sample has another part: {name}", _document(change), BUNDLE)
-    for name, change in {"query": {"query": "tool:x"}, "size": {"size": 1}}.items():
-        yield _of(f"a sample was defined otherwise: {name}", _definition(change), BUNDLE)
+    for name, value in (("query", "tool:x"), ("size", 1)):
+        what = f"a sample was defined otherwise: {name}"
+        yield _of(what, _definition({name: value}), BUNDLE)
     yield _of("a call was taken out of a sample's population", _without_record, BUNDLE)
     yield _of("a call in a sample's population was exchanged", _edit_record, BUNDLE)
     yield _of("a drawn call was taken out of a sample", _without_call, BUNDLE)
