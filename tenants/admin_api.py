@@ -35,7 +35,17 @@ from tenants.passwords.forms import address_field
 router = Router()
 
 ScopeName = Literal[
-    "ingest", "read", "payloads", "reveal", "registry", "operate", "holds", "erase", "admin", "scim"
+    "ingest",
+    "read",
+    "payloads",
+    "reveal",
+    "registry",
+    "operate",
+    "holds",
+    "samples",
+    "erase",
+    "admin",
+    "scim",
 ]
 RoleName = Literal["viewer", "editor", "auditor", "admin"]
 _OVERLAP_MAX = int(timedelta(days=30).total_seconds())
