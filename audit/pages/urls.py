@@ -165,6 +165,7 @@ from audit.pages.tools.regression import (
 )
 from audit.pages.tools.replays import replay_cancel, replay_detail, replay_start
 from audit.pages.tools.tool_list import tool_list
+from audit.pages.tools.tool_overview import tool_overview
 from audit.pages.traces.compare import trace_compare
 from audit.pages.traces.trace_detail import trace_as_text, trace_detail
 from audit.pages.traces.trace_graph import trace_graph
@@ -316,6 +317,7 @@ urlpatterns = [
     # /skipped
     path("skipped/", skipped_list, name="skipped_list"),
     # /tools, pages that read the log
+    path("tools/<uuid:pk>/overview", tool_overview, name="tool_overview"),
     path("tools/<uuid:pk>/draft/review", draft_review, name="draft_review"),
     path("tools/<uuid:pk>/draft/publish", draft_publish, name="draft_publish"),
     path("tools/<uuid:pk>/replays", replay_start, name="replay_start"),

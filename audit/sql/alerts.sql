@@ -250,8 +250,9 @@ WHERE tenant_id = %(tenant_id)s AND state <> 'resolved'
 GROUP BY rule_id
 
 -- navigation_counts --
--- How many rejected lines are waiting, alerts are not resolved, and open notes are assigned to a user,
--- each up to a limit. One statement, as it is on every page.
+-- How many rejected lines are waiting, alerts are not resolved, open notes are assigned to a user,
+-- calls are open, and calls have violations, each up to a limit. One statement, as it is on every
+-- page.
 SELECT (
     SELECT count(*)
     FROM (
@@ -277,6 +278,28 @@ SELECT (
           AND assignee = %(user_name)s AND assignee <> ''
         LIMIT %(count_limit)s
     ) AS assigned
+), (
+    SELECT count(*)
+    FROM (
+        SELECT 1
+        FROM invocation
+        WHERE tenant_id = %(tenant_id)s
+          AND started_on >= %(first_open_day)s
+          AND started_at >= %(open_since)s
+          AND end_batch_id IS NULL
+        LIMIT %(count_limit)s
+    ) AS open
+), (
+    SELECT count(*)
+    FROM (
+        SELECT 1
+        FROM invocation
+        WHERE tenant_id = %(tenant_id)s
+          AND started_on >= %(first_violating_day)s
+          AND started_at >= %(violating_since)s
+          AND violation_count > 0
+        LIMIT %(count_limit)s
+    ) AS violating
 )
 
 -- undelivered --

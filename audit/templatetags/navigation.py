@@ -1,18 +1,23 @@
 """The navigation and the link to what explains a page: {% load navigation %}."""
 
+from datetime import UTC, timedelta
 from typing import NamedTuple
 
 from django import template
 from django.template import Context
+from django.utils import timezone
 
 from audit.queries.inbox import COUNT_LIMIT
 from audit.show.explained import explanation
 from audit.show.navigation import GROUPS, Destination
-from audit.sql.run import rows
+from audit.sql.run import rows_prepared
 from tenants.models import Role, User
 from tenants.scope import TenantScopeError
 
 register = template.Library()
+
+_OPEN_WITHIN, _VIOLATING_WITHIN = timedelta(days=7), timedelta(hours=24)
+"""How far back open calls, and calls with violations, are counted."""
 
 
 class Waiting(NamedTuple):
@@ -24,6 +29,10 @@ class Waiting(NamedTuple):
     """Alerts that nobody has resolved."""
     notes: str = ""
     """Open notes that are assigned to the user."""
+    open: str = ""
+    """Open calls of the last week."""
+    violations: str = ""
+    """Calls of the last 24 hours with violations."""
 
 
 class Link(NamedTuple):
@@ -36,6 +45,9 @@ class Link(NamedTuple):
     """How much waits there; '' for nothing."""
     what: str
     """What waits there: `to review`."""
+    icon: str
+    tone: str
+    """Of the number: whether somebody should look at it, or a state."""
 
 
 class Group(NamedTuple):
@@ -77,7 +89,8 @@ def explanation_of_page(context: Context) -> str:
 def _link(page: Destination, address: str, current: str, waiting: Waiting) -> Link:
     name, _, what = page.waiting.partition(" ")
     number: str = getattr(waiting, name) if name else ""
-    return Link(page.label, address, address == current, number, what)
+    tone = "open" if name == "open" else "violation"
+    return Link(page.label, address, address == current, number, what, page.icon, tone)
 
 
 def _current(path: str, addresses: list[str]) -> str:
@@ -92,9 +105,17 @@ def _current(path: str, addresses: list[str]) -> str:
 
 
 def _waiting(user_name: str) -> Waiting:
-    parameters = {"count_limit": COUNT_LIMIT, "user_name": user_name}
+    now = timezone.now()
+    parameters = {
+        "count_limit": COUNT_LIMIT,
+        "user_name": user_name,
+        "open_since": now - _OPEN_WITHIN,
+        "violating_since": now - _VIOLATING_WITHIN,
+        "first_open_day": (now - _OPEN_WITHIN).astimezone(UTC).date(),
+        "first_violating_day": (now - _VIOLATING_WITHIN).astimezone(UTC).date(),
+    }
     try:
-        (numbers,) = rows("navigation_counts", parameters)
+        (numbers,) = rows_prepared("navigation_counts", parameters)
     except TenantScopeError:  # a page without a tenant, such as the sign-in page
         return Waiting()
     return Waiting(*map(_text, numbers))

@@ -36,6 +36,9 @@
     document.addEventListener(name, () => setTimeout(showHeld), true);
   }
 
+  // In a navigation longer than the window, the current page's link is in sight.
+  document.querySelector(".nav-links [aria-current]")?.scrollIntoView({ block: "nearest" });
+
   // A link with data-copy copies the text that it leads to.
   async function copy(link) {
     const label = link.textContent;

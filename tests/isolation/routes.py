@@ -574,6 +574,7 @@ ROUTES: dict[str, Visit] = {
         lambda world: _tool(world) + "/drift/draft", is_read=False, role=Role.EDITOR, answers=ACTION
     ),
     "tools/<uuid:pk>/effect": Object(lambda world: _tool(world) + "/effect"),
+    "tools/<uuid:pk>/overview": Object(lambda world: _tool(world) + "/overview"),
     # pages of the registry
     "tools/": Listing("/tools/"),
     "tools/find": Object(

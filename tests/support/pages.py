@@ -20,8 +20,9 @@ HOSTILE = [
     "{{ x }}",
 ]
 PARTIAL = {"HX-Request": "true"}
-FRAME = 10
-"""Of every page: session, user, memberships (4), scope (3), numbers of the navigation."""
+FRAME = 11
+"""Of every page: session, user, memberships (4), scope (3), numbers of the navigation, and the
+setting by which these and other prepared statements are planned once."""
 
 
 def signed_in(user: User) -> Client:

@@ -72,7 +72,7 @@ def _tools(text: str, now: datetime) -> Iterator[Entry]:
     for tool in list_tools(ToolFilter(text=text), now, after="", size=OF_A_KIND):
         address = _calls(f"tool:{quoted(tool.name)}")
         if tool.id is not None:
-            address = reverse("tool_detail", args=[tool.id])
+            address = reverse("tool_overview", args=[tool.id])
         yield Entry(tool.name, "tool", address)
 
 

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from audit.show.explained import EXPLAINED, explanation
-from audit.show.navigation import AUDIT, MAIN, SETTINGS
+from audit.show.navigation import HELP, PAGES
 from docs.site.contents import ROOT, address, documents
 from tests.support.factories import Cast
 
@@ -37,7 +37,7 @@ def test_target_is_a_heading_of_a_document(target: str) -> None:
 
 
 def test_every_page_of_the_navigation_is_explained() -> None:
-    pages = {each.route for each in (*MAIN, *AUDIT, *SETTINGS)}
+    pages = {each.route for each in PAGES if each not in HELP}
 
     assert pages - EXPLAINED.keys() == set()
 

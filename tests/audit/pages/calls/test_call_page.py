@@ -346,5 +346,5 @@ def test_panel_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     # Call, parent span, violations, identical calls, neighbours, log, holds, registered tool,
     # decisions, definitions in force, and the recorded view. One more, because two of the queries
     # are planned once.
-    with statements(FRAME + 11 + 1 + 1):  # the call, its record, its notes
+    with statements(FRAME + 10 + 1 + 1):  # the call, its record, its notes
         client.get(where)
