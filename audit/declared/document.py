@@ -278,6 +278,10 @@ class View(Part):
     owner: _User
     name: Annotated[Text, Field(min_length=1, max_length=NAME_LENGTH)]
     q: str = Field(examples=["tool:search state:error"])
+    page: Literal["calls", "traces", "violations", "latency", "costs"] = "calls"
+    """The page that it is a view of. Of others than calls, `q` is what follows the address's ?."""
+    shared: bool = False
+    """Whether all members are offered it."""
 
 
 class Reports(Part):

@@ -29,6 +29,7 @@ from audit.queries.price_lists import (
     models_from_document,
     plain,
 )
+from audit.queries.saved_views import CALLS
 from audit.reports.schedule import schedule
 from config.instants import iso_exact
 from tenants.accounts import settings as sign_in
@@ -243,7 +244,10 @@ def _views(tenant: Tenant) -> Iterator[dict[str, Any]]:
     names = {one.user_id: one.user.get_username() for one in members}
     for view in SavedView.objects.for_tenant(tenant.pk).order_by("user_id", "name"):
         if view.user_id in names:
-            yield {"owner": names[view.user_id], "name": view.name, "q": view.query}
+            exported = {"owner": names[view.user_id], "name": view.name, "q": view.query}
+            if view.page != CALLS:
+                exported["page"] = view.page
+            yield exported | ({"shared": True} if view.is_shared else {})
 
 
 def _tools(tenant: Tenant) -> Iterator[dict[str, Any]]:

@@ -12,8 +12,11 @@ from audit.declared.work import Work, differences
 from audit.models import SavedView
 from audit.queries.call_query import Reader, parse
 from audit.queries.saved_views import (
+    CALLS,
     MAX_VIEWS,
     TooManyViewsError,
+    ViewNameTakenError,
+    change_view,
     delete_view,
     save_view,
     saved_views,
@@ -266,21 +269,30 @@ def _changed(one: Key, stored: ApiKey, networks: list[str]) -> str:
 
 
 def _apply_view(work: Work, path: str, one: View, owner: Membership) -> None:
-    query = parse(one.q, Reader(sees_payloads=owner.sees_payloads))
-    if query.problems:
-        work.refuse(f"{path}.q", query.problems[0].message)
-        return
-    if not query.terms:
-        work.refuse(f"{path}.q", "an empty query would select all calls")
+    kept = one.q
+    if one.page == CALLS:
+        query = parse(one.q, Reader(sees_payloads=owner.sees_payloads))
+        if query.problems:
+            work.refuse(f"{path}.q", query.problems[0].message)
+            return
+        kept = str(query)
+    if not kept:
+        work.refuse(f"{path}.q", "an empty query would select everything")
         return
     before: SavedView | None = next(
         (each for each in saved_views(owner.user) if each.name == one.name), None
     )
-    if before is not None and before.query == str(query):
+    if before is not None and (before.query, before.is_shared) == (kept, one.shared):
         return
     try:
-        save_view(owner.user, one.name, str(query))
+        save_view(owner.user, one.name, kept, one.page)
+    except ViewNameTakenError:
+        work.refuse(f"{path}.page", f"{one.owner} has a view of this name of another page")
+        return
     except TooManyViewsError:
         work.refuse(path, f"{one.owner} already has {MAX_VIEWS} views")
         return
+    if one.shared != (before is not None and before.is_shared):
+        stored = next(each for each in saved_views(owner.user) if each.name == one.name)
+        change_view(stored, name=one.name, is_shared=one.shared)
     work.did("create" if before is None else "change", "view", one.name, f"of {one.owner}")

@@ -1,14 +1,15 @@
-"""Settings that a tenant's members make for pages: saved views and polling tools."""
+"""Settings that a tenant's members make for pages: saved views, columns and polling tools."""
 
 from typing import ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from audit.models.base import TenantQuerySet
 
 
 class SavedView(models.Model):
-    """A query of the call list that a user saved under a name, in one tenant."""
+    """What a page lists, saved by a user under a name, in one tenant."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()
@@ -16,6 +17,11 @@ class SavedView(models.Model):
     user_id = models.BigIntegerField()
     name = models.TextField()
     query = models.TextField()
+    """Of the page of calls a query of calls; of others what follows the ? of its address."""
+    page = models.TextField()
+    """A name in `audit.queries.saved_views.PAGES`."""
+    is_shared = models.BooleanField()
+    """Whether all members of the tenant are offered it."""
     created_at = models.DateTimeField()
 
     objects = TenantQuerySet["SavedView"].as_manager()
@@ -26,6 +32,28 @@ class SavedView(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class PageChoice(models.Model):
+    """What a user chose for a page, in one tenant: the columns of its table, and a default view."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "user_id", "page")
+    tenant_id = models.UUIDField()
+    user_id = models.BigIntegerField()
+    page = models.TextField()
+    columns = ArrayField(models.TextField(), null=True)
+    """Names of columns; None: those of the page."""
+    default_view = models.UUIDField(null=True)
+    """The id of the view that the page opens with. It may have been deleted since."""
+
+    objects = TenantQuerySet["PageChoice"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "page_choice"
+
+    def __str__(self) -> str:
+        return self.page
 
 
 class PollingTool(models.Model):

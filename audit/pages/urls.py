@@ -40,7 +40,6 @@ from audit.pages.calls.call_list import (
 from audit.pages.calls.handoff import call_handoff, query_handoff
 from audit.pages.calls.open_list import open_list
 from audit.pages.calls.payload_search import search_cancel, search_detail, search_start
-from audit.pages.calls.saved_views import view_delete, view_save
 from audit.pages.channels.views import (
     channel_delete,
     channel_detail,
@@ -170,6 +169,13 @@ from audit.pages.traces.compare import trace_compare
 from audit.pages.traces.trace_detail import trace_as_text, trace_detail
 from audit.pages.traces.trace_graph import trace_graph
 from audit.pages.traces.trace_list import trace_list
+from audit.pages.views.views import (
+    columns_save,
+    view_change,
+    view_default,
+    view_delete,
+    view_save,
+)
 from audit.pages.violations.views import violation_export, violation_list
 from audit.show.converters import DayConverter, FreeTextConverter
 
@@ -198,8 +204,6 @@ urlpatterns = [
     path("calls/search/<uuid:pk>", search_detail, name="search_detail"),
     path("calls/search/<uuid:pk>/cancel", search_cancel, name="search_cancel"),
     path("calls/tail", call_tail, name="call_tail"),
-    path("calls/views", view_save, name="view_save"),
-    path("calls/views/<uuid:pk>/delete", view_delete, name="view_delete"),
     path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
     path("calls/<day:started_on>/<uuid:invocation_id>/handoff", call_handoff, name="call_handoff"),
     path("calls/<day:started_on>/<uuid:invocation_id>/reveal", call_reveal, name="call_reveal"),
@@ -252,6 +256,12 @@ urlpatterns = [
     # /costs
     path("costs/", cost_page, name="cost_page"),
     path("costs/export.<slug:kind>", cost_export, name="cost_export"),
+    # /views
+    path("views/", view_save, name="view_save"),
+    path("views/<uuid:pk>/change", view_change, name="view_change"),
+    path("views/<uuid:pk>/default", view_default, name="view_default"),
+    path("views/<uuid:pk>/delete", view_delete, name="view_delete"),
+    path("views/columns", columns_save, name="columns_save"),
     # /violations
     path("violations/", violation_list, name="violation_list"),
     path("violations/export.<slug:kind>", violation_export, name="violation_export"),

@@ -215,11 +215,6 @@ def charts(range_figures: OverTime, fired: Sequence[Fired] = ()) -> dict[str, Ch
     }
 
 
-def worst_tools(range_figures: OverTime) -> list[ToolRow]:
-    """The first `TOOLS_SHOWN` tools of `worst_first`."""
-    return worst_first(range_figures)[:TOOLS_SHOWN]
-
-
 def worst_first(range_figures: OverTime) -> list[ToolRow]:
     """All tools with calls, those with the most failed and violating calls first."""
 

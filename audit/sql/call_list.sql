@@ -259,6 +259,26 @@ LIMIT %(page_limit)s
     ) AS call
 ) AS walked
 
+-- calls_sorted --
+-- Of the newest calls before an instant, up to scan_limit: those that match and have a figure, by it,
+-- after a place in this order. And since when calls were scanned, if there are older ones.
+SELECT {{call_columns}}, sorted_by, scanned_since
+FROM (
+    SELECT *,
+           CASE %(figure)s::text
+               WHEN 'duration' THEN duration_us::numeric
+               ELSE prompt_tokens::numeric + completion_tokens
+           END * %(sign)s AS sorted_by,
+           max(started_at) FILTER (WHERE is_last) OVER () AS scanned_since
+    FROM {{walked_before}}
+) AS sized
+WHERE is_match
+  AND sorted_by IS NOT NULL
+  AND (sorted_by, started_at, invocation_id)
+      < (%(sorted_figure)s::numeric, %(sorted_at)s, %(sorted_id)s)
+ORDER BY sorted_by DESC, started_at DESC, invocation_id DESC
+LIMIT %(page_limit)s
+
 -- {{matched_and_ran}} --
 -- Whether one of them matches, and ran.
 is_match AND state NOT IN ('refused', 'awaiting', 'approved')

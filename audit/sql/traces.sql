@@ -56,6 +56,47 @@ WHERE %(state)s = ''
 ORDER BY first_started_at, trace_id
 LIMIT %(page_limit)s
 
+-- traces_sorted --
+-- Of the newest day rows of traces before an instant, up to scan_limit: the traces by a figure, after
+-- a place in this order, and an instant of each.
+SELECT trace_id, first_at, sorted_by
+FROM (
+    SELECT trace_id, min(first_started_at) AS first_at,
+           CASE %(figure)s::text
+               WHEN 'duration' THEN
+                   CASE WHEN sum(completed_count + cancelled_count) > 0 THEN
+                       extract(epoch FROM max(last_at) - min(first_started_at))
+                   END
+               WHEN 'calls' THEN sum(started_count)::numeric
+               WHEN 'failed' THEN sum(failed_count)::numeric
+               ELSE sum(prompt_tokens)::numeric + sum(completion_tokens)
+           END * %(sign)s AS sorted_by
+    FROM (
+        SELECT *
+        FROM trace
+        WHERE tenant_id = %(tenant_id)s
+          AND started_on BETWEEN %(first_day)s AND %(last_day)s
+          AND first_started_at >= %(since)s
+          AND first_started_at < %(until)s
+          AND trace_id >= %(prefix)s
+          AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
+        ORDER BY first_started_at DESC, trace_id DESC
+        LIMIT %(scan_limit)s
+    ) AS scanned
+    GROUP BY trace_id
+    HAVING %(state)s = ''
+        OR %(state)s = 'failed' AND sum(failed_count) > 0
+        OR %(state)s = 'violation' AND sum(violation_count) > 0
+        OR %(state)s = 'open' AND sum(started_count) > sum(completed_count + cancelled_count)
+        OR %(state)s = 'decided' AND sum(decision_count) > 0
+        OR %(state)s = 'ok' AND sum(failed_count + violation_count) = 0
+           AND sum(started_count) = sum(completed_count + cancelled_count)
+) AS sized
+WHERE sorted_by IS NOT NULL
+  AND (sorted_by, first_at, trace_id) < (%(sorted_figure)s::numeric, %(sorted_at)s, %(sorted_id)s)
+ORDER BY sorted_by DESC, first_at DESC, trace_id DESC
+LIMIT %(page_limit)s
+
 -- trace_scan_end --
 -- The last row that trace_days_before scanned; no row if it reached the end.
 WITH scanned AS (

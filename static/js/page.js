@@ -36,6 +36,18 @@
     document.addEventListener(name, () => setTimeout(showHeld), true);
   }
 
+  // What a part that was asked for says of itself is said aloud; a periodic refresh says nothing.
+  const say = (text) => {
+    const said = document.getElementById("said");
+    if (said) said.textContent = text;
+  };
+  document.addEventListener("htmx:after:swap", (event) => {
+    const { sourceEvent } = event.detail.ctx;
+    if (sourceEvent?.type === "every" || sourceEvent?.type === "load") return;
+    const says = document.querySelector("main [data-says]");
+    if (says) say(says.textContent);
+  });
+
   // In a navigation longer than the window, the current page's link is in sight.
   document.querySelector(".nav-links [aria-current]")?.scrollIntoView({ block: "nearest" });
 
@@ -57,6 +69,23 @@
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     copy(link);
+  });
+
+  // A link with data-copy-link copies the address that it leads to.
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[data-copy-link]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || !navigator.clipboard) return;
+    event.preventDefault();
+    try {
+      await navigator.clipboard.writeText(link.href);
+    } catch {
+      location.assign(link.href); // the browser refused: it is in the bar of addresses then
+      return;
+    }
+    const label = link.textContent;
+    link.textContent = "Copied";
+    say("Link copied");
+    setTimeout(() => (link.textContent = label), 2000);
   });
 
   // A button with data-copy-code copies the code before it, where the browser has a clipboard.

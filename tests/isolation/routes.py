@@ -196,14 +196,26 @@ ROUTES: dict[str, Visit] = {
     "calls/tail": Listing(
         f"/calls/tail?since={datetime.now(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
     ),
-    "calls/views": Listing(
-        "/calls/views",
+    "views/": Listing(
+        "/views/",
         shows_canary=False,
         data=lambda world: {"q": "tool:a", "name": "mine"},
         answers=ACTION,
     ),
-    "calls/views/<uuid:pk>/delete": Object(
-        lambda world: f"/calls/views/{world.view_id}/delete", is_read=False, answers=ACTION
+    "views/columns": Listing(
+        "/views/columns",
+        shows_canary=False,
+        data=lambda world: {"page": "calls", "column": ["trace"]},
+        answers=ACTION,
+    ),
+    "views/<uuid:pk>/change": Object(
+        lambda world: f"/views/{world.view_id}/change", is_read=False, answers=ACTION
+    ),
+    "views/<uuid:pk>/default": Object(
+        lambda world: f"/views/{world.view_id}/default", is_read=False, answers=ACTION
+    ),
+    "views/<uuid:pk>/delete": Object(
+        lambda world: f"/views/{world.view_id}/delete", is_read=False, answers=ACTION
     ),
     "calls/<day:started_on>/<uuid:invocation_id>": Object(lambda world: _call(world)),
     "calls/<day:started_on>/<uuid:invocation_id>/handoff": Object(
@@ -1352,7 +1364,7 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"/api/v1/views/{world.view_id}",
         Scope.OPERATE,
         is_read=False,
-        answers={"DELETE": 200},
+        answers={"DELETE": 200, "PATCH": 200},
     ),
     "api/v1/erasures/<uuidstr:erasure_id>": Object(
         lambda world: f"/api/v1/erasures/{world.erasure_id}", Scope.READ

@@ -83,6 +83,7 @@ STORY: Sequence[Step] = (
     Step("receive_metrics", body="", media_type="application/x-protobuf"),
     # Calls
     _step("create_view", {"name": "Failed", "q": "state:error"}),
+    _step("edit_view", {"name": "Failures", "shared": True}, view_id=Got("create_view.id")),
     _step("remove_view", view_id=Got("create_view.id")),
     _step("start_search", {"text": PAYLOAD, "q": "tool:search"}),
     _step("cancel_search", search_id=Got("start_search.id")),

@@ -1,7 +1,8 @@
 -- What people do with stored calls: saved views, searches of payloads, reports, legal holds and
 -- erasures.
 
--- saved_view: a query of the list of calls that a user saved under a name, in one tenant.
+-- saved_view: what a page lists, saved by a user under a name, in one tenant. Others are offered it if
+-- it is shared.
 --
 -- Retention: kept until its user deletes it.
 -- Erasure: no effect.
@@ -12,8 +13,11 @@ CREATE TABLE saved_view (
     id uuid NOT NULL,
     user_id bigint NOT NULL,
     name text NOT NULL,
-    query text NOT NULL,                 -- in the query language (docs/queries.md)
+    query text NOT NULL,                 -- of calls: in the query language (docs/queries.md); of other
+                                         -- pages: what follows the ? of the address
     created_at timestamptz NOT NULL,
+    page text DEFAULT 'calls' NOT NULL,
+    is_shared boolean DEFAULT FALSE NOT NULL,  -- whether all members of the tenant are offered it
     CONSTRAINT saved_view_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT saved_view_tenant_user_name_uniq UNIQUE (tenant_id, user_id, name),
     CONSTRAINT saved_view_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id),
@@ -21,6 +25,27 @@ CREATE TABLE saved_view (
 );
 ALTER TABLE saved_view ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON saved_view
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+
+-- page_choice: what a user chose for a page, in one tenant: columns, and the view it opens with.
+--
+-- Retention: kept until the user is deleted.
+-- Erasure: no effect.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE page_choice (
+    tenant_id uuid NOT NULL,
+    user_id bigint NOT NULL,
+    page text NOT NULL,
+    columns text[],                      -- NULL: those of the page
+    default_view uuid,                   -- a saved_view, which may have been deleted since
+    CONSTRAINT page_choice_pkey PRIMARY KEY (tenant_id, user_id, page),
+    CONSTRAINT page_choice_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id),
+    CONSTRAINT page_choice_user_fk FOREIGN KEY (user_id) REFERENCES app_user (id) ON DELETE CASCADE
+);
+ALTER TABLE page_choice ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON page_choice
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
 

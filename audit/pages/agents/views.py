@@ -1,12 +1,14 @@
 """Agents: what each did in a range, and the graph of who made which calls."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.pages.show.graph_view import shown_graph
+from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.agents import CALLS_MAX, Agent, AgentFigures, agents_in, environments_in
 from audit.queries.call_graph import graph_of_range
@@ -20,6 +22,17 @@ from tenants.access import TenantRequest, tenant_page
 
 _SHOWN = 200
 _TOOLS_SHOWN = 6
+_ORDERS: dict[str, Callable[[AgentFigures], Any]] = {
+    "name": lambda one: one.name,
+    "calls": lambda one: one.calls,
+    "failed": lambda one: one.failed,
+    "violations": lambda one: one.violating,
+    "refused": lambda one: one.refused,
+    "tokens": lambda one: one.tokens,
+    "p50": lambda one: one.p50_us,
+    "p95": lambda one: one.p95_us,
+    "latest": lambda one: one.last_at,
+}
 
 
 @require_safe
@@ -37,15 +50,23 @@ def agent_list(request: TenantRequest) -> HttpResponse:
     calls = costs_of_agents(requested.range, chosen or None)
     answers = token_costs_of_agents(requested.range, chosen or None)
     costs = agent_costs(calls, answers)
-    environments = environments_in(requested.range, chosen or None)[:_SHOWN]
-    shown = counted.agents[:_SHOWN]
+    environments = environments_in(requested.range, chosen or None)
+    order = requested_order(request, _ORDERS, "calls")
+    by_total = {name: (lambda one, key=key: key(one.total)) for name, key in _ORDERS.items()}
+    shown = in_order(counted.agents, by_total, order)[:_SHOWN]
+    environments = in_order(environments, _ORDERS, order)[:_SHOWN]
     context = {
         **range_bar(request, requested),
         "costs": costs,
         "chosen_costs": cost_facts(calls, answers) if chosen else [],
         "chosen": chosen,
-        "tools": _with_queries(one.tools, of_agent, "tool") if one else [],
-        "versions": _with_queries(one.versions, of_agent, "agent-version") if one else [],
+        "order": order,
+        "tools": _with_queries(in_order(one.tools, _ORDERS, order), of_agent, "tool")
+        if one
+        else [],
+        "versions": _with_queries(in_order(one.versions, _ORDERS, order), of_agent, "agent-version")
+        if one
+        else [],
         "environments": _with_queries(environments, of_agent if chosen else within, "environment")
         if any(each.name for each in environments)
         else [],

@@ -16,10 +16,14 @@ from django.views.decorators.http import require_safe
 
 from audit.exports.calls import FORMS
 from audit.pages.calls.completion import complete, last_name
+from audit.pages.show.columns import column_choices, shown_columns
+from audit.pages.show.ordering import Order, requested_order
 from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
+from audit.pages.show.saved_views import default_address, view_address
 from audit.pages.show.texts import record_texts
 from audit.queries.call_filter import OPEN
 from audit.queries.call_list import NO_CALLS, CallPage, call_page, count_calls, violations_of
+from audit.queries.call_order import FIGURES, sorted_calls
 from audit.queries.call_query import (
     ANYBODY,
     Query,
@@ -28,11 +32,11 @@ from audit.queries.call_query import (
 )
 from audit.queries.call_values import known_values
 from audit.queries.calls import FirstViolation
-from audit.queries.cursor import Cursor, read_cursor
+from audit.queries.cursor import Cursor, read_cursor, read_place
 from audit.queries.decisions import latest_decisions
 from audit.queries.filter_names import FILTER_NAMES, FilterName
 from audit.queries.listed_call import ListedCall
-from audit.queries.saved_views import saved_views
+from audit.queries.saved_views import CALLS, page_choice
 from audit.queries.withheld import without_messages, without_reasons
 from audit.show import reasons
 from audit.show.figures import duration
@@ -95,9 +99,31 @@ def call_list(request: TenantRequest) -> HttpResponse:
     query = read_query(request)
     if filled := {name: request.GET[name] for name in FILTER_NAMES if name in request.GET}:
         return _to_query(with_fields(query, filled))
+    choice = page_choice(request.user, CALLS)
+    if default := default_address(request, CALLS, choice):
+        return redirect(default)
+    record_payload_query(request, query, now)
+    order = requested_order(request, ("started", *FIGURES), "started")
+    columns = shown_columns(CALLS, choice)
+    context = {
+        **_bar(query, now),
+        **_listed(request, query, now, order),
+        "order": order,
+        "columns": columns,
+        "choices": column_choices(CALLS, columns),
+        "is_usual": choice is None or choice.columns is None,
+        "exports": () if query.problems else tuple(FORMS),
+        "pinned": "" if query.problems else view_address(CALLS, query.pinned(now)),
+    }
+    return render_page(request, "calls/call_list.html", "call-list", context)
+
+
+def _listed(request: TenantRequest, query: Query, now: datetime, order: Order) -> dict[str, Any]:
+    """Return the context of the rows: a page by time, the live tail, or a page by a figure."""
+    if order.column in FIGURES and not query.problems and not query.wanted.payload:
+        return _by_figure(request, query, now, order)
     before, after = _cursor(request, "before"), _cursor(request, "after")
     is_first_page = before is None and after is None
-    record_payload_query(request, query, now)
     is_live = is_first_page and "live" in request.GET and not query.problems
     since = now - TAIL_BEGINS
     if is_live:
@@ -106,19 +132,38 @@ def call_list(request: TenantRequest) -> HttpResponse:
     if after is not None and page.newer is None:  # nothing is newer: show the newest page in full
         is_first_page = True
         page = matching_page(query, now)
-    context = {
-        **_bar(query, now),
+    return {
         "rows": call_rows(request, "calls", page.calls, now),
         "newer": "" if is_first_page else str(page.newer or ""),
         "older": str(page.older or ""),
         "searched_until": page.searched_until,
         "is_first_page": is_first_page,
         "is_live": is_live,
-        "views": saved_views(request.user),
-        "exports": () if query.problems else tuple(FORMS),
         **(_tail(request, query, since, now) if is_live else {}),
     }
-    return render_page(request, "calls/call_list.html", "call-list", context)
+
+
+def _by_figure(request: TenantRequest, query: Query, now: datetime, order: Order) -> dict[str, Any]:
+    """Return the context of a page of calls that are sorted by a figure."""
+    place = read_place(request.GET.get("before", ""), UUID)
+    try:
+        page = sorted_calls(
+            query.wanted,
+            order.column,
+            now=now,
+            place=place,
+            is_smallest_first=order.is_reversed,
+            size=PAGE_SIZE,
+        )
+    except TimeoutError:
+        return {"rows": [], "older": "", "is_first_page": True, "took_too_long": True}
+    return {
+        "rows": call_rows(request, "calls", page.calls, now),
+        "older": str(page.next or ""),
+        "is_first_page": place is None,
+        "is_sorted": True,
+        "sorted_since": page.since,
+    }
 
 
 @require_safe
@@ -132,7 +177,9 @@ def call_tail(request: TenantRequest) -> HttpResponse:
         since = now - TAIL_BEGINS
     query = read_query(request)
     record_payload_query(request, query, now)
-    context = {"query": query, **_tail(request, query, since, now)}
+    choice = page_choice(request.user, CALLS)
+    columns = shown_columns(CALLS, choice)
+    context = {"query": query, "columns": columns, **_tail(request, query, since, now)}
     return render(request, "calls/call_list.html#call-tail", context)
 
 

@@ -1,4 +1,4 @@
-"""Forms of calls: saved views and payload searches."""
+"""The form of a payload search."""
 
 from typing import Any
 
@@ -6,13 +6,6 @@ from django import forms
 
 from audit.pages.show.reveal import REASON_MAX_LENGTH as REVEAL_REASON_MAX
 from audit.queries.payload_match import MAX_NEEDLE
-from audit.queries.saved_views import NAME_LENGTH
-
-
-class SavedViewForm(forms.Form):
-    """The name under which a query of calls is saved."""
-
-    name = forms.CharField(max_length=NAME_LENGTH, strip=True)
 
 
 class PayloadSearchForm(forms.Form):

@@ -19,24 +19,35 @@ from audit.queries.saved_views import (
     MAX_VIEWS,
     NAME_LENGTH,
     TooManyViewsError,
+    ViewNameTakenError,
+    change_view,
     delete_view,
+    find_view,
     save_view,
     saved_views,
 )
 from audit.work import payload_search
 from config.http.problems import ProblemError
+from tenants.access import has_role
 from tenants.api_acts import Act, Body, Stripped, acts
 from tenants.api_auth import ApiRequest
 from tenants.api_reads import Answer, ListParams, Page, paged, reads, seal, unseal, utc
-from tenants.models import Scope
+from tenants.models import Membership, Role, Scope
+
+_TAKEN = "The owner has another view of this name."
 
 
 class View(Answer):
-    """A query of calls that the key's owner saved under a name."""
+    """What a page lists, as the key's owner saved it under a name."""
 
     id: UUID
     name: str
+    page: Literal["calls", "traces", "violations", "latency", "costs"]
+    """The page that it is a view of."""
     q: str
+    """Of calls: a query. Of other pages: what follows the ? of the page's address."""
+    shared: bool
+    """Whether all members of the tenant are offered it on the page."""
     created_at: datetime
 
 
@@ -51,6 +62,14 @@ class ViewBody(Body):
 
     name: Stripped = Field(min_length=1, max_length=NAME_LENGTH)
     q: str = Field(examples=["tool:search state:error"])
+
+
+class ViewChange(Body):
+    """What changes; a member that is left out stays."""
+
+    name: Stripped | None = Field(None, min_length=1, max_length=NAME_LENGTH)
+    shared: bool | None = None
+    """Whether all members of the tenant are offered it. The owner must be an editor or admin."""
 
 
 class SearchBody(Body):
@@ -126,7 +145,35 @@ def create_view(act: Act) -> dict[str, Any]:
     except TooManyViewsError as error:
         full = f"The owner already has {MAX_VIEWS} views. Delete one first."
         raise ProblemError("conflict", full) from error
+    except ViewNameTakenError as error:
+        raise ProblemError("conflict", _TAKEN) from error
     return _view(next(one for one in saved_views(owner) if one.name == body.name))
+
+
+@acts(
+    router,
+    "PATCH",
+    "/views/{uuid:view_id}",
+    View,
+    scope=Scope.OPERATE,
+    tag="calls",
+    body=ViewChange,
+    problems=("not_found", "no_owner", "conflict"),
+)
+def edit_view(act: Act, view_id: Path[UUID]) -> dict[str, Any]:
+    """Rename a saved view of the key's owner, share it with all members, or take it back."""
+    view = find_view(act.owner, view_id)
+    if view is None:
+        raise ProblemError("not_found", "View not found.")
+    body = act.read(ViewChange)
+    is_shared = view.is_shared if body.shared is None else body.shared
+    if is_shared and not view.is_shared and not _may_share(act):
+        raise ProblemError("conflict", "The key's owner is no editor or admin, who can share.")
+    try:
+        change_view(view, name=body.name or view.name, is_shared=is_shared)
+    except ViewNameTakenError as error:
+        raise ProblemError("conflict", _TAKEN) from error
+    return _view(view)
 
 
 @acts(
@@ -240,10 +287,17 @@ def _search(one: PayloadSearch) -> dict[str, Any]:
     }
 
 
+def _may_share(act: Act) -> bool:
+    membership = Membership.objects.get(tenant=act.tenant, user=act.owner)
+    return has_role(membership, Role.EDITOR)
+
+
 def _view(one: SavedView) -> dict[str, Any]:
     return {
         "id": one.id,
         "name": one.name,
+        "page": one.page,
         "q": one.query,
+        "shared": one.is_shared,
         "created_at": utc(one.created_at),
     }

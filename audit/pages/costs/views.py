@@ -1,12 +1,14 @@
 """The page of costs."""
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.exports.costs import FORMS, documents
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
+from audit.pages.show.saved_views import opens_with
 from audit.queries.agents import CALLS_MAX
 from audit.queries.costs import CALLS_MAX as READ_MAX
 from audit.queries.costs import LISTED, costs_by_dimension, costs_over_time
@@ -21,8 +23,10 @@ from tenants.access import TenantRequest, tenant_page
 
 @require_safe
 @tenant_page()
-def cost_page(request: TenantRequest) -> HttpResponse:
+def cost_page(request: TenantRequest) -> HttpResponseBase:
     """Show what the calls of the URL's range cost."""
+    if default := opens_with(request, "costs"):
+        return redirect(default)
     requested = requested_range(request, timezone.now())
     page = "costs/costs.html"
     if requested.problem:

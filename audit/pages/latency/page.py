@@ -1,6 +1,6 @@
 """Tiles, charts and tables of the page of durations and tokens. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
@@ -25,8 +25,8 @@ from audit.show.charts import (
 )
 from audit.show.tiles import Tile, relative, tokens_tile
 
-ORDERS = ("p50", "p90", "p95", "p99", "calls", "tokens", "cache")
-"""Columns that the table can be sorted by, in descending order."""
+ORDERS = ("tool", "p50", "p90", "p95", "p99", "calls", "tokens", "cache")
+"""Columns that the table can be sorted by."""
 _SPAN_WIDTH, _SPAN_EDGE = 120, 3
 
 
@@ -52,6 +52,21 @@ class VersionRow:
     def of_version(self) -> dict[str, str]:
         """URL parameters for the page of only this version."""
         return {"tool": self.tool, "version": self.version}
+
+
+def order_keys() -> dict[str, Callable[[VersionRow], float | str | None]]:
+    """Return what each column of `ORDERS` sorts by."""
+    return {
+        "tool": lambda row: row.tool,
+        "calls": lambda row: row.spent.calls,
+        "tokens": lambda row: row.spent.tokens,
+        "cache": lambda row: row.spent.cache_share,
+        **{name: _percentile(name) for name in SHARES},
+    }
+
+
+def _percentile(name: str) -> Callable[[VersionRow], float | None]:
+    return lambda row: row.percentiles[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +213,11 @@ def charts(range_figures: Latency, fired: Sequence[Fired] = ()) -> dict[str, Cha
     }
 
 
-def version_rows(range_figures: Latency, order: str) -> list[VersionRow]:
-    """Return every tool and version, sorted by `order` in descending order."""
+def version_rows(range_figures: Latency) -> list[VersionRow]:
+    """Return every tool and version, most calls first."""
 
-    def most(row: VersionRow) -> tuple[float, int, str, str]:
-        spent = row.spent
-        sizes: dict[str, float | None] = row.percentiles | {
-            "calls": spent.calls,
-            "tokens": spent.tokens,
-            "cache": spent.cache_share,
-        }
-        return (-(sizes[order] or 0), -spent.calls, row.tool, row.version)
+    def most(row: VersionRow) -> tuple[int, str, str]:
+        return (-row.spent.calls, row.tool, row.version)
 
     within = range_query(range_figures.of.start, range_figures.of.end)
     measured = {

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -12,6 +13,7 @@ from audit.pages.latency.page import (
     charts,
     error_rows,
     limit_rows,
+    order_keys,
     source_rows,
     tiles,
     upstream_rows,
@@ -20,7 +22,9 @@ from audit.pages.latency.page import (
 )
 from audit.pages.show.active_filters import active_filters
 from audit.pages.show.figures_file import figures_file
+from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
+from audit.pages.show.saved_views import opens_with
 from audit.queries.alerts import fired_in
 from audit.queries.costs import costs_over_time
 from audit.queries.latency import SHARES, ToolFilter, latency
@@ -40,17 +44,18 @@ FILTERS = {"tool": "Tool", "version": "Version"}
 
 @require_safe
 @tenant_page()
-def latency_page(request: TenantRequest) -> HttpResponse:
+def latency_page(request: TenantRequest) -> HttpResponseBase:
     """Show durations and tokens of the URL's range."""
+    if default := opens_with(request, "latency"):
+        return redirect(default)
     now = timezone.now()
     requested, wanted = requested_range(request, now), ToolFilter.read(request.GET)
     if requested.problem:
         return invalid_range(request, requested, "latency/latency.html", "Latency & tokens")
-    order = request.GET.get("sort", "")
-    order = order if order in ORDERS else "p95"
+    order = requested_order(request, ORDERS, "p95")
     range_figures = latency(requested.range, wanted)
     before = range_figures.previous.calls > 0 and has_figures_before(requested.range.previous.start)
-    ordered = version_rows(range_figures, order)
+    ordered = in_order(version_rows(range_figures), order_keys(), order)
     errors = error_rows(range_figures)
     costs = costs_over_time(requested.range, wanted.tool)
     of_version = (

@@ -1,5 +1,6 @@
 """The overview: failures, durations, cost, and whether any event was lost."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from audit.pages.calls.call_list import CallRow, call_rows
 from audit.pages.first_steps.guide import guide
+from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.alerts import fired_in
 from audit.queries.call_list import call_page
@@ -30,6 +32,16 @@ from tenants.access import TenantRequest, tenant_page
 FAILURES_SHOWN = 6
 VIOLATIONS_SHOWN = 6
 UNRUN_SHOWN = 8
+_ORDERS: dict[str, Callable[[tiles.ToolRow], Any]] = {
+    "worst": lambda row: 0,
+    "tool": lambda row: row.name,
+    "calls": lambda row: row.calls,
+    "failed": lambda row: row.error_rate,
+    "violations": lambda row: row.violation_rate,
+    "p50": lambda row: row.p50_ms,
+    "p95": lambda row: row.p95_ms,
+}
+"""The columns by which tools are sorted; at first those with the most failures and violations."""
 _LIST_BUDGET = Budget(rows=20_000, seconds=0.02)
 
 
@@ -45,6 +57,7 @@ def home(request: TenantRequest) -> HttpResponse:
     before = range_figures.previous.calls > 0 and has_figures_before(requested.range.previous.start)
     unrun = unrun_calls(requested.range.start, requested.range.end, started_calls(range_figures))
     within = range_query(requested.range.start, requested.range.end)
+    order = requested_order(request, _ORDERS, "worst")
     shown_tiles = tiles.tiles(range_figures, is_comparable=before)
     if costs := costs_over_time(requested.range):
         shown_tiles.append(cost_tile(costs, is_comparable=before))
@@ -60,7 +73,8 @@ def home(request: TenantRequest) -> HttpResponse:
         "unrun": unrun.total,
         "unrun_tools": list(unrun.tools.items())[:UNRUN_SHOWN],
         "more_unrun_tools": max(0, len(unrun.tools) - UNRUN_SHOWN),
-        "tools": tiles.worst_tools(range_figures),
+        "order": order,
+        "tools": in_order(tiles.worst_first(range_figures), _ORDERS, order)[: tiles.TOOLS_SHOWN],
         "failures": _latest_failures(request, range_figures, now),
         "new_violations": new_violations(requested.range, limit=VIOLATIONS_SHOWN),
         "losses": losses(requested.range, now),

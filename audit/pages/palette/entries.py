@@ -8,10 +8,11 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from audit.pages.show.saved_views import view_address
 from audit.queries.call_list import call_day
 from audit.queries.call_query import quoted
 from audit.queries.decisions import decided_day
-from audit.queries.saved_views import saved_views
+from audit.queries.saved_views import offered_views
 from audit.queries.tools import ToolFilter, list_tools
 from audit.queries.traces import TraceFilter, trace_page
 from audit.show.addresses import trace_address
@@ -63,9 +64,9 @@ def _call(text: str, now: datetime) -> Iterator[Entry]:
 
 
 def _views(text: str, user: User) -> Iterator[Entry]:
-    views = [each for each in saved_views(user) if text.casefold() in each.name.casefold()]
+    views = [each for each in offered_views(user) if text.casefold() in each.name.casefold()]
     for view in views[:OF_A_KIND]:
-        yield Entry(view.name, "saved view", _calls(view.query))
+        yield Entry(view.name, "saved view", view_address(view.page, view.query))
 
 
 def _tools(text: str, now: datetime) -> Iterator[Entry]:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from audit.queries.time_range import LENGTHS, RequestedRange, TimeRange, read
 from config.http.htmx import render_page
+from config.instants import iso_exact
 
 OF_THE_RANGE = ("range", "from", "to")
 """The members of an address that name its range."""
@@ -36,6 +37,7 @@ def range_bar(request: HttpRequest, requested: RequestedRange) -> dict[str, Any]
         "range_from": _field(of, of.start),
         "range_to": _field(of, of.end),
         "kept": [(name, value) for name, value in request.GET.items() if name not in _OF_THE_BAR],
+        "pinned": "" if requested.problem else _pinned(request, of),
         "refresh_s": next(s for length, s in _REFRESH_S if of.length <= length) if is_live else 0,
     }
 
@@ -59,6 +61,15 @@ def invalid_range(
         "has_picker": has_picker,
     }
     return render_page(request, "components/invalid_range.html", "figures", context)
+
+
+def _pinned(request: HttpRequest, of: TimeRange) -> str:
+    """Return the address of this page with its range as instants."""
+    params = request.GET.copy()
+    for name in _OF_THE_BAR:
+        params.pop(name, None)
+    params["from"], params["to"] = iso_exact(of.start), iso_exact(of.end)
+    return f"{request.path}?{params.urlencode()}"
 
 
 def _field(of: TimeRange, at: datetime) -> str:

@@ -1,7 +1,7 @@
 """The overview of a tool: its calls, failures, durations and violations, by version and caller."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.agents import AgentFigures, agents_of_query
 from audit.queries.alerts import Fired, fired_in
@@ -26,7 +27,9 @@ from audit.show import figures
 from audit.show.charts import (
     MARKED,
     Chart,
+    Kind,
     Series,
+    Unit,
     alert_marks,
     range_query,
     time_slots,
@@ -77,6 +80,17 @@ class VersionRow:
         return self.spent.duration_ms(0.95)
 
 
+_ORDERS: dict[str, Callable[[VersionRow], Any]] = {
+    "version": lambda row: row.number,
+    "calls": lambda row: row.spent.calls,
+    "failed": lambda row: row.error_rate,
+    "violations": lambda row: row.violations,
+    "p50": lambda row: row.p50_ms,
+    "p95": lambda row: row.p95_ms,
+}
+"""The columns by which versions are sorted."""
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
     """Failed calls of the tool with one type of error."""
@@ -101,6 +115,7 @@ def tool_overview(request: TenantRequest, pk: UUID) -> HttpResponse:
     is_comparable = spent.previous.calls > 0 and has_figures_before(of.previous.start)
     within = f"{range_query(of.start, of.end)} tool:{quoted(tool.name)}"
     versions = version_rows(request.tenant.id, tool, spent, broken, within)
+    order = requested_order(request, _ORDERS, "calls")
     callers, searched_until = _callers(tool, of)
     errors = error_rows(spent, within)
     context: dict[str, Any] = {
@@ -111,7 +126,8 @@ def tool_overview(request: TenantRequest, pk: UUID) -> HttpResponse:
         "tiles": tiles(spent, broken, within, is_comparable=is_comparable),
         "charts": charts(spent, broken, tool.name, fired_in(of, tool.name)),
         "costs": cost_facts(costs_over_time(of, tool.name), None),
-        "versions": versions[:VERSIONS_SHOWN],
+        "order": order,
+        "versions": in_order(versions, _ORDERS, order)[:VERSIONS_SHOWN],
         "more_versions": len(versions) - VERSIONS_SHOWN,
         "callers": [(each, _of_agent(within, each)) for each in callers[:CALLERS_SHOWN]],
         "more_callers": len(callers) - CALLERS_SHOWN,
@@ -197,7 +213,7 @@ def charts(
         series("OK", "ok", [part.calls - part.failed for part in parts], "state:ok"),
     ]
     violating = [series("Violations", "violation", _violations_by_part(broken), "violation:*")]
-    kept = (
+    kept: tuple[tuple[str, str, Kind, Unit, list[Series], str], ...] = (
         ("calls", "Calls by result", "bars", "count", calls, "errors"),
         ("latency", "Duration", "lines", "duration", durations, "latency"),
         ("violations", "Violations", "bars", "count", violating, "violations"),

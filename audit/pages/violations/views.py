@@ -1,13 +1,14 @@
 """Violations: which values break their schema, where, since when, and the outcomes of guards."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 from uuid import UUID
 
-from django.http import HttpResponse, QueryDict
+from django.http import HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -19,7 +20,9 @@ from audit.models import Note
 from audit.pages.show.active_filters import active_filters
 from audit.pages.show.choice import choice
 from audit.pages.show.figures_file import figures_file
+from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import OF_THE_RANGE, invalid_range, range_bar, requested_range
+from audit.pages.show.saved_views import opens_with
 from audit.pages.show.texts import record_texts
 from audit.queries.call_query import quoted
 from audit.queries.decisions import WORDS
@@ -54,6 +57,17 @@ server detected the violation."""
 
 SIDES: dict[Side | str, str] = {"": "All", "arguments": "Arguments", "results": "Results"}
 """The sides that the page offers, in words, by value in its address."""
+ORDERS: dict[str, Callable[[ViolationKind], Any]] = {
+    "tool": lambda kind: kind.tool_name,
+    "path": lambda kind: kind.path_pattern,
+    "code": lambda kind: kind.code,
+    "calls": lambda kind: kind.calls,
+    "share": lambda kind: kind.share,
+    "violations": lambda kind: kind.violations,
+    "first": lambda kind: kind.first_ever_at,
+    "last": lambda kind: kind.last_at,
+}
+"""The columns by which kinds are sorted."""
 FILTERS = {"tool": "Tool", "version": "Version", "path": "Path", "code": "Code"}
 
 
@@ -123,15 +137,18 @@ class KindRow(NamedTuple):
 
 @require_safe
 @tenant_page()
-def violation_list(request: TenantRequest) -> HttpResponse:
+def violation_list(request: TenantRequest) -> HttpResponseBase:
     """Show the violations of the URL's range by kind."""
+    if default := opens_with(request, "violations"):
+        return redirect(default)
     now = timezone.now()
     requested, wanted = requested_range(request, now), _wanted(request)
     if requested.problem:
         return invalid_range(request, requested, "violations/violation_list.html", "Violations")
     range_violations = violations(requested.range, wanted)
     within = range_query(requested.range.start, requested.range.end)
-    shown = range_violations.kinds[:KINDS_SHOWN]
+    order = requested_order(request, ORDERS, "violations")
+    shown = in_order(range_violations.kinds, ORDERS, order)[:KINDS_SHOWN]
     # Without violations of arguments in the range, nothing about decisions is asked again.
     has_arguments = "arguments" in range_violations.by_side
     sampled = wanted if has_arguments else replace(wanted, side="results")
@@ -141,6 +158,7 @@ def violation_list(request: TenantRequest) -> HttpResponse:
         **range_bar(request, requested),
         "range_violations": range_violations,
         "rows": kind_rows(shown, within, request.GET),
+        "order": order,
         "more_kinds": len(range_violations.kinds) - len(shown),
         "heat": heat_map(range_violations, request.GET),
         "rejected": rejected_rows(request.tenant.id, range_violations, within),

@@ -45,7 +45,16 @@ TENANT: dict[str, Any] = {
         }
     ],
     "polling_tools": ["status"],
-    "saved_views": [{"owner": "vic@acme", "name": "Failed", "q": "state:error"}],
+    "saved_views": [
+        {"owner": "vic@acme", "name": "Failed", "q": "state:error"},
+        {
+            "owner": "vic@acme",
+            "name": "Slow",
+            "q": "sort=duration",
+            "page": "traces",
+            "shared": True,
+        },
+    ],
     "reports": {"kinds": ["day"]},
     "sign_in": {"second_factor_roles": ["admin"], "step_up": True, "session_idle_minutes": 30}
     | {"anonymous_links": True},

@@ -25,7 +25,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "redaction": ("change_redaction",),
     "reports": ("change_report_schedule",),
     "retention": ("change_settings",),
-    "saved_views": ("create_view", "remove_view"),
+    "saved_views": ("create_view", "edit_view", "remove_view"),
     "service_accounts": (
         *("create_service_account", "delete_service_account"),
         *("disable_service_account", "enable_service_account"),

@@ -634,12 +634,12 @@ def test_list_rejects_post(acme: Cast) -> None:
 def test_full_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     send_numbered(acme, 60)
     client = signed_in(acme.viewer)
-    with statements(FRAME + 2):  # rows, views
+    with statements(FRAME + 3):  # chosen columns, rows, views
         client.get("/calls/")
     send_events(acme.tenant, make_call(guard=broken("WRONG_TYPE", "$.a")))
-    with statements(FRAME + 3):  # and violations
+    with statements(FRAME + 4):  # and violations
         client.get("/calls/")
-    with statements(FRAME + 4):  # newest days, all days, how far was searched
+    with statements(FRAME + 5):  # newest days, all days, how far was searched
         client.get("/calls/?q=state:failed")
 
 

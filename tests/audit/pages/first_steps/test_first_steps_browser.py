@@ -86,6 +86,6 @@ def test_guide_needs_no_script(acme: Cast, browser: Browser, live_server: LiveSe
     line = page.get_by_text("export TOOLTRAIL_API_KEY=tt_").inner_text()
     send_events(acme.tenant, make_call(), key=line.rpartition("=")[2])
     expect(page.get_by_role("heading", name="No tool calls yet")).to_be_visible()
-    page.get_by_role("link", name="Look again").click()
+    page.get_by_role("link", name="Refresh").click()
     expect(page.get_by_role("link", name="Open its trace")).to_be_visible()
     context.close()

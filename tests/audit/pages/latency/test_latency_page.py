@@ -21,7 +21,8 @@ from django.utils import timezone
 from audit import sql
 from audit.log.payload import unpack
 from audit.models import Batch
-from audit.pages.latency.page import charts, version_rows
+from audit.pages.latency.page import charts, order_keys, version_rows
+from audit.pages.show.ordering import Order, in_order
 from audit.queries import newest as newest_module
 from audit.queries.call_list import call_page, count_calls
 from audit.queries.call_query import parse
@@ -245,7 +246,7 @@ def test_every_chart_mark_links_to_the_calls_counted(log: Log) -> None:
                             assert listed(f"{slot.query} {one.query} ".strip()) >= value
                             total += value
                 assert total == report.total.calls
-            for row in version_rows(report, "calls"):
+            for row in version_rows(report):
                 if row.version:  # no query matches calls without one
                     opened = listed(f"{row.query} state:open")
                     assert listed(row.query) == row.spent.calls + opened
@@ -398,7 +399,7 @@ def test_exceeded_limits_and_upstream_status_can_be_queried(acme: Cast) -> None:
 def test_pages_use_few_statements_and_partials_omit_the_frame(log: Log) -> None:
     client = signed_in(log.cast.viewer)
     client.get("/latency/")
-    with statements(FRAME + 5):
+    with statements(FRAME + 6):
         whole = client.get("/latency/", {"range": "30d"})
     with statements(FRAME + 5):
         more = client.get("/latency/newest", {"range": "30d"})
@@ -435,7 +436,7 @@ def test_table_is_sorted_by_the_requested_column(log: Log, order: str) -> None:
     assert page.count('aria-sort="descending"') == 1
     shown = "p95" if order == "nonsense" else order
     with tenant_scope(log.tenant.id):
-        rows = version_rows(latency(of, ToolFilter()), shown)
+        rows = in_order(version_rows(latency(of, ToolFilter())), order_keys(), Order(shown))
     sizes = [
         {"calls": row.spent.calls, "tokens": row.spent.tokens, "cache": row.spent.cache_share}
         | row.percentiles
