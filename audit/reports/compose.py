@@ -51,6 +51,7 @@ def lay_out(report: Report, tenant_name: str) -> Layout:
             ("Ledger size", counted(report.ledger_size, "event")),
             ("Calls", report.query),
         ],
+        query=report.query,
         tiles=_tiles(all_figures),
         findings=findings(all_figures),
         chart=_chart(report),

@@ -7,7 +7,7 @@ from audit.queries.costs import Cost, costs_over_time
 from audit.queries.price_lists import plain
 from audit.queries.time_range import TimeRange
 from audit.queries.token_costs import TokenCost, token_costs_over_time
-from audit.reports.layout import Cell, Column, Section, Table, more, numbers, with_rows
+from audit.reports.layout import Cell, Column, Section, Table, more, numbers, tool_cell, with_rows
 from audit.show.figures import count, money
 
 _LISTED = 50
@@ -74,7 +74,7 @@ def costs(all_figures: dict[str, Any]) -> Section:
         ]
         rows = [
             [
-                Cell(one["tool_name"]),
+                tool_cell(one["tool_name"], one["tool_name"]),
                 Cell(count(one["calls"])),
                 Cell(count(one["without_price"])),
                 _amount(one, one["calls"], tools["currency"]),

@@ -13,6 +13,8 @@ from audit.show import figures
 from audit.show.figures import count, counted
 from audit.show.tiles import Change
 
+ROWS_AT_FIRST = 6
+"""Rows of a table that a narrow screen shows at first (`static/css/reports.css`)."""
 Tone = Literal["", "failed", "violation", "ok", "open", "dim", "mono"]
 
 
@@ -29,6 +31,13 @@ class Cell:
 
     text: str
     tone: Tone = ""
+    tool: str = ""
+    """The tool that it names; the page leads to its calls."""
+
+
+def tool_cell(text: str, tool: str) -> Cell:
+    """A cell that names a tool, perhaps with its version."""
+    return Cell(text, tool=tool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,11 @@ class Table:
     columns: list[Column]
     rows: list[list[Cell]]
     more: str = ""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a narrow screen shows its first rows only, until it is asked for all."""
+        return len(self.rows) > ROWS_AT_FIRST
 
     @property
     def labelled(self) -> list[list[tuple[Column, Cell]]]:
@@ -122,6 +136,8 @@ class Layout:
     made: str
     warnings: list[str]
     facts: list[tuple[str, str]]
+    query: str
+    """Of the calls of the report."""
     tiles: list[Tile]
     findings: list[Finding]
     chart: Chart

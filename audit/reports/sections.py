@@ -13,6 +13,7 @@ from audit.reports.layout import (
     more,
     ms,
     numbers,
+    tool_cell,
     with_rows,
 )
 from audit.reports.queries import Report
@@ -33,7 +34,7 @@ def reliability(all_figures: dict[str, Any]) -> Section:
         ],
         [
             [
-                Cell(one["tool_name"]),
+                tool_cell(one["tool_name"], one["tool_name"]),
                 Cell(count(one["calls"])),
                 bad(one["failed"], "failed"),
                 Cell(share(one["error_rate"]), "" if one["failed"] else "dim"),
@@ -50,7 +51,7 @@ def reliability(all_figures: dict[str, Any]) -> Section:
         [Column("Tool"), Column("Error type"), Column("Calls", True)],
         [
             [
-                Cell(one["tool_name"]),
+                tool_cell(one["tool_name"], one["tool_name"]),
                 Cell(one["error_type"] or "not reported", "" if one["error_type"] else "dim"),
                 Cell(count(one["calls"]), "failed"),
             ]
@@ -84,7 +85,7 @@ def violations(all_figures: dict[str, Any], report: Report) -> Section:
         ],
         [
             [
-                Cell(_versioned(one["tool_name"], one["tool_version"])),
+                tool_cell(_versioned(one["tool_name"], one["tool_version"]), one["tool_name"]),
                 Cell(one.get("side", "results")),  # older reports have results only
                 Cell(one["path_pattern"], "mono"),
                 Cell(one["code"], "mono"),
@@ -142,7 +143,7 @@ def unrun_calls(all_figures: dict[str, Any]) -> Section:
         ],
         [
             [
-                Cell(one["tool_name"]),
+                tool_cell(one["tool_name"], one["tool_name"]),
                 Cell(count(one["asked_for"])),
                 bad(one["refused"], "violation"),
                 Cell(share(one["refusal_rate"])),
@@ -180,7 +181,7 @@ def latency(all_figures: dict[str, Any]) -> Section:
         ],
         [
             [
-                Cell(_versioned(one["tool_name"], one["tool_version"])),
+                tool_cell(_versioned(one["tool_name"], one["tool_version"]), one["tool_name"]),
                 Cell(count(one["calls"])),
                 *(Cell(ms(one[f"{name}_ms"])) for name in ("p50", "p90", "p95", "p99")),
                 *(
@@ -233,7 +234,7 @@ def repeats(all_figures: dict[str, Any], report: Report) -> Section:
     def rows(kind: str) -> list[list[Cell]]:
         return [
             [
-                Cell(one["tool_name"]),
+                tool_cell(one["tool_name"], one["tool_name"]),
                 Cell(one["call_id"][:12], "mono"),
                 Cell(one["trace_id"], "mono") if kind == "loop" else Cell(count(one["traces"])),
                 Cell(count(one["calls"])),
@@ -289,7 +290,7 @@ def registry(all_figures: dict[str, Any], report: Report) -> Section:
         [Column("Tool"), Column("Version"), Column("Digest"), Column("Published"), Column("By")],
         [
             [
-                Cell(one["tool_name"]),
+                tool_cell(one["tool_name"], one["tool_name"]),
                 Cell(f"v{one['number']}" + (", new tool" if one["number"] == 1 else "")),
                 Cell(one["digest"].removeprefix("sha256:")[:12], "mono"),
                 Cell(to_the_minute(_instant(one["at"]), report.of.zone)),

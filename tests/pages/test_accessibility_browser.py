@@ -24,7 +24,15 @@ from tenants.keys import create_key
 from tenants.models import Role, Scope
 from tenants.scope import tenant_scope
 from tests.support import sampling
-from tests.support.accessibility import Scheme, accessibility_findings, open_folds
+from tests.support.accessibility import (
+    DOUBLE_SIZE,
+    Scheme,
+    accessibility_findings,
+    findings_in_forced_colours,
+    open_folds,
+    running_animations,
+    width_at_double_size,
+)
 from tests.support.acts import act_on_notes, act_on_prices
 from tests.support.alerts import fired_alert
 from tests.support.argument_comparisons import compared_arguments
@@ -122,6 +130,8 @@ def site() -> Site:
         *(f"/calls/search/{search.id}", "/inbox/", "/inbox/?state=sent"),
         *(f"/inbox/{pk}" for pk in refused),
         *("/tools/", f"/tools/{tool.pk}", f"/tools/{tool.pk}/draft"),
+        *(f"/tools/{tool.pk}/overview", f"/tools/{tool.pk}/drift", "/calls/?sort=duration"),
+        *("/", "/violations/", "/latency/", "/evidence/", "/actions/", "/repeats/", "/approvals/"),
         *(f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/replays/{replay}"),
         *(f"/tools/{tool.pk}/effect", f"/tools/{tool.pk}/regression-set"),
         *("/reports/", f"/reports/{make(signed_in(cast.admin), kind='range', range='24h')}"),
@@ -146,6 +156,12 @@ class Visit:
 
     sizes: list[float]
     findings: list[str]
+    forced: list[str]
+    """The findings in forced colours."""
+    moving: int
+    """Animations that run for somebody who wants few."""
+    width: int
+    """In CSS pixels, enlarged by 200 %."""
 
 
 @pytest.fixture(scope="module")
@@ -174,8 +190,15 @@ def visits(
             assert answer.status == (404 if address == "/nowhere" else 200), address
             assert urlsplit(page.url).path == urlsplit(address).path
             open_folds(page)
+            loaded = sizes.copy()
             findings = accessibility_findings(page, one_of.choice(schemes))
-            return Visit(sizes.copy(), findings)
+            return Visit(
+                loaded,
+                findings,
+                forced=findings_in_forced_colours(page),
+                moving=running_animations(page),
+                width=width_at_double_size(page),
+            )
 
         sign_in(page, site.cast.admin)
         addresses = sampling.some(pytestconfig, "axe", site.addresses, PAGES_SAMPLED)
@@ -189,6 +212,32 @@ def visits(
 def test_axe_reports_no_serious_issues(visits: dict[str, Visit]) -> None:
     serious = {address: visit.findings for address, visit in visits.items() if visit.findings}
     assert not serious, json.dumps(serious, indent=1)
+
+
+def test_axe_reports_no_serious_issues_in_forced_colours(visits: dict[str, Visit]) -> None:
+    serious = {address: visit.forced for address, visit in visits.items() if visit.forced}
+    assert not serious, json.dumps(serious, indent=1)
+
+
+def test_nothing_moves_for_those_who_want_few_motions(visits: dict[str, Visit]) -> None:
+    assert {address: visit.moving for address, visit in visits.items() if visit.moving} == {}
+
+
+def test_pages_enlarged_by_200_percent_do_not_scroll_sideways(visits: dict[str, Visit]) -> None:
+    wide = {address: visit.width for address, visit in visits.items()}
+    assert {a: width for a, width in wide.items() if width > DOUBLE_SIZE["width"]} == {}
+
+
+def test_motion_and_width_would_be_reported(page: Page, site: Site) -> None:
+    """The proof that the tests above can fail."""
+    sign_in(page, site.cast.admin)
+    page.goto("/traces/")
+    page.evaluate(
+        "() => document.body.animate([{ opacity: 1 }, { opacity: 0.9 }], { duration: 60000 })"
+    )
+    page.evaluate("() => { document.querySelector('h1').style.width = '900px' }")
+    assert running_animations(page) >= 1
+    assert width_at_double_size(page) > DOUBLE_SIZE["width"]
 
 
 def test_axe_would_report_an_issue(page: Page, site: Site) -> None:

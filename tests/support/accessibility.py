@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, Literal
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 type Scheme = Literal["light", "dark"]
 _AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
+DOUBLE_SIZE: ViewportSize = {"width": 720, "height": 450}
 _COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 """axe's rules of category `cat.color`, but for the one that is off unless asked for."""
 
@@ -25,6 +26,33 @@ def accessibility_findings(page: Page, schemes: Sequence[Scheme] = ("light", "da
     for scheme in others:
         findings += _findings(page, scheme, {"runOnly": _COLOUR_RULES})
     return findings
+
+
+def findings_in_forced_colours(page: Page) -> list[str]:
+    """The same of the rules about colours while the system's few colours replace the page's own."""
+    page.emulate_media(forced_colors="active")
+    page.evaluate(_AXE)
+    try:
+        return _findings(page, "light", {"runOnly": _COLOUR_RULES})
+    finally:
+        page.emulate_media(forced_colors="none")
+
+
+def running_animations(page: Page) -> int:
+    """How many animations and transitions of the page run for somebody who wants few."""
+    page.emulate_media(reduced_motion="reduce")
+    running: int = page.evaluate(
+        "document.getAnimations().filter((it) => it.playState === 'running').length"
+    )
+    return running
+
+
+def width_at_double_size(page: Page) -> int:
+    """How wide the page is in CSS pixels in a window of 1440 that is enlarged by 200 %."""
+    page.set_viewport_size(DOUBLE_SIZE)
+    width: int = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    return width
 
 
 def open_folds(page: Page) -> None:

@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -271,3 +273,19 @@ def test_list_is_paged_by_key(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> No
         )  # a new report between two pages shifts nothing
         address = f"/reports/?before={context['older']}"
     assert seen == ids[::-1]
+
+
+def test_contents_and_tools_lead_on(acme: Cast) -> None:
+    send_events(acme.tenant, make_call(tool_name="read <b>"))
+    client = signed_in(acme.editor)
+    page = client.get(f"/reports/{make(client, kind='range', range='24h')}").content.decode()
+    contents = page[page.index('aria-label="Contents"') :]
+    contents = contents[: contents.index("</nav>")]
+    targets = re.findall(r'href="#([^"]*)"', contents)
+    assert {"reliability", "violations", "latency", "what"} <= set(targets)
+    assert all(page.count(f'id="{each}"') == 1 for each in targets)
+    calls = re.search(r'href="(/calls/\?q=[^"]*)"\s+title="Calls of this tool', page)
+    assert calls is not None
+    listed = client.get(unescape(calls[1])).content.decode()
+    assert listed.count('<td class="which">') == 1
+    assert "read &lt;b&gt;" in listed

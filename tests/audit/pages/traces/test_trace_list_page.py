@@ -312,7 +312,9 @@ def test_full_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     for n in range(3):
         send_events(acme.tenant, make_call(trace_id=f"f{n}", output=FAILED_OUTPUT), key=key)
     client = signed_in(acme.viewer)
-    with statements(FRAME + 6):  # chosen columns, views, rows, how far was searched, their days, reasons
+    with statements(
+        FRAME + 6
+    ):  # chosen columns, views, rows, how far was searched, their days, reasons
         client.get("/traces/?state=failed")
     send_traces(acme, 60)
     with statements(FRAME + 5):
