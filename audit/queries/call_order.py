@@ -58,16 +58,16 @@ def sorted_calls(
         "figure": figure,
         "sign": -1 if is_smallest_first else 1,
     }
-    found = rows(
+    sorted_rows = rows(
         "calls_sorted",
         parameters | place.parameters,
         conditions=conditions.text,
         with_unrun=wanted.is_about_unrun,
         timeout_ms=_TIMEOUT_MS,
     )
-    calls = [ListedCall(*row) for *row, _, _ in found[:size]]
+    calls = [ListedCall(*row) for *row, _, _ in sorted_rows[:size]]
     following = None
-    if len(found) > size:
-        last, figure_of_last = calls[-1], found[size - 1][-2]
+    if len(sorted_rows) > size:
+        last, figure_of_last = calls[-1], sorted_rows[size - 1][-2]
         following = SortedPlace(place.pinned, figure_of_last, last.started_at, last.invocation_id)
-    return SortedCalls(calls, following, found[0][-1] if found else None)
+    return SortedCalls(calls, following, sorted_rows[0][-1] if sorted_rows else None)

@@ -61,12 +61,12 @@ def sorted_traces(
         "figure": figure,
         "sign": -1 if is_smallest_first else 1,
     }
-    found = rows("traces_sorted", parameters | place.parameters)
+    sorted_rows = rows("traces_sorted", parameters | place.parameters)
     scan = parameters | {"at": END, "id": ""}
     scanned_since = next((at for at, _ in rows("trace_scan_end", scan)), None)
-    shown = found[:size]
+    shown = sorted_rows[:size]
     following = None
-    if len(found) > size:
+    if len(sorted_rows) > size:
         trace_id, first_at, sorted_by = shown[-1]
         following = SortedPlace(place.pinned, sorted_by, first_at, trace_id)
     traces = whole_traces({trace_id: first_at for trace_id, first_at, _ in shown})

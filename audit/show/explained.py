@@ -42,7 +42,7 @@ EXPLAINED = {
     "arguments_detail": "start/engineer/#what-sets-failures-apart",
     "compare_page": "start/engineer/#what-sets-failures-apart",
     "tool_list": _REGISTRY,
-    "tool_overview": _REGISTRY,
+    "tool_overview": "registry/#the-overview-of-a-tool",
     "tool_detail": _REGISTRY,
     "tool_version": _REGISTRY,
     "tool_describe": "registry/#declared-behavior",

@@ -103,7 +103,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "tool_drift": {"state": "done", "call_limit": 1, "base_number": 1, "shape": ""}
     | {"cursor_at": None, "cursor_id": None},
     "saved_view": {"page": "calls", "is_shared": True},
-    "page_choice": {"page": "calls", "columns": ["trace"], "default_view": None},
+    "page_choice": {"page": "calls", "default_view": None},
     "report": {"kind": "day", "made_as": "person", "time_zone": "UTC", "again_of": None},
     "report_schedule": {"kinds": ["day"], "time_zone": "UTC", "keep_days": 400},
     "rejected_event": {

@@ -288,6 +288,7 @@ def other_times() -> dict[str, str]:
         "directory_group": "kept until",
         "tool_draft": "kept until",
         "saved_view": "kept until",
+        "page_choice": "kept until",
         "alert_rule": "kept until",
         "maintenance_window": "kept until",
         "note": "kept until",
