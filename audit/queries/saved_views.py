@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from audit.models import PageChoice, SavedView
+from audit.sql.run import rows
 from tenants.models import User, new_id
 from tenants.scope import current_tenant_id
 
@@ -44,12 +45,13 @@ def saved_views(user: User) -> list[SavedView]:
 
 
 def offered_views(user: User, page: str = "") -> list[SavedView]:
-    """The user's own views and those that others share, by name; of one page. One query."""
-    views = SavedView.objects.for_tenant(current_tenant_id())
-    views = views.filter(Q(user_id=user.pk) | Q(is_shared=True))
-    if page:
-        views = views.filter(page=page)
-    return list(views.order_by("name", "id"))
+    """The user's own views and those that others share, by name; of one page. One statement."""
+    names = ("id", "user_id", "name", "query", "page", "is_shared", "created_at")
+    tenant_id = current_tenant_id()
+    return [
+        SavedView(tenant_id=tenant_id, **dict(zip(names, row, strict=True)))
+        for row in rows("offered_views", {"user_id": user.pk or 0, "page": page})
+    ]
 
 
 def save_view(user: User, name: str, query: str, page: str = CALLS) -> None:
@@ -109,10 +111,16 @@ def delete_view(user: User, pk: UUID, *, manages_shared: bool = False) -> SavedV
 
 
 def page_choice(user: User, page: str) -> PageChoice | None:
-    """What a user chose for a page; None: nothing. One query."""
-    choices = PageChoice.objects.for_tenant(current_tenant_id())
-    choice: PageChoice | None = choices.filter(user_id=user.pk, page=page).first()
-    return choice
+    """What a user chose for a page; None: nothing. One statement."""
+    for columns, default_view in rows("page_choice", {"user_id": user.pk or 0, "page": page}):
+        return PageChoice(
+            tenant_id=current_tenant_id(),
+            user_id=user.pk,
+            page=page,
+            columns=columns,
+            default_view=default_view,
+        )
+    return None
 
 
 def choose_default(user: User, page: str, view_id: UUID | None) -> None:

@@ -1,10 +1,11 @@
 """Heads and values of columns: {% load ordering %} {% sort_head order "calls" "Calls" "r" %}."""
 
+from typing import Any, cast
+
 from django import template
-from django.http import HttpRequest
 from django.template import Context
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import conditional_escape as escape
+from django.utils.safestring import SafeString, mark_safe
 
 from audit.pages.show.ordering import Order
 from audit.queries.listed_call import ListedCall
@@ -42,24 +43,32 @@ def sort_head(
     `note` is beside the label; `zone` too, which is what the tag of that name makes. With the class
     `is-text`, the column begins with the first by the alphabet.
     """
-    request: HttpRequest = context["request"]
     is_text = "is-text" in classes.split()
     is_current = order.column == column
-    query = request.GET.copy()
-    for name in _PLACES:
-        query.pop(name, None)
-    query[order.parameter] = f"-{column}" if is_current and not order.is_reversed else column
-    address = f"?{query.urlencode()}"
+    turned = "-" if is_current and not order.is_reversed else ""
+    address = f"{_address(context, order.parameter)}{order.parameter}={turned}{column}"
     is_ascending = is_text != (is_current and order.is_reversed)
-    return format_html(
-        '<th scope="col"{}{}{}><a href="{}" hx-get="{}">{}</a>{}</th>',
-        format_html(' class="{}"', classes) if classes else "",
-        format_html(' title="{}"', title) if title else "",
-        format_html(' aria-sort="{}"', "ascending" if is_ascending else "descending")
-        if is_current
-        else "",
-        address,
-        address,
-        label,
-        format_html(' <span class="unit-of">{}</span>', note) if note else format_html(" {}", zone),
+    way = "ascending" if is_ascending else "descending"
+    beside = f' <span class="unit-of">{escape(note)}</span>' if note else f" {zone}"
+    attributes = "".join(
+        (
+            f' class="{escape(classes)}"' if classes else "",
+            f' title="{escape(title)}"' if title else "",
+            f' aria-sort="{way}"' if is_current else "",
+        )
     )
+    return mark_safe(  # noqa: S308  # texts are escaped, and a zone is markup
+        f'<th scope="col"{attributes}><a href="{address}" hx-get="{address}">{escape(label)}</a>'
+        f"{beside}</th>"
+    )
+
+
+def _address(context: Context, parameter: str) -> str:
+    """The page's address without order and place, to which a head adds its own; made once."""
+    made: dict[str, str] = cast(Any, context.render_context).setdefault("sort_heads", {})
+    if parameter not in made:
+        query = context["request"].GET.copy()
+        for name in (*_PLACES, parameter):
+            query.pop(name, None)
+        made[parameter] = escape(f"?{query.urlencode()}&" if query else "?")
+    return made[parameter]
