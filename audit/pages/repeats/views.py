@@ -19,6 +19,7 @@ from audit.pages.repeats.forms import PollingToolForm
 from audit.pages.show.active_filters import active_filters
 from audit.pages.show.api_query import time_of, within
 from audit.pages.show.figures_file import figures_file
+from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.pages.show.ranges import Span
 from audit.pages.show.requested_query import invalid, mistakes, read_query
@@ -128,6 +129,19 @@ class RepeatSelection:
         return " ".join(filter(None, [*terms, self.query.without("since", "until", *named)]))
 
 
+_ORDERS: dict[str, Callable[[Any], Any]] = {
+    "tool": lambda one: one.tool_name,
+    "calls": lambda one: one.calls,
+    "traces": lambda one: getattr(one, "traces", 1),
+    "failed": lambda one: one.failed,
+    "cache": lambda one: one.cache_hits,
+    "time": lambda one: one.wasted_us,
+    "tokens": lambda one: one.wasted_tokens,
+    "last": lambda one: one.last_at,
+}
+"""The columns by which loops, and repeats, are sorted."""
+
+
 class DiffParams(NamedTuple):
     """A tool with repeats that returned different results."""
 
@@ -161,10 +175,15 @@ def repeat_page(request: TenantRequest) -> HttpResponse:
 
 def _analysis(request: TenantRequest, selection: RepeatSelection) -> dict[str, Any]:
     analysis = selection.repeats()
-    looping, frequent = analysis.loops[:LOOPS_SHOWN], analysis.repeats[:REPEATS_SHOWN]
+    order = requested_order(request, _ORDERS, "time")
+    order_of_repeats = requested_order(request, _ORDERS, "calls", "sort-repeats")
+    looping = in_order(analysis.loops, _ORDERS, order)[:LOOPS_SHOWN]
+    frequent = in_order(analysis.repeats, _ORDERS, order_of_repeats)[:REPEATS_SHOWN]
     arguments = selection.arguments(request, analysis, [*looping, *frequent])
     return {
         "analysis": analysis,
+        "order": order,
+        "order_of_repeats": order_of_repeats,
         "tool": selection.tool,
         "within": range_query(analysis.since, selection.of.end),
         "loops": [

@@ -115,11 +115,12 @@ def test_hostile_places_are_ignored(acme: Cast, page: str, place: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["/", "/violations/", "/latency/", "/agents/", "/traces/", "/calls/"],
+    ["/", "/violations/", "/latency/", "/agents/", "/traces/", "/calls/", "/repeats/"],
 )
 def test_every_head_that_sorts_says_so(acme: Cast, address: str) -> None:
     at = datetime.now(UTC) - timedelta(minutes=5)
-    send_events(acme.tenant, make_call(started_at=at, guard=VIOLATED_GUARD))
+    for _ in range(3):  # so that it repeats
+        send_events(acme.tenant, make_call(started_at=at, call_id="a", guard=VIOLATED_GUARD))
     client = signed_in(acme.viewer)
     page = client.get(address).content.decode()
     heads = re.findall(r'<th scope="col"[^>]*><a href="(\?[^"]*sort=[^"]*)" hx-get', page)
