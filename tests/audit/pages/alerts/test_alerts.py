@@ -95,7 +95,7 @@ def test_an_alert_is_listed_acknowledged_and_resolved(acme: Cast, globex: Cast) 
         (alert,) = Alert.objects.for_tenant(acme.tenant.id)
     listed = client.get("/alerts/").content.decode()
     assert "share of failed calls 66.7 % in 1 h, above 60 %" in text(listed)
-    assert '<span class="nav-count" title="1 not resolved">1</span>' in listed
+    assert '<span class="nav-count is-violation" title="1 not resolved">1<' in listed
     address = f"/alerts/{alert.id}"
     assert "View its calls" in client.get(address).content.decode()
 

@@ -131,7 +131,7 @@ def test_list_works_without_javascript(
     sign_in(page, acme.editor)
     page.goto("/calls/")
     page.get_by_text("All filters").click()
-    page.get_by_label("Duration").fill(">2s")
+    page.get_by_role("textbox", name="Duration").fill(">2s")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator(".call-rows tbody tr")).to_have_count(1)
     assert page.url.endswith("/calls/?q=duration%3A%3E2s")
