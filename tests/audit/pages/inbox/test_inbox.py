@@ -112,7 +112,7 @@ def test_viewer_sees_reasons_without_payloads(acme: Cast) -> None:
 
 
 def test_navigation_shows_the_number_of_waiting_events(acme: Cast) -> None:
-    count = re.compile(r'class="nav-count"[^>]*>(\d+)<')
+    count = re.compile(r'class="nav-count is-violation" title="\d+ to review">(\d+)<')
     assert count.search(shown(acme.viewer, "/traces/")) is None
     first, _ = refuse(acme, b"{", b"[")
     assert count.findall(shown(acme.viewer, "/traces/")) == ["2"]
