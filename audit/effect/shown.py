@@ -78,10 +78,14 @@ def measure_rows(measures: Iterable[Compared], words: Words = OF_VERSIONS) -> li
 
 
 def charts(
-    counted: Counted, which: Which, names: tuple[str, str], fired: Sequence[Fired] = ()
+    counted: Counted,
+    which: Which,
+    names: tuple[str, str],
+    fired: Sequence[Fired] = (),
+    queries: tuple[str, str] = ("", ""),
 ) -> list[Chart]:
-    """A chart of each measure over both windows; `names` are those of the two versions. Alerts are
-    marked.
+    """A chart of each measure over both windows; `names` are those of the two versions, `queries`
+    those of their calls at any time. Alerts are marked.
 
     With `which` "named", both versions are drawn over both windows: while executors change over,
     both are called.
@@ -89,7 +93,7 @@ def charts(
     slots = [*time_slots(counted.windows.before), *time_slots(counted.windows.after)]
     return [
         replace(
-            _chart(counted, which, names, slots, key, title, unit, measure),
+            _chart(counted, which, names, queries, slots, key, title, unit, measure),
             marks=_marks(counted.windows, fired, MARKED[marked]),
         )
         for key, title, unit, measure, marked in _LINES
@@ -110,6 +114,7 @@ def _chart(
     counted: Counted,
     which: Which,
     names: tuple[str, str],
+    queries: tuple[str, str],
     slots: list[Slot],
     key: str,
     title: str,
@@ -129,8 +134,10 @@ def _chart(
             [measure(counted.of_part(part, side)) for part in parts] for side in ("before", "after")
         ]
     series = [
-        Series(name, tone, values)
-        for name, tone, values in zip(names, ("dim", "accent"), drawn, strict=True)
+        Series(name, tone, values, query)
+        for name, tone, values, query in zip(
+            names, ("dim", "accent"), drawn, queries, strict=True
+        )
     ]
     per = f"per {counted.windows.before.step_name}"
     return Chart(

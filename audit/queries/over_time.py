@@ -111,12 +111,19 @@ class OverTime:
     previous: Figures
     parts: list[Figures]
     tools: dict[str, ToolFigures]
+    before: list[Figures] = field(default_factory=list[Figures])
+    """The range before by its parts, each of which is one length before a part; empty if it was
+    not asked for, or is not cut at quarters of an hour."""
 
 
-def over_time(of: TimeRange) -> OverTime:
+def over_time(of: TimeRange, *, with_parts_before: bool = False) -> OverTime:
     """The figures of a range. Two statements."""
     series = OverTime(of, Figures(), Figures(), [Figures() for _ in of.parts], {})
-    parameters = slot_parameters((of.previous.start, *of.bounds))
+    earlier = [of.previous.start]
+    if with_parts_before and of.has_parts_before:
+        earlier = [at - of.length for at in of.bounds[:-1]]
+        series.before = [Figures() for _ in earlier]
+    parameters = slot_parameters((*earlier, *of.bounds)) | {"current": len(earlier)}
     if not _has_cancelled(of.previous.start):
         parameters["cancelled_from"] = date.max
     for (
@@ -142,11 +149,11 @@ def over_time(of: TimeRange) -> OverTime:
             tool.total.add(sums, sign)
             tool.total.add_latency(_latency(number, buckets, in_buckets), sign)
             for place, calls in zip(slots or (), in_slots or (), strict=True):
-                tool.calls[place - 1] += calls
+                tool.calls[place - len(earlier)] += calls
             continue
         for place, times in moved:
-            if place:
-                tool.calls[place - 1] += times * (sums[0] + sums[1])
+            if place is not None and place >= len(earlier):
+                tool.calls[place - len(earlier)] += times * (sums[0] + sums[1])
     return series
 
 
@@ -170,6 +177,7 @@ def slot_parameters(bounds: Sequence[datetime]) -> dict[str, Any]:
         "start": bounds[0],
         "end": bounds[-1],
         "bounds": bounds,
+        "current": 1,  # the first slot that is no part of the range before
         "first_day": day_of(bounds[0]),
         "cancelled_from": day_of(bounds[0]),
         "last_day": day_of(bounds[-1]),
@@ -199,7 +207,12 @@ def _add(
     """Add or subtract the sums and the histogram of a slot."""
     if slot is None:
         return
-    for figures in (series.previous,) if slot == 0 else (series.total, series.parts[slot - 1]):
+    earlier = len(series.before) or 1
+    if slot >= earlier:
+        counted = [series.total, series.parts[slot - earlier]]
+    else:
+        counted = [series.previous, *series.before[slot : slot + 1]]
+    for figures in counted:
         figures.add(sums, times)
         figures.add_latency(latency, times)
 

@@ -72,6 +72,11 @@ class TimeRange:
         return TimeRange(self.start - self.length, self.start, self.zone)
 
     @property
+    def length_name(self) -> str:
+        """Its length in words: `24 h`; a custom range is `as long`."""
+        return LENGTHS[self.name].label if self.name else "as long"
+
+    @property
     def step(self) -> timedelta:
         """The length of a part in local time."""
         return next(step for longest, step, _ in _STEPS if self.length <= longest)
@@ -97,6 +102,11 @@ class TimeRange:
         """For each part, whether it is a whole step. The first and the last may be cut."""
         strokes = set(self._strokes())
         return [start in strokes and end in strokes for start, end in self.parts]
+
+    @property
+    def has_parts_before(self) -> bool:
+        """Whether the range before has the same parts: whole quarters of an hour, or longer."""
+        return self.step >= 15 * _MINUTE and not self.length % self.step
 
     def whole[T](self, of_parts: Sequence[T]) -> list[T]:
         """The values of the parts that are whole steps.

@@ -4,15 +4,18 @@ Pure. `{% include "components/_chart.html" %}` shows a `Chart` on a page. Each m
 calls behind it: the query of its slot (a period of time) together with that of its series.
 """
 
+import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
-from uuid import UUID
+
+from django.urls import reverse
 
 from audit.queries.alerts import Fired
+from audit.queries.published import Published
 from audit.queries.time_range import TimeRange
 from audit.show import figures
 from config.instants import iso_exact, local, offset, short_day
@@ -21,7 +24,11 @@ Kind = Literal["bars", "lines", "heat"]
 """Bars are stacked; a heat map has a row for each series, the first at the bottom."""
 Unit = Literal["count", "share", "duration", "money"]
 """Numbers as they are, shares from 0 to 1, durations in milliseconds, amounts of a currency."""
+Role = Literal["", "before", "threshold"]
+"""What a series is: figures of the range; those of the range before, as a line; or a threshold."""
 
+_NAMED = 3
+"""Versions that a mark names."""
 _ARTICLES = {"minute": "a ", "hour": "an ", "day": "a ", "week": "a "}
 _NO_BREAK_DASH = "\N{WORD JOINER}–\N{WORD JOINER}"
 
@@ -46,16 +53,21 @@ class Series:
     values: Sequence[float | None]
     query: str = ""
     """Narrows the calls of a slot down to those behind a mark."""
+    label: str | None = None
+    """Of a row of a heat map: what the axis says there; None: its name."""
+    role: Role = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """That an alert fired, at a slot."""
+    """What happened at a slot: an alert fired (a triangle), or a version was published (a diamond)."""
 
     slot: int
     title: str
     tone: str
-    alert_id: UUID
+    address: str
+    """Of its page."""
+    symbol: Literal["triangle", "diamond"] = "triangle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,10 @@ class Chart:
     across: str = "Time"
     """What the horizontal axis shows."""
     marks: Sequence[Mark] = ()
+    threshold_text: str = ""
+    """A threshold as the reader typed it."""
+    problem: str = ""
+    """What is wrong with it."""
 
     @property
     def island(self) -> dict[str, Any]:
@@ -79,9 +95,11 @@ class Chart:
         return {
             "kind": self.kind,
             "unit": self.unit,
+            "across": self.across,
+            "is_time": self.across == "Time",
             "slots": [[slot.label, slot.name, slot.query] for slot in self.slots],
             "partial": [n for n, slot in enumerate(self.slots) if slot.is_partial],
-            "marks": [[one.slot, one.title, one.tone] for one in self.marks],
+            "marks": [[one.slot, one.title, one.tone, one.symbol] for one in self.marks],
             "series": [
                 {
                     "name": one.name,
@@ -89,23 +107,32 @@ class Chart:
                     "query": one.query,
                     "values": one.values,
                     "texts": [self.text(value) for value in one.values],
+                    "role": one.role,
+                    "label": one.label,
                 }
                 for one in self.series
             ],
         }
 
     @property
+    def columns(self) -> list[Series]:
+        """The series that the table shows: all but a threshold."""
+        return [one for one in self.series if one.role != "threshold"]
+
+    @property
     def rows(self) -> list[tuple[Slot, list[tuple[str, str]]]]:
-        """For each slot and each series: the value as text, and the query of its calls or ''."""
+        """For each slot and column: the value as text, and the query of its calls or ''."""
         return [
             (
                 slot,
                 [
                     (
                         self.text(one.values[n]),
-                        f"{slot.query} {one.query}".strip() if one.values[n] else "",
+                        f"{slot.query} {one.query}".strip()
+                        if one.values[n] and not one.role
+                        else "",
                     )
-                    for one in self.series
+                    for one in self.columns
                 ],
             )
             for n, slot in enumerate(self.slots)
@@ -114,7 +141,40 @@ class Chart:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to draw."""
-        return not any(value for one in self.series for value in one.values)
+        return not any(value for one in self.series if not one.role for value in one.values)
+
+    @property
+    def top(self) -> str:
+        """The greatest value, as text."""
+        return self.text(max(value or 0 for one in self.series for value in one.values))
+
+    @property
+    def takes_threshold(self) -> bool:
+        """Whether a threshold can be drawn: at heights of its values."""
+        return self.kind != "heat"
+
+    @property
+    def threshold_name(self) -> str:
+        """The member of the page's address that has the threshold."""
+        return f"line-{self.id}"
+
+    @property
+    def threshold_example(self) -> str:
+        """What a reader may type as a threshold."""
+        return {"share": "5 %", "duration": "2 s", "money": "1.50"}.get(self.unit, "100")
+
+    def with_threshold(self, text: str) -> "Chart":
+        """The chart with a line at the value that a reader typed; if there is none, it says so."""
+        text = text.strip()[:40]
+        if not text or not self.takes_threshold:
+            return self
+        try:
+            level = read_level(text, self.unit)
+        except ValueError as error:
+            return replace(self, threshold_text=text, problem=str(error))
+        name = f"Threshold {self.text(level)}"
+        line = Series(name, "ink", [level] * len(self.slots), role="threshold")
+        return replace(self, series=[*self.series, line], threshold_text=text)
 
     def text(self, value: float | None) -> str:
         """A value as text with its unit."""
@@ -134,6 +194,33 @@ def value_text(value: float | None, unit: Unit) -> str:
             return figures.money(Decimal(str(value)), "").strip()
         case _:
             return figures.count(round(value))
+
+
+_LEVEL = re.compile(r"(\d{1,12}(?:[.,]\d{1,6})?)\s*(%|us|µs|ms|s|min|h)?", re.ASCII)
+_MILLISECONDS = {"us": 0.001, "µs": 0.001, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 3.6e6, None: 1.0}
+
+
+def read_level(text: str, unit: Unit) -> float:
+    """A value as a reader types it: `5 %`, `2 s`, `100`. Raises ValueError that says how."""
+    read = _LEVEL.fullmatch(text)
+    number, sign = (float(read[1].replace(",", ".")), read[2]) if read else (0.0, None)
+    match unit:
+        case "share" if read and sign in {None, "%"} and number <= 100:
+            return number / 100
+        case "duration" if read and sign != "%":
+            return number * _MILLISECONDS[sign]
+        case "count" | "money" if read and sign is None:
+            return number
+    how = {"share": "a percentage such as 5 %", "duration": "a duration such as 2 s or 500 ms"}
+    raise ValueError(f"The threshold must be {how.get(unit, 'a number')}.")
+
+
+def with_thresholds(charts: Mapping[str, Chart], params: Mapping[str, str]) -> dict[str, Chart]:
+    """The charts of a page with the thresholds that its address names."""
+    return {
+        name: chart.with_threshold(params.get(chart.threshold_name, ""))
+        for name, chart in charts.items()
+    }
 
 
 def time_slots(of: TimeRange) -> list[Slot]:
@@ -167,11 +254,31 @@ def alert_marks(of: TimeRange, fired: Iterable[Fired], watched: Collection[str])
             bisect_right(starts, one.at) - 1,
             one.title,
             "failed" if one.severity == "alert" else "violation",
-            one.id,
+            reverse("alert_detail", args=[one.id]),
         )
         for one in fired
         if one.watches in watched and one.at >= starts[0]
     ]
+
+
+def version_marks(of: TimeRange, published: Iterable[Published]) -> list[Mark]:
+    """Marks where versions were published; of several in a slot one, which names some of them."""
+    starts = of.bounds[:-1]
+    by_slot: dict[int, list[Published]] = {}
+    for one in published:
+        by_slot.setdefault(bisect_right(starts, one.at) - 1, []).append(one)
+    marks = []
+    for slot, versions in by_slot.items():
+        names = [f"{one.tool_name} version {one.number}" for one in versions[:_NAMED]]
+        more = [f"{len(versions) - _NAMED} more"] if len(versions) > _NAMED else []
+        address = reverse("tool_effect", args=[versions[0].tool_id])
+        if len(versions) > 1:
+            address = reverse("tool_list")
+        else:
+            address += f"?version={versions[0].number}"
+        title = f"Published: {', '.join([*names, *more])}"
+        marks.append(Mark(slot, title, "accent", address, "diamond"))
+    return marks
 
 
 def range_query(start: datetime, end: datetime) -> str:

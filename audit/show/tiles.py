@@ -3,12 +3,13 @@
 Pure. It turns figures into values for the template.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from audit.queries.alerts import Fired
 from audit.queries.over_time import Figures, OverTime, ToolFigures
+from audit.queries.published import Published
 from audit.show import figures
 from audit.show.charts import (
     MARKED,
@@ -18,6 +19,7 @@ from audit.show.charts import (
     range_query,
     time_slots,
     value_text,
+    version_marks,
 )
 
 Goodness = Literal["better", "worse", "other"]
@@ -148,13 +150,24 @@ def tokens_tile(
     )
 
 
-def charts(range_figures: OverTime, fired: Sequence[Fired] = ()) -> dict[str, Chart]:
-    """The charts over time by name: calls, errors, latency, violations. Alerts are marked."""
+def charts(
+    range_figures: OverTime, fired: Sequence[Fired] = (), published: Sequence[Published] = ()
+) -> dict[str, Chart]:
+    """The charts over time by name: calls, errors, latency, violations.
+
+    Alerts and published versions are marked. The range before, if its parts are known, is a line.
+    """
+    of, parts = range_figures.of, range_figures.parts
     elsewhere = set().union(*MARKED.values())
     watched = MARKED | {"calls": {one.watches for one in fired} - elsewhere}
-    marks = {name: alert_marks(range_figures.of, fired, of) for name, of in watched.items()}
-    slots, parts = time_slots(range_figures.of), range_figures.parts
-    per = f"per {range_figures.of.step_name}"
+    versions = version_marks(of, published)
+    marks = {name: alert_marks(of, fired, which) for name, which in watched.items()}
+    slots, per = time_slots(of), f"per {of.step_name}"
+
+    def before(name: str, figure: Callable[[Figures], float | None]) -> list[Series]:
+        values = [figure(part) for part in range_figures.before]
+        return [Series(name, "dim", values, role="before")] if any(values) else []
+
     of_calls = [
         Series("Failed", "failed", [part.failed for part in parts], "state:failed"),
         Series("Open", "open", [part.open for part in parts], "state:open"),
@@ -164,52 +177,66 @@ def charts(range_figures: OverTime, fired: Sequence[Fired] = ()) -> dict[str, Ch
         of_calls.insert(2, Series("Cancelled", "dim", cancelled, "state:cancelled"))
     rates = [part.error_rate for part in parts]
     broken = [part.violating for part in parts]
+    percentiles = [
+        Series(name, tone, [part.duration_ms(share) for part in parts])
+        for name, tone, share in (
+            ("p50", "accent", 0.5),
+            ("p95", "accent-2", 0.95),
+            ("p99", "accent-3", 0.99),
+        )
+    ]
+    earlier = f"{of.length_name} before"
     return {
         "calls": Chart(
             id="calls",
-            marks=marks["calls"],
+            marks=[*marks["calls"], *versions],
             title="Calls by state",
             kind="bars",
             unit="count",
             slots=slots,
-            series=of_calls,
+            series=[
+                *of_calls,
+                *before(earlier, lambda part: part.calls + part.open + part.cancelled),
+            ],
             note=per,
         ),
         "errors": Chart(
             id="errors",
-            marks=marks["errors"],
+            marks=[*marks["errors"], *versions],
             title="Error rate",
             kind="lines",
             unit="share",
             slots=slots,
-            series=[Series("Failed", "failed", rates, "state:failed")],
+            series=[
+                Series("Failed", "failed", rates, "state:failed"),
+                *before(earlier, lambda part: part.error_rate),
+            ],
             note=per,
         ),
         "latency": Chart(
             id="latency",
-            marks=marks["latency"],
+            marks=[*marks["latency"], *versions],
             title="Duration",
             kind="lines",
             unit="duration",
             slots=slots,
             series=[
-                Series(name, tone, [part.duration_ms(share) for part in parts])
-                for name, tone, share in (
-                    ("p50", "accent", 0.5),
-                    ("p95", "accent-2", 0.95),
-                    ("p99", "accent-3", 0.99),
-                )
+                *percentiles,
+                *before(f"p95, {earlier}", lambda part: part.duration_ms(0.95)),
             ],
             note=per,
         ),
         "violations": Chart(
             id="violations",
-            marks=marks["violations"],
+            marks=[*marks["violations"], *versions],
             title="Calls with schema violations",
             kind="bars",
             unit="count",
             slots=slots,
-            series=[Series("Calls", "violation", broken, "violation:*")],
+            series=[
+                Series("Calls", "violation", broken, "violation:*"),
+                *before(earlier, lambda part: part.violating),
+            ],
             note=per,
         ),
     }

@@ -31,9 +31,10 @@ unnest(
 ) AS piece (start_at, end_at, slot, taken_from)
 
 -- {{piece_sign}} --
--- Effect of an interval's calls on the total of all slots but the first: added (1), subtracted (-1)
--- or none (0).
-(coalesce(piece.slot, 0) > 0)::integer - (coalesce(piece.taken_from, 0) > 0)::integer
+-- Effect of an interval's calls on the total of the slots that are no part of the range before: added
+-- (1), subtracted (-1) or none (0).
+(coalesce(piece.slot, 0) >= %(current)s)::integer
+- (coalesce(piece.taken_from, 0) >= %(current)s)::integer
 
 -- {{piece_calls}} --
 -- The calls of such an interval. Use it in a LATERAL that ends with LIMIT ALL, so that each
@@ -67,8 +68,8 @@ sum(completed_count - failed_count)::bigint AS ok, sum(failed_count)::bigint AS 
            sum(completion_tokens)::bigint AS completion, sum(histogram) AS histogram
 
 -- figures_over_time --
--- Three kinds of rows: of a slot; of a tool in all slots but the first, which is the previous
--- range; and, for moved calls, of a tool in a slot. Histograms of whole cells are numbers
+-- Three kinds of rows: of a slot; of a tool in all slots but those of the previous range, which are
+-- before the slot `current`; and, for moved calls, of a tool in a slot. Histograms of whole cells are numbers
 -- (audit/index/histogram.py), and a tool's row has its number of calls in each slot, as one row per
 -- tool and slot would be 800 rows a page. Histograms of moved calls are buckets with their counts,
 -- as one row per bucket would be 3,000. It is one statement, so that cells and the calls moved
@@ -80,12 +81,12 @@ SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, sum(histogram)::
        sum(completion)::bigint AS completion, 0::bigint AS cancelled, array_agg(slot) AS slots,
        array_agg(ok + failed) AS slot_calls
 FROM (
-    SELECT {{hour_slot}} AS slot, {{hour_slot}} > 0 AS is_current, tool_name, {{figure_sums}}
+    SELECT {{hour_slot}} AS slot, {{hour_slot}} >= %(current)s AS is_current, tool_name, {{figure_sums}}
     FROM rollup
     WHERE {{whole_hours}}
     GROUP BY 1, 2, 3
     UNION ALL
-    SELECT {{quarter_slot}}, {{quarter_slot}} > 0, tool_name, {{figure_sums}}
+    SELECT {{quarter_slot}}, {{quarter_slot}} >= %(current)s, tool_name, {{figure_sums}}
     FROM quarter_rollup
     WHERE {{cut_quarters}}
     GROUP BY 1, 2, 3
@@ -126,7 +127,7 @@ SELECT slot, NULL, 1, tool_name, NULL, NULL, NULL, 0, 0, count(*) FILTER (WHERE 
        0, 0, 0, 0, count(*) FILTER (WHERE is_cancelled), NULL, NULL
 FROM (
     SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1 AS slot, tool_name,
-           started_at >= (%(bounds)s::timestamptz[])[2] AS is_current, is_cancelled
+           started_at >= (%(bounds)s::timestamptz[])[%(current)s::integer + 1] AS is_current, is_cancelled
     FROM (
         SELECT started_at, tool_name, FALSE AS is_cancelled
         FROM invocation

@@ -34,6 +34,18 @@ SET first_seen_at = least(observed_tool.first_seen_at, excluded.first_seen_at),
 WHERE observed_tool.last_seen_at < excluded.last_seen_at
    OR observed_tool.first_seen_at > excluded.first_seen_at
 
+-- versions_published --
+-- The newest versions that were published in a range.
+SELECT v.tool_id, t.name, v.number, v.created_at
+FROM tool_version v
+JOIN tool t ON t.tenant_id = %(tenant_id)s AND t.id = v.tool_id
+WHERE v.tenant_id = %(tenant_id)s
+  AND v.created_at >= %(start)s
+  AND v.created_at < %(end)s
+  AND (%(tool)s::text IS NULL OR t.name = %(tool)s)
+ORDER BY v.created_at DESC
+LIMIT %(limit)s
+
 -- registered_tools --
 -- Tools after a name, each with its current version and that version's state.
 SELECT t.id, t.name, t.current_number, t.tags, t.owner, left(v.description, 120), v.trusted,

@@ -12,11 +12,13 @@ from django.utils.safestring import SafeString, mark_safe
 from audit.pages.latency.page import Span
 from audit.pages.show.range_bar import OF_THE_RANGE
 from audit.queries.call_query import quoted
-from audit.show.charts import Chart, sparkline, value_text
+from audit.show.charts import Chart, Series, sparkline, value_text
 from audit.show.text import visible
 
 register = template.Library()
 register.filter("sparkline", sparkline)
+
+_SIGNS = {"triangle": "▼", "diamond": "◆"}
 
 
 @register.filter
@@ -40,9 +42,8 @@ def table_rows(chart: Chart) -> SafeString:
     rows, calls = [], calls_address("")
     marked: dict[int, str] = {}
     for mark in chart.marks:
-        address, title = reverse("alert_detail", args=[mark.alert_id]), visible(mark.title)
-        sign = f'<i class="tone-{mark.tone}" aria-hidden="true">▼</i>'
-        link = f' <a class="alert-mark" href="{address}">{sign} {title}</a>'
+        sign = f'<i class="tone-{mark.tone}" aria-hidden="true">{_SIGNS[mark.symbol]}</i>'
+        link = f' <a class="alert-mark" href="{mark.address}">{sign} {visible(mark.title)}</a>'
         marked[mark.slot] = marked.get(mark.slot, "") + link
     for n, (slot, values) in enumerate(chart.rows):
         cells = (
@@ -54,6 +55,12 @@ def table_rows(chart: Chart) -> SafeString:
         name = escape(slot.name) + marked.get(n, "")
         rows.append(f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>\n')
     return mark_safe("".join(rows))  # noqa: S308  # addresses are quoted, all else escaped
+
+
+@register.filter
+def swatch(one: Series, kind: str) -> str:
+    """The class of a series' sign in the legend: as it is drawn."""
+    return {"before": "is-before", "threshold": "is-threshold"}.get(one.role, f"is-{kind}")
 
 
 @register.filter

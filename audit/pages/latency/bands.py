@@ -17,7 +17,10 @@ from audit.index.histogram import (
     bucket_of,
 )
 from audit.show import figures
+from audit.show.figures import NBSP
 
+_POWERS = tuple(10**n for n in range(3, 10))
+"""Microseconds from 1 ms to 1,000 s."""
 DOUBLING = 7
 """Number of buckets over which durations double (2.01 times)."""
 
@@ -51,6 +54,13 @@ class Band:
         if self.high_us is None:
             return f"duration:>={self.low_us}us"
         return f"duration:{self.low_us}us..{self.high_us - 1}us"
+
+    @property
+    def power_of_ten(self) -> str:
+        """`1 ms`, `10 ms`, …: the power of ten that is in the band; '' if none is."""
+        high = self.high_us if self.high_us is not None else 10 * _POWERS[-1]
+        inside = (us for us in _POWERS if self.low_us <= us < high)
+        return next((f"{us // 1000}{NBSP}ms" if us < 10**6 else f"{us // 10**6:,}{NBSP}s" for us in inside), "")
 
     def count(self, latency: Sequence[int]) -> int:
         """Return the number of a histogram's calls in the band."""

@@ -11,6 +11,7 @@ from audit.queries.alerts import Fired
 from audit.queries.call_query import quoted
 from audit.queries.latency import SHARES, Latency, Spent, ToolFilter
 from audit.queries.newest import Limit, ToolSpent
+from audit.queries.published import Published
 from audit.queries.time_range import TimeRange
 from audit.show import figures
 from audit.show.charts import (
@@ -22,6 +23,7 @@ from audit.show.charts import (
     range_query,
     time_slots,
     value_text,
+    version_marks,
 )
 from audit.show.tiles import Tile, relative, tokens_tile
 
@@ -140,9 +142,15 @@ def tiles(range_figures: Latency, *, is_comparable: bool) -> list[Tile]:
     return [*duration_tiles, tokens_tile(now, before, parts, within), cache]
 
 
-def charts(range_figures: Latency, fired: Sequence[Fired] = ()) -> dict[str, Chart]:
-    """Return the charts by name: over_time (a heat map), histogram, tokens. Alerts are marked."""
+def charts(
+    range_figures: Latency, fired: Sequence[Fired] = (), published: Sequence[Published] = ()
+) -> dict[str, Chart]:
+    """Return the charts by name: over_time (a heat map), histogram, tokens.
+
+    Alerts and published versions are marked.
+    """
     slots, per = time_slots(range_figures.of), f"per {range_figures.of.step_name}"
+    versions = version_marks(range_figures.of, published)
     of_tool, latency = terms(range_figures.wanted), range_figures.total.latency
     heat = [
         Series(
@@ -150,6 +158,7 @@ def charts(range_figures: Latency, fired: Sequence[Fired] = ()) -> dict[str, Cha
             "accent",
             [band.count(part.latency) for part in range_figures.parts],
             f"{of_tool} {band.term}".strip(),
+            label=band.power_of_ten,
         )
         for band in bands(latency, DOUBLING)
     ]
@@ -182,7 +191,7 @@ def charts(range_figures: Latency, fired: Sequence[Fired] = ()) -> dict[str, Cha
     return {
         "over_time": Chart(
             id="over-time",
-            marks=alert_marks(range_figures.of, fired, MARKED["latency"]),
+            marks=[*alert_marks(range_figures.of, fired, MARKED["latency"]), *versions],
             title="Duration over time",
             kind="heat",
             unit="count",
@@ -202,7 +211,7 @@ def charts(range_figures: Latency, fired: Sequence[Fired] = ()) -> dict[str, Cha
         ),
         "tokens": Chart(
             id="tokens",
-            marks=alert_marks(range_figures.of, fired, {"tokens"}),
+            marks=[*alert_marks(range_figures.of, fired, {"tokens"}), *versions],
             title="Tokens",
             kind="bars",
             unit="count",

@@ -30,8 +30,9 @@ from audit.queries.costs import costs_over_time
 from audit.queries.latency import SHARES, ToolFilter, latency
 from audit.queries.newest import newest
 from audit.queries.over_time import has_figures_before
+from audit.queries.published import published_in
 from audit.queries.token_costs import token_costs_over_time
-from audit.show.charts import range_query
+from audit.show.charts import range_query, with_thresholds
 from audit.show.costs import cost_facts
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
@@ -69,7 +70,14 @@ def latency_page(request: TenantRequest) -> HttpResponseBase:
         "range_figures": range_figures,
         "tiles": tiles(range_figures, is_comparable=before),
         "is_comparable": before,
-        "charts": charts(range_figures, fired_in(requested.range, wanted.tool))
+        "charts": with_thresholds(
+            charts(
+                range_figures,
+                fired_in(requested.range, wanted.tool),
+                published_in(requested.range, wanted.tool),
+            ),
+            request.GET.dict(),
+        )
         if range_figures.total.calls
         else {},
         "currency": costs and costs.currency,

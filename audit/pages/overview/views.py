@@ -20,11 +20,12 @@ from audit.queries.call_walk import Budget
 from audit.queries.costs import costs_over_time
 from audit.queries.losses import losses
 from audit.queries.over_time import OverTime, has_figures_before, over_time, started_calls
+from audit.queries.published import published_in
 from audit.queries.token_costs import token_costs_over_time
 from audit.queries.unrun import unrun_calls
 from audit.queries.violations import new_violations
 from audit.show import tiles
-from audit.show.charts import range_query
+from audit.show.charts import range_query, with_thresholds
 from audit.show.costs import cost_tile, token_tile
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
@@ -53,12 +54,14 @@ def home(request: TenantRequest) -> HttpResponse:
     requested = requested_range(request, now)
     if requested.problem:
         return invalid_range(request, requested, "overview/overview.html", "Overview")
-    range_figures = over_time(requested.range)
+    range_figures = over_time(requested.range, with_parts_before=True)
     before = range_figures.previous.calls > 0 and has_figures_before(requested.range.previous.start)
     unrun = unrun_calls(requested.range.start, requested.range.end, started_calls(range_figures))
     within = range_query(requested.range.start, requested.range.end)
     order = requested_order(request, _ORDERS, "worst")
     shown_tiles = tiles.tiles(range_figures, is_comparable=before)
+    if not before:  # what was recorded in part only would look like a rise
+        range_figures.before = []
     if costs := costs_over_time(requested.range):
         shown_tiles.append(cost_tile(costs, is_comparable=before))
     if models := token_costs_over_time(requested.range):
@@ -69,7 +72,10 @@ def home(request: TenantRequest) -> HttpResponse:
         "within": within,
         "tiles": shown_tiles,
         "is_comparable": before,
-        "charts": tiles.charts(range_figures, fired_in(requested.range)),
+        "charts": with_thresholds(
+            tiles.charts(range_figures, fired_in(requested.range), published_in(requested.range)),
+            request.GET.dict(),
+        ),
         "unrun": unrun.total,
         "unrun_tools": list(unrun.tools.items())[:UNRUN_SHOWN],
         "more_unrun_tools": max(0, len(unrun.tools) - UNRUN_SHOWN),

@@ -83,7 +83,7 @@ def _compared(request: TenantRequest, version: ToolVersion, query: Query) -> dic
         "compared_queries": _queries(of, before, version, which, query),
         "effect": effect,
         "rows": measure_rows(effect.measures),
-        "charts": charts(counted, which, names, fired)
+        "charts": charts(counted, which, names, fired, _drawn(before, version, which, query))
         if effect.before.calls + effect.after.calls
         else [],
         "others": sum(counted.total("other", is_after=after).calls for after in (False, True)),
@@ -97,11 +97,20 @@ def _queries(
     """The queries of the calls before and after; empty if there is no version before."""
     if which == "named" and before is None:
         return []
-    queries = []
-    for window, one in ((of.before, before), (of.after, version)):
+    drawn = _drawn(before, version, which, query)
+    within = (range_query(window.start, window.end) for window in (of.before, of.after))
+    return [f"{times} {terms}" for times, terms in zip(within, drawn, strict=True)]
+
+
+def _drawn(
+    before: ToolVersion | None, version: ToolVersion, which: Which, query: Query
+) -> tuple[str, str]:
+    """The queries of the calls of both versions, at any time; or of the tool, for both sides."""
+
+    def terms(one: ToolVersion | None) -> str:
         names = (f"version:{quoted(name)}" for name in names_of(one))
-        named = [f"({' OR '.join(names)})"] if which == "named" else []
+        named = f"({' OR '.join(names)})" if which == "named" and one is not None else ""
         tool = f"tool:{quoted(version.tool.name)}"
-        terms = [range_query(window.start, window.end), tool, *named]
-        queries.append(" ".join(filter(None, [*terms, query.without("since", "until", "tool")])))
-    return queries
+        return " ".join(filter(None, [tool, named, query.without("since", "until", "tool")]))
+
+    return terms(before), terms(version)
