@@ -29,6 +29,7 @@ from audit.pages.apart.arguments import arguments_cancel, arguments_detail, argu
 from audit.pages.apart.compare import compare_page
 from audit.pages.apart.views import apart_page
 from audit.pages.approvals.views import approval_export, approval_list
+from audit.pages.calls.call_chart import call_chart
 from audit.pages.calls.call_detail import call_detail, call_event, call_reveal
 from audit.pages.calls.call_export import call_export
 from audit.pages.calls.call_list import (
@@ -166,6 +167,7 @@ from audit.pages.tools.replays import replay_cancel, replay_detail, replay_start
 from audit.pages.tools.tool_list import tool_list
 from audit.pages.tools.tool_overview import tool_overview
 from audit.pages.traces.compare import trace_compare
+from audit.pages.traces.trace_chart import trace_chart
 from audit.pages.traces.trace_detail import trace_as_text, trace_detail
 from audit.pages.traces.trace_graph import trace_graph
 from audit.pages.traces.trace_list import trace_list
@@ -189,12 +191,14 @@ urlpatterns = [
     path("first-steps/key", first_key, name="first_key"),
     # /traces
     path("traces/", trace_list, name="trace_list"),
+    path("charts/traces", trace_chart, name="trace_chart"),
     path("traces/<text:trace_id>", trace_detail, name="trace_detail"),
     path("traces/<text:trace_id>/graph", trace_graph, name="trace_graph"),
     path("traces/<text:trace_id>/text", trace_as_text, name="trace_text"),
     path("traces/<text:trace_id>/compare", trace_compare, name="trace_compare"),
     # /calls
     path("calls/", call_list, name="call_list"),
+    path("charts/calls", call_chart, name="call_chart"),
     path("calls/complete", call_complete, name="call_complete"),
     path("calls/count", call_count, name="call_count"),
     path("calls/export.<slug:kind>", call_export, name="call_export"),

@@ -5,13 +5,13 @@ figures are of the calls since `searched_until`, and of none before.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 from audit.queries.call_filter import OPEN, UNRUN, CallFilter, Text
 from audit.queries.call_walk import QUERY_BUDGET, Budget, Walk
 from audit.queries.latency import Latency, Spent, ToolFilter
-from audit.queries.over_time import FORMULA, Counts
+from audit.queries.over_time import FORMULA, Counts, Figures, OverTime
 from audit.queries.summary import Summary
 from audit.queries.time_range import TimeRange
 from audit.queries.unrun import Unrun
@@ -31,10 +31,25 @@ class QueriedFigures:
     latency: Latency
     """Completed calls, without those of the range before."""
     counts: Counts = field(default_factory=Counts)
+    parts: list[Counts] = field(default_factory=list[Counts])
+    """The same by part of the range."""
+    unrun_parts: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """Calls that did not run by state, each by part of the range."""
     unrun: Unrun = field(default_factory=Unrun)
     """Only of a query about decisions: others do not find calls that did not run."""
     searched_until: datetime | None = None
     """Set if the budget ended here: older calls were not read."""
+
+    @property
+    def over_time(self) -> OverTime:
+        """The figures by part, as of a range without a query; without tools."""
+        spent = self.latency
+        parts = [
+            Figures(**asdict(counts), latency=part.latency)
+            for counts, part in zip(self.parts, spent.parts, strict=True)
+        ]
+        total = Figures(**asdict(self.counts), latency=spent.total.latency)
+        return OverTime(spent.of, total, Figures(), parts, {})
 
     @property
     def summary(self) -> Summary:
@@ -69,7 +84,7 @@ def figures_of_query(
 ) -> QueriedFigures:
     """The figures of the calls of a range that match. The filter has no payload terms."""
     spent = Latency(of, ToolFilter(), Spent(), Spent(), [Spent() for _ in of.parts])
-    figures = QueriedFigures(spent)
+    figures = QueriedFigures(spent, parts=[Counts() for _ in of.parts])
     walk = Walk(wanted, now, budget)
     parameters = FORMULA | {"bounds": list(of.bounds)}
     for is_match, *group in walk.summed("calls_summed_before", parameters):
@@ -131,17 +146,21 @@ def _add(
     *_: object,
 ) -> None:
     """Add the calls of a section that have all of these in common."""
-    counts = figures.counts
+    both = figures.counts, figures.parts[part]
     if state in UNRUN:
         figures.unrun.by_decision[state] = figures.unrun.by_decision.get(state, 0) + calls
+        figures.unrun_parts.setdefault(state, [0] * len(figures.parts))[part] += calls
     elif state in OPEN:
-        counts.open += calls
+        for counts in both:
+            counts.open += calls
     elif state == "cancelled":
-        counts.cancelled += calls
+        for counts in both:
+            counts.cancelled += calls
     else:
         failed = calls if state == "failed" else 0
         sums = (calls - failed, failed, 0, violating, violations, int(prompt), int(completion), 0)
-        counts.add(sums, 1)
+        for counts in both:
+            counts.add(sums, 1)
         spent = figures.latency
         of_version = spent.versions.setdefault((tool, version), Spent())
         in_bucket = {} if bucket is None else {bucket: calls}

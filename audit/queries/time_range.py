@@ -73,8 +73,15 @@ class TimeRange:
 
     @property
     def length_name(self) -> str:
-        """Its length in words: `24 h`; a custom range is `as long`."""
-        return LENGTHS[self.name].label if self.name else "as long"
+        """Its length in words: `24 h`, `3 d`, `45 min`."""
+        if self.name:
+            return LENGTHS[self.name].label
+        unit, name = next(
+            (one, name)
+            for one, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (timedelta(0), ""))
+            if not one or not self.length % one
+        )
+        return f"{self.length // unit} {name}" if unit else "as long"
 
     @property
     def step(self) -> timedelta:

@@ -137,6 +137,8 @@ class Violations:
     """Violations by side."""
     rejected: list[RejectedCalls] = field(default_factory=list)
     """Calls with rejected arguments by version; those with such violations, most calls first."""
+    bounds: list[datetime] = field(default_factory=list[datetime])
+    """The ends of the parts that a kind's course has: of a long range UTC days."""
 
     @property
     def total(self) -> int:
@@ -194,7 +196,7 @@ def range_parameters(of: TimeRange, wanted: ViolationFilter) -> dict[str, Any]:
 def summed_up(of: TimeRange, parameters: Mapping[str, Any], summed: Iterable[Row]) -> Violations:
     """The violations of a range from the rows of `violation_kinds`. At most three statements."""
     kinds: dict[Key, ViolationKind] = {}
-    result = Violations(of, [])
+    result = Violations(of, [], bounds=list(parameters["bounds"]))
     treatments: dict[tuple[Side, str, str], int] = {}
     part_count = len(parameters["bounds"]) - 1
     for side, tool, version, path, code, strategy, outcome, part, *sums in summed:

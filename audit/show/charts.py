@@ -8,8 +8,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, Literal
 
 from django.urls import reverse
@@ -52,7 +53,7 @@ class Series:
     tone: str
     values: Sequence[float | None]
     query: str = ""
-    """Narrows the calls of a slot down to those behind a mark."""
+    """Narrows the calls of a slot down to those behind a mark; with the chart's own terms."""
     label: str | None = None
     """Of a row of a heat map: what the axis says there; None: its name."""
     role: Role = ""
@@ -84,6 +85,10 @@ class Chart:
     across: str = "Time"
     """What the horizontal axis shows."""
     marks: Sequence[Mark] = ()
+    query: str = ""
+    """Narrows the calls of a slot down to all that the chart is about."""
+    leads_to: Literal["calls", "traces"] = "calls"
+    """The list that marks lead to."""
     threshold_text: str = ""
     """A threshold as the reader typed it."""
     problem: str = ""
@@ -97,6 +102,7 @@ class Chart:
             "unit": self.unit,
             "across": self.across,
             "is_time": self.across == "Time",
+            "query": self.query,
             "slots": [[slot.label, slot.name, slot.query] for slot in self.slots],
             "partial": [n for n, slot in enumerate(self.slots) if slot.is_partial],
             "marks": [[one.slot, one.title, one.tone, one.symbol] for one in self.marks],
@@ -221,6 +227,19 @@ def with_thresholds(charts: Mapping[str, Chart], params: Mapping[str, str]) -> d
         name: chart.with_threshold(params.get(chart.threshold_name, ""))
         for name, chart in charts.items()
     }
+
+
+def day_slots(of: TimeRange, bounds: Sequence[datetime]) -> list[Slot]:
+    """UTC days of a range between these ends as slots."""
+    return [
+        Slot(
+            short_day(start.astimezone(UTC)),
+            _interval_name(start, end, replace(of, zone=UTC)),
+            range_query(start, end),
+            is_partial=end - start < timedelta(days=1),
+        )
+        for start, end in pairwise(bounds)
+    ]
 
 
 def time_slots(of: TimeRange) -> list[Slot]:

@@ -97,6 +97,30 @@ WHERE sorted_by IS NOT NULL
 ORDER BY sorted_by DESC, first_at DESC, trace_id DESC
 LIMIT %(page_limit)s
 
+-- traces_over_time --
+-- How many traces began in each part of a range, by their worst state; of the newest scan_limit ones,
+-- the oldest of which is in each row. A trace of several days counts on each of them.
+SELECT width_bucket(first_started_at, %(bounds)s::timestamptz[]) - 1 AS part, state, count(*),
+       min(first_started_at), sum(count(*)) OVER ()::bigint
+FROM (
+    SELECT first_started_at, decision_count,
+           CASE WHEN failed_count > 0 THEN 'failed'
+                WHEN violation_count > 0 THEN 'violation'
+                WHEN started_count > completed_count + cancelled_count THEN 'open'
+                ELSE 'ok'
+           END AS state
+    FROM trace
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND first_started_at >= %(since)s
+      AND first_started_at < %(until)s
+      AND trace_id >= %(prefix)s
+      AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
+    ORDER BY first_started_at DESC, trace_id DESC
+    LIMIT %(scan_limit)s
+) AS scanned
+GROUP BY 1, 2
+
 -- trace_scan_end --
 -- The last row that trace_days_before scanned; no row if it reached the end.
 WITH scanned AS (

@@ -18,6 +18,8 @@ from audit.show.text import visible
 register = template.Library()
 register.filter("sparkline", sparkline)
 
+_OF_TRACES = {"since": "from", "until": "to"}
+"""Terms of queries that the list of traces has as parameters of other names."""
 _SIGNS = {"triangle": "▼", "diamond": "◆"}
 
 
@@ -40,6 +42,14 @@ def table_rows(chart: Chart) -> SafeString:
     Loops in a template took five times as long: a fifth of the time of a page of figures.
     """
     rows, calls = [], calls_address("")
+    traces = f"{_folder(get_script_prefix(), 'trace_list')}?"
+
+    def address(query: str) -> str:
+        if chart.leads_to == "calls":
+            return calls + quote_plus(query)
+        terms = (term.split(":", 1) for term in query.split())
+        return traces + urlencode({_OF_TRACES.get(name, name): value for name, value in terms})
+
     marked: dict[int, str] = {}
     for mark in chart.marks:
         sign = f'<i class="tone-{mark.tone}" aria-hidden="true">{_SIGNS[mark.symbol]}</i>'
@@ -47,7 +57,7 @@ def table_rows(chart: Chart) -> SafeString:
         marked[mark.slot] = marked.get(mark.slot, "") + link
     for n, (slot, values) in enumerate(chart.rows):
         cells = (
-            f'<td class="r"><a href="{calls}{quote_plus(query)}">{escape(text)}</a></td>'
+            f'<td class="r"><a href="{address(query)}">{escape(text)}</a></td>'
             if query
             else f'<td class="r">{escape(text)}</td>'
             for text, query in values

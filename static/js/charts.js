@@ -203,7 +203,12 @@
 
   // A click on a mark opens its calls; a click between marks opens all calls of that part.
   function open(figure, query, event) {
-    const address = `${figure.dataset.calls}?${new URLSearchParams({ q: query.trim() })}`;
+    let address = `${figure.dataset.calls}?${new URLSearchParams({ q: query.trim() })}`;
+    if (figure.dataset.traces) {
+      const names = { since: "from", until: "to" };
+      const terms = query.trim().split(" ").map((term) => term.match(/^(\w+):(.*)$/).slice(1));
+      address = `${figure.dataset.traces}?${new URLSearchParams(terms.map(([name, value]) => [names[name] ?? name, value]))}`;
+    }
     if (event?.ctrlKey || event?.metaKey) window.open(address, "_blank", "noopener");
     else location.assign(address);
   }
@@ -314,7 +319,7 @@
         at = at === null && to < last && to === now - 1 && !event.shiftKey ? last : Math.max(0, Math.min(last, to));
         show();
       } else if (event.key === "Enter" && at !== null) {
-        if (anchor === null) open(figure, chart.slots[now][2], event);
+        if (anchor === null) open(figure, `${chart.slots[now][2]} ${chart.query}`, event);
         else zoom(figure, chart, Math.min(anchor, now), Math.max(anchor, now));
       } else if (event.key === "Escape") {
         if (anchor === null) return;
@@ -347,7 +352,7 @@
     });
     zr.on("click", (event) => {
       const n = event.target ? null : partAt(event);
-      if (n !== null && instance.chart.kind !== "heat") open(figure, instance.chart.slots[n][2], event.event);
+      if (n !== null && instance.chart.kind !== "heat") open(figure, `${instance.chart.slots[n][2]} ${instance.chart.query}`, event.event);
     });
     zr.on("mousemove", (event) => {
       const n = partAt(event);

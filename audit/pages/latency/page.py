@@ -191,6 +191,7 @@ def charts(
     return {
         "over_time": Chart(
             id="over-time",
+            query=of_tool,
             marks=[*alert_marks(range_figures.of, fired, MARKED["latency"]), *versions],
             title="Duration over time",
             kind="heat",
@@ -211,6 +212,7 @@ def charts(
         ),
         "tokens": Chart(
             id="tokens",
+            query=of_tool,
             marks=[*alert_marks(range_figures.of, fired, {"tokens"}), *versions],
             title="Tokens",
             kind="bars",

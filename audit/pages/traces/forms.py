@@ -1,13 +1,24 @@
 """Forms of traces: the filter of the list, and filter and zoom of one timeline."""
 
-from datetime import timedelta
-from typing import ClassVar
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple
 
 from django import forms
+from django.http import QueryDict
+from django.utils import timezone
 from tooltrail.events import ID_MAX_LENGTH
 
 from audit.pages.show.list_range import LIST_RANGES
 from audit.pages.traces.waterfall import View
+from audit.queries import time_range
+from audit.queries.traces import TraceFilter
+
+
+class TimeSpan(NamedTuple):
+    """From an instant on, and before another; None: without that bound."""
+
+    since: datetime | None
+    until: datetime | None
 
 
 class TraceFilterForm(forms.Form):
@@ -29,10 +40,32 @@ class TraceFilterForm(forms.Form):
     state = forms.ChoiceField(choices=list(STATES.items()), required=False)
     trace = forms.CharField(max_length=ID_MAX_LENGTH, required=False, strip=True)
 
-    @property
-    def since(self) -> timedelta | None:
-        """How far to go back from now. None: any time."""
-        return self.RANGES[self.cleaned_data.get("range", "")].length
+    def __init__(self, data: QueryDict, now: datetime) -> None:
+        super().__init__(data)
+        self._now = now
+        self.times, self._problem = TimeSpan(None, None), ""
+        if data.get("from") or data.get("to"):
+            zone = timezone.get_current_timezone()
+            read = time_range.read(
+                {"from": data.get("from", ""), "to": data.get("to", "")}, now=now, zone=zone
+            )
+            self._problem = read.problem
+            self.times = TimeSpan(read.range.start, read.range.end)
+
+    def clean(self) -> dict[str, Any]:
+        """A range of its own must be one."""
+        if self._problem:
+            raise forms.ValidationError(self._problem)
+        return self.cleaned_data
+
+    def wanted(self) -> TraceFilter:
+        """The filter; of an invalid form what is valid, to be shown only."""
+        read = self.cleaned_data
+        since, until = self.times
+        length = self.RANGES[read.get("range", "")].length
+        if since is None and length is not None:
+            since = self._now - length
+        return TraceFilter(read.get("state", ""), read.get("trace", ""), since, until)
 
 
 class TimelineForm(forms.Form):

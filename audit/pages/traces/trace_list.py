@@ -16,7 +16,6 @@ from audit.pages.show.texts import record_texts
 from audit.pages.traces.forms import TraceFilterForm
 from audit.queries.cursor import read_cursor, read_place
 from audit.queries.saved_views import page_choice
-from audit.queries.time_range import read
 from audit.queries.trace_order import FIGURES, sorted_traces
 from audit.queries.traces import Reason, TraceDay, TraceFilter, trace_page
 from audit.queries.withheld import without_message
@@ -56,8 +55,9 @@ def trace_list(request: TenantRequest) -> HttpResponseBase:
     choice = page_choice(request.user, PAGE)
     if default := default_address(request, PAGE, choice):
         return redirect(default)
-    form = TraceFilterForm(request.GET)
-    wanted = _wanted(form, now)
+    form = TraceFilterForm(request.GET, now)
+    form.is_valid()
+    wanted = form.wanted()
     order = requested_order(request, ("started", *FIGURES), "started")
     listed = _Listed([], {}, {}) if form.errors else _listed(request, wanted, now, order)
     why = listed.reasons
@@ -88,25 +88,6 @@ class _Listed(NamedTuple):
     traces: list[TraceDay]
     reasons: dict[str, Reason]
     context: dict[str, Any]
-
-
-def _wanted(form: TraceFilterForm, now: datetime) -> TraceFilter:
-    """The traces that the form asks for. An invalid range becomes an error of the form."""
-    form.is_valid()
-    since = now - form.since if form.since else None
-    until = None
-    if form.data.get("from") or form.data.get("to"):
-        named = {name: form.data.get(name, "") for name in ("from", "to")}
-        requested = read(named, now=now, zone=timezone.get_current_timezone())
-        if requested.problem:
-            form.add_error(None, requested.problem)
-        since, until = requested.range.start, requested.range.end
-    return TraceFilter(
-        state=form.cleaned_data.get("state", ""),
-        prefix=form.cleaned_data.get("trace", ""),
-        since=since,
-        until=until,
-    )
 
 
 def _listed(request: TenantRequest, wanted: TraceFilter, now: datetime, order: Order) -> _Listed:

@@ -24,9 +24,11 @@ from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import OF_THE_RANGE, invalid_range, range_bar, requested_range
 from audit.pages.show.saved_views import opens_with
 from audit.pages.show.texts import record_texts
+from audit.pages.violations.chart import violations_chart
 from audit.queries.call_query import quoted
 from audit.queries.decisions import WORDS
 from audit.queries.notes import notes_about_violations
+from audit.queries.published import published_in
 from audit.queries.violations import (
     RejectedCalls,
     Side,
@@ -160,6 +162,11 @@ def violation_list(request: TenantRequest) -> HttpResponseBase:
         "rows": kind_rows(shown, within, request.GET),
         "order": order,
         "more_kinds": len(range_violations.kinds) - len(shown),
+        "chart": violations_chart(
+            range_violations, wanted, published_in(requested.range, wanted.tool)
+        ).with_threshold(request.GET.get("line-violations", ""))
+        if shown
+        else None,
         "heat": heat_map(range_violations, request.GET),
         "rejected": rejected_rows(request.tenant.id, range_violations, within),
         "more_rejected": max(0, len(range_violations.rejected) - REJECTED_SHOWN),

@@ -1,0 +1,63 @@
+"""The calls of a query over time, above their list."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.pages.show.requested_query import read_query
+from audit.queries.call_query import Query
+from audit.queries.call_walk import Budget
+from audit.queries.over_time import over_time
+from audit.queries.queried import figures_of_query
+from audit.queries.time_range import MAX_LENGTH, TimeRange
+from audit.show.charts import Chart
+from audit.show.query_charts import charts_of_query, within_query
+from audit.show.tiles import charts
+from tenants.access import TenantRequest, tenant_page
+
+BUDGET = Budget(rows=30_000, seconds=0.2)
+"""Of a query that no sums know: the calls that are read, and seconds."""
+_USUAL = timedelta(hours=24)
+
+
+@require_safe
+@tenant_page()
+def call_chart(request: TenantRequest) -> HttpResponse:
+    """Show the calls of the URL's query by state over time, without `since` those of a day.
+
+    A query of nothing but times is answered from sums, in two statements; another one from at most
+    `BUDGET` calls, newest first. A query of payloads reads too much for it, and has no chart.
+    """
+    query, now = read_query(request), timezone.now()
+    context: dict[str, Any] = {}
+    if not query.problems and not query.wanted.payload:
+        of = range_of(query, now)
+        chart, searched_until = _counted(query, of, now)
+        notes = [f"last {of.length_name}" if query.wanted.since is None else "", chart.note]
+        context = {
+            "chart": replace(chart, id="list", note=", ".join(filter(None, notes))),
+            "searched_until": searched_until,
+            "zoom_query": query.without("since", "until"),
+        }
+    return render(request, "components/list_chart.html", context)
+
+
+def range_of(query: Query, now: datetime) -> TimeRange:
+    """The range of a valid query; without `since` the day before its end."""
+    end = min(query.wanted.to_instant(now) or now, now)
+    start = query.wanted.from_instant(now) or end - _USUAL
+    start = max(min(start, end - timedelta(minutes=1)), end - MAX_LENGTH)
+    return TimeRange(start, end, timezone.get_current_timezone())
+
+
+def _counted(query: Query, of: TimeRange, now: datetime) -> tuple[Chart, datetime | None]:
+    if not query.without("since", "until"):
+        return within_query(charts(over_time(of))["calls"], query), None
+    wanted = replace(query.wanted, since=of.start, until=of.end)
+    figures = figures_of_query(wanted, of, now, budget=BUDGET)
+    return charts_of_query(figures, query)["calls"], figures.searched_until
