@@ -15,6 +15,7 @@ from audit.pages.alerts import maintenance_api, trials_api
 from audit.pages.apart import api as apart
 from audit.pages.apart import arguments_api, compare_api
 from audit.pages.approvals import api as approvals
+from audit.pages.boards import api as boards
 from audit.pages.calls import api as calls
 from audit.pages.calls import handoff_api, personal_api
 from audit.pages.channels import api as channels
@@ -68,6 +69,7 @@ OPERATIONS = (
     arguments_api,
     compare_api,
     approvals,
+    boards,
     calls,
     handoff_api,
     personal_api,

@@ -9,6 +9,7 @@ from audit.declared.alerting import (
     apply_windows,
     prune_channels,
 )
+from audit.declared.boards import apply_boards
 from audit.declared.document import DeclaredTenant
 from audit.declared.files import SecretError, Secrets, Source
 from audit.declared.identity import apply_providers, apply_sso_only
@@ -111,6 +112,8 @@ def _apply(work: Work, wanted: DeclaredTenant, progress: Callable[[int, int], No
         apply_keys(work, wanted.keys)
     if wanted.saved_views is not None:
         apply_views(work, wanted.saved_views, wanted.members or [])
+    if wanted.boards is not None:
+        apply_boards(work, wanted.boards)
     if wanted.channels is not None:
         apply_channels(work, wanted.channels)
     if wanted.alert_rules is not None:

@@ -19,6 +19,7 @@ from pydantic import (
 
 from audit.alerts.maintenance import Maintenance
 from audit.alerts.rules import Rule
+from audit.queries.boards import BoardPage
 from audit.queries.polling import NAME_LENGTH as TOOL_NAME_LENGTH
 from audit.queries.saved_views import NAME_LENGTH
 from tenants.actions import storable_text
@@ -349,6 +350,8 @@ class DeclaredTenant(Part):
     polling_tools: list[_ToolName] | None = None
     """Names of tools that repeat calls on purpose: they are in no repeats."""
     saved_views: list[View] | None = None
+    boards: list[BoardPage] | None = None
+    """Shared boards. Private ones stay as they are."""
     reports: Reports | None = None
     price_lists: list[PriceList] | None = None
     tools: list[dict[str, Any]] | None = None

@@ -21,6 +21,7 @@ from audit.deliveries.channels import all_channels
 from audit.ledger.witnesses.states import policy_of
 from audit.models import AlertChannel, PriceList, SavedView
 from audit.pages.settings.acts import setting_of
+from audit.queries.boards import boards_of, page_of
 from audit.queries.polling import polling_tools
 from audit.queries.price_lists import (
     all_lists,
@@ -104,6 +105,7 @@ def export_tenant(tenant: Tenant, actor: str, now: datetime) -> dict[str, Any]:
             "maintenance_windows": list(_windows()),
             "polling_tools": polling_tools(),
             "saved_views": list(_views(tenant)),
+            "boards": [page_of(one).model_dump(mode="json") for one in boards_of(None)],
             "reports": {
                 "kinds": list(decided.kinds),
                 "time_zone": decided.time_zone,

@@ -174,6 +174,7 @@ def _names(tenant: DeclaredTenant) -> Iterator[tuple[str, list[object]]]:
     yield "polling_tools", list(tenant.polling_tools or ())
     yield "checks_on_arrival", list(tenant.checks_on_arrival or ())
     yield "price_lists", [one.holds_from for one in tenant.price_lists or ()]
+    yield "boards", [one.name for one in tenant.boards or ()]
     yield "saved_views", [(one.owner, one.name) for one in tenant.saved_views or ()]
 
 

@@ -27,7 +27,7 @@ from audit.models.ledger import (
     WitnessOutcome,
 )
 from audit.models.notes import About, Note, NoteState
-from audit.models.preferences import PageChoice, PollingTool, SavedView
+from audit.models.preferences import Board, PageChoice, PollingTool, SavedView
 from audit.models.prices import PriceList, UnitPath
 from audit.models.regression import RegressionCase, RegressionSet
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
@@ -55,6 +55,7 @@ __all__ = [
     "AlertTrial",
     "ArgumentComparison",
     "Batch",
+    "Board",
     "ChannelKind",
     "Conclusion",
     "DeliveryState",

@@ -1,4 +1,4 @@
-"""Settings that a tenant's members make for pages: saved views, columns and polling tools."""
+"""What a tenant's members make for pages: saved views, columns, boards and polling tools."""
 
 from typing import ClassVar
 
@@ -54,6 +54,29 @@ class PageChoice(models.Model):
 
     def __str__(self) -> str:
         return self.page
+
+
+class Board(models.Model):
+    """A page of charts and lists of calls that people made (`audit.queries.boards` reads it)."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    user_id = models.BigIntegerField(null=True)
+    name = models.TextField()
+    range = models.TextField()
+    panels = models.JSONField()
+    changed_at = models.DateTimeField()
+    changed_by = models.TextField()
+
+    objects = TenantQuerySet["Board"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "board"
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class PollingTool(models.Model):

@@ -29,6 +29,13 @@ from audit.pages.apart.arguments import arguments_cancel, arguments_detail, argu
 from audit.pages.apart.compare import compare_page
 from audit.pages.apart.views import apart_page
 from audit.pages.approvals.views import approval_export, approval_list
+from audit.pages.boards.views import (
+    board_delete,
+    board_detail,
+    board_edit,
+    board_list,
+    board_new,
+)
 from audit.pages.calls.call_chart import call_chart
 from audit.pages.calls.call_detail import call_detail, call_event, call_reveal
 from audit.pages.calls.call_export import call_export
@@ -191,6 +198,11 @@ urlpatterns = [
     path("first-steps/key", first_key, name="first_key"),
     # /traces
     path("traces/", trace_list, name="trace_list"),
+    path("boards/", board_list, name="board_list"),
+    path("boards/new", board_new, name="board_new"),
+    path("boards/<uuid:pk>", board_detail, name="board_detail"),
+    path("boards/<uuid:pk>/edit", board_edit, name="board_edit"),
+    path("boards/<uuid:pk>/delete", board_delete, name="board_delete"),
     path("charts/traces", trace_chart, name="trace_chart"),
     path("traces/<text:trace_id>", trace_detail, name="trace_detail"),
     path("traces/<text:trace_id>/graph", trace_graph, name="trace_graph"),

@@ -79,7 +79,7 @@ class TimeRange:
         unit, name = next(
             (one, name)
             for one, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (timedelta(0), ""))
-            if not one or not self.length % one
+            if not one or (not self.length % one and self.length >= (3 if name == "d" else 1) * one)
         )
         return f"{self.length // unit} {name}" if unit else "as long"
 

@@ -10,6 +10,9 @@ _SERVED = "registry/#definitions-as-served"
 
 EXPLAINED = {
     "home": "start/engineer/#the-first-look",
+    "board_list": "charts/#boards",
+    "board_detail": "charts/#boards",
+    "board_edit": "charts/#boards",
     "trace_list": "start/engineer/#from-a-trace-to-the-call",
     "trace_detail": "start/engineer/#from-a-trace-to-the-call",
     "trace_graph": "start/engineer/#from-a-trace-to-the-call",

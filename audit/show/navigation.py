@@ -34,7 +34,10 @@ class Destination:
         return reverse(self.route)
 
 
-OVERVIEW = (Destination("Overview", "home", "start dashboard", icon="layout-dashboard"),)
+OVERVIEW = (
+    Destination("Overview", "home", "start dashboard", icon="layout-dashboard"),
+    Destination("Boards", "board_list", "dashboard own pages charts", icon="layout-grid"),
+)
 ACTIVITY = (
     Destination("Traces", "trace_list", "timeline runs", icon="timeline"),
     Destination("Calls", "call_list", "search query", icon="list-details"),

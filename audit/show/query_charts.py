@@ -57,4 +57,6 @@ def _within(chart: Chart, query: Query, known: list[bool]) -> Chart:
         )
         for one in chart.series
     ]
-    return replace(chart, series=series)
+    # A query of failed calls has no other states to tell of.
+    filled = [one for one in series if any(one.values)]
+    return replace(chart, series=filled or series)

@@ -324,6 +324,27 @@ ROUTES: dict[str, Visit] = {
         role=Role.EDITOR,
         answers=ACTION,
     ),
+    "boards/": Listing("/boards/"),
+    "boards/new": Listing(
+        "/boards/new",
+        shows_canary=False,
+        data=lambda world: {"name": f"of {secrets.token_hex(4)}", "range": "24h"},
+        answers=ACTION,
+    ),
+    "boards/<uuid:pk>": Object(lambda world: f"/boards/{world.board_id}"),
+    "boards/<uuid:pk>/edit": Object(
+        lambda world: f"/boards/{world.board_id}/edit",
+        role=Role.EDITOR,
+        answers={"GET": 200, "POST": 422},  # without a name
+    ),
+    "boards/<uuid:pk>/delete": Object(
+        lambda world: f"/boards/{world.board_id}/delete",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=ACTION,
+    ),
+    "charts/calls": Listing("/charts/calls", shows_canary=False),
+    "charts/traces": Listing("/charts/traces", shows_canary=False),
     "notes/": Listing("/notes/"),
     "notes/new": Listing(
         "/notes/new?about=version&tool_name=search&tool_version=4",
@@ -1563,6 +1584,19 @@ ROUTES: dict[str, Visit] = {
         Scope.REVEAL,
         is_read=False,
         answers=WITHOUT_BODY,
+    ),
+    "api/v1/boards": Listing(
+        "/api/v1/boards",
+        Scope.READ,
+        data=lambda world: {"name": f"of {secrets.token_hex(4)}"},
+        answers={"GET": 200, "POST": 201},
+        scopes={"POST": Scope.OPERATE},
+    ),
+    "api/v1/boards/<uuidstr:board_id>": Object(
+        lambda world: f"/api/v1/boards/{world.board_id}",
+        Scope.READ,
+        answers={"GET": 200, "PUT": 400, "DELETE": 200},  # PUT without a name
+        scopes={"PUT": Scope.OPERATE, "DELETE": Scope.OPERATE},
     ),
     "api/v1/notes": Listing(
         "/api/v1/notes",

@@ -160,6 +160,8 @@ class World:
     directory_group_id: UUID
     window_id: UUID
     note_id: UUID
+    board_id: UUID
+    """Of a shared board."""
     link_id: UUID
     invitation_id: UUID
     price_day: date
@@ -220,6 +222,7 @@ def make_world(name: str) -> World:
         directory_group_id=uuid_utils.compat.uuid7(),
         window_id=uuid_utils.compat.uuid7(),
         note_id=uuid_utils.compat.uuid7(),
+        board_id=uuid_utils.compat.uuid7(),
         link_id=uuid_utils.compat.uuid7(),
         invitation_id=uuid_utils.compat.uuid7(),
         price_day=date(2000, 1, 1) + timedelta(days=secrets.randbelow(9_000)),
@@ -383,6 +386,10 @@ def _values(world: World) -> dict[str, Any]:
         ),
         "maintenance_window.id": world.window_id,
         "note.id": world.note_id,
+        "board.id": world.board_id,
+        "board.user_id": None,
+        "board.range": "24h",
+        "board.panels": json.dumps([{"shows": "list", "q": f"tool:{world.canary}"}]),
         "tool_regression.id": world.tool_id,
         "tool_regression_case.set_id": world.tool_id,
         "tool_regression_case.expected": json.dumps(

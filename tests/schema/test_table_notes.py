@@ -289,6 +289,7 @@ def other_times() -> dict[str, str]:
         "tool_draft": "kept until",
         "saved_view": "kept until",
         "page_choice": "kept until",
+        "board": "kept until",
         "alert_rule": "kept until",
         "maintenance_window": "kept until",
         "note": "kept until",

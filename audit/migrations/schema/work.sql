@@ -49,6 +49,31 @@ CREATE POLICY tenant_isolation ON page_choice
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
 
+-- board: a page that people make of charts and lists of calls, for one member or for the tenant.
+--
+-- Retention: kept until its user, or for a shared one an editor, deletes it.
+-- Erasure: no effect.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE board (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id bigint,                      -- only this user sees it; NULL: all members of the tenant
+    name text NOT NULL,
+    range text NOT NULL,                 -- its usual range: 24h
+    panels jsonb NOT NULL,               -- in their order: audit/queries/boards.py
+    changed_at timestamptz NOT NULL,
+    changed_by text NOT NULL,            -- a user's or key's name
+    CONSTRAINT board_pkey PRIMARY KEY (tenant_id, id),
+    CONSTRAINT board_tenant_user_name_uniq UNIQUE NULLS NOT DISTINCT (tenant_id, user_id, name),
+    CONSTRAINT board_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id),
+    CONSTRAINT board_user_fk FOREIGN KEY (user_id) REFERENCES app_user (id) ON DELETE CASCADE
+);
+ALTER TABLE board ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON board
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+
 -- payload_search: a search of the log's payloads by the worker: for what, and how far it is.
 --
 -- Retention: rows are deleted 1 day after they were created.

@@ -1,4 +1,4 @@
-"""What a text leads to: pages, saved views, tools, traces and calls. Needs the tenant's scope."""
+"""What a text leads to: pages, boards, saved views, tools, traces and calls. Needs the tenant's scope."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from audit.pages.show.saved_views import view_address
+from audit.queries.boards import boards_of
 from audit.queries.call_list import call_day
 from audit.queries.call_query import quoted
 from audit.queries.decisions import decided_day
@@ -21,7 +22,7 @@ from tenants.models import Role, User
 
 TEXT_MAX = 200
 OF_A_KIND = 6
-"""Tools, traces and views that are offered at once."""
+"""Tools, traces, boards and views that are offered at once."""
 _TRACE_MIN = 4
 """Characters of a trace id from which on traces are searched."""
 
@@ -37,15 +38,16 @@ class Entry(NamedTuple):
 def entries(text: str, role: Role, user: User, now: datetime) -> list[Entry]:
     """Where a text may lead, the most exact first; for an empty text all pages and views.
 
-    At most nine statements.
+    At most ten statements.
     """
     pages = [Entry(each.label, "page", each.address) for each in destinations_matching(text, role)]
     if not text:
-        return [*pages, *_views("", user)]
+        return [*pages, *_boards("", user), *_views("", user)]
     search = Entry(f"Search calls for {text}", "search", _calls(text))
     return [
         *_call(text, now),
         *pages,
+        *_boards(text, user),
         *_views(text, user),
         *_tools(text, now),
         *_traces(text),
@@ -61,6 +63,12 @@ def _call(text: str, now: datetime) -> Iterator[Entry]:
     day = call_day(invocation_id, now=now) or decided_day(invocation_id)
     if day is not None:
         yield Entry(text, "call", reverse("call_detail", args=[day, invocation_id]))
+
+
+def _boards(text: str, user: User) -> Iterator[Entry]:
+    boards = [each for each in boards_of(user) if text.casefold() in each.name.casefold()]
+    for board in boards[:OF_A_KIND]:
+        yield Entry(board.name, "board", reverse("board_detail", args=[board.id]))
 
 
 def _views(text: str, user: User) -> Iterator[Entry]:

@@ -17,10 +17,11 @@ _REFRESH_S = ((timedelta(hours=1), 10), (timedelta(days=1), 30), (timedelta(days
 """Refresh interval in seconds of a page whose range has up to this length."""
 
 
-def requested_range(request: HttpRequest, now: datetime) -> RequestedRange:
-    """Return the URL's range, else the user's preferred one, in the user's time zone."""
+def requested_range(request: HttpRequest, now: datetime, usual: str = "") -> RequestedRange:
+    """Return the URL's range, else the page's usual or the user's preferred one, in the user's
+    time zone."""
     params = request.GET.dict()
-    preferred = getattr(request.user, "default_range", "")
+    preferred = usual or getattr(request.user, "default_range", "")
     if preferred in LENGTHS and not params.keys() & OF_THE_RANGE:
         params["range"] = preferred
     return read(params, now=now, zone=timezone.get_current_timezone())

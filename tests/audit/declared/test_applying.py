@@ -145,6 +145,7 @@ def full(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
         "maintenance_windows": [WINDOW],
         "polling_tools": ["status", "watch"],
         "saved_views": [{"owner": ada, "name": "Failed", "q": "state:error"}],
+        "boards": [{"name": "Failures", "panels": [{"shows": "errors", "threshold": "5 %"}]}],
         "reports": {"kinds": ["week"], "time_zone": "Europe/Berlin", "keep_days": 100},
         "tools": [TOOL],
         "checks_on_arrival": ["search"],
@@ -463,7 +464,7 @@ def test_last_admin_keeps_the_role_until_another_has_it(acme: Cast, tmp_path: Pa
 
 SECTIONS = (
     *("members", "keys", "channels", "alert_rules", "maintenance_windows", "polling_tools"),
-    *("saved_views", "tools", "checks_on_arrival"),
+    *("saved_views", "boards", "tools", "checks_on_arrival"),
 )
 EMPTY: dict[str, Any] = {section: [] for section in SECTIONS}
 
@@ -509,6 +510,7 @@ def test_prune_removes_what_sections_do_not_name_and_refuses_the_rest(
         "remove key agents",
         "create view Kept",
         "remove view Failed",
+        "remove board Failures",
         "remove alert rule Calls fail",
         "remove alert rule New tools",
         "remove channel mail",

@@ -55,6 +55,7 @@ TENANT: dict[str, Any] = {
             "shared": True,
         },
     ],
+    "boards": [{"name": "Failures", "range": "7d", "panels": [{"shows": "calls", "size": "wide"}]}],
     "reports": {"kinds": ["day"]},
     "sign_in": {"second_factor_roles": ["admin"], "step_up": True, "session_idle_minutes": 30}
     | {"anonymous_links": True},

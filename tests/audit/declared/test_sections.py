@@ -7,6 +7,7 @@ from config.openapi import description
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "alert_rules": ("save_alert_rules", "delete_alert_rule"),
+    "boards": ("create_board", "replace_board", "remove_board"),
     "channels": ("save_channel", "remove_channel"),
     "checks_on_arrival": ("check_arrivals",),
     "identity_providers": (

@@ -136,6 +136,7 @@ NOT_PROVED = {
     "argument_comparison": "the result of a job: run it again",
     "app_user": "accounts belong to no tenant",
     "audit_sample_part": "the digest of a population is on record: a draw and a bundle compare it",
+    "board": "a page of what the record says",
     "call_units": "how many units calls took; the worker counts them again for a new list",
     "definition_server": "when a server was seen, and counters",
     "key_quota": "how much a key may still send; the events are in the log",

@@ -25,7 +25,7 @@ WITHOUT_QUERY: Mapping[str, tuple[str, ...]] = {
         *("list_alert_rules", "list_channels", "list_holds", "list_invitations", "list_keys"),
         "list_streams",
         *("list_maintenance_windows", "list_members", "list_polling_tools", "list_price_lists"),
-        *("list_identity_providers", "list_notes", "list_share_links"),
+        *("list_boards", "list_identity_providers", "list_notes", "list_share_links"),
         *("list_service_accounts", "list_tools", "list_views", "list_definitions"),
     ),
     "rows are what happened to other things than calls": (

@@ -1,0 +1,1 @@
+"""Boards: pages that people make of charts and lists of calls."""
