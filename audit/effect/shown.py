@@ -135,9 +135,7 @@ def _chart(
         ]
     series = [
         Series(name, tone, values, query)
-        for name, tone, values, query in zip(
-            names, ("dim", "accent"), drawn, queries, strict=True
-        )
+        for name, tone, values, query in zip(names, ("dim", "accent"), drawn, queries, strict=True)
     ]
     per = f"per {counted.windows.before.step_name}"
     return Chart(

@@ -61,7 +61,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What happened at a slot: an alert fired (a triangle), or a version was published (a diamond)."""
+    """An event at a slot: an alert fired (a triangle), or a version was published (a diamond)."""
 
     slot: int
     title: str
@@ -88,7 +88,8 @@ class Chart:
     query: str = ""
     """Narrows the calls of a slot down to all that the chart is about."""
     leads_to: Literal["calls", "traces"] = "calls"
-    """The list that marks lead to."""
+    """The list that marks lead to. For traces, queries of chart and series are parameters of its
+    address."""
     threshold_text: str = ""
     """A threshold as the reader typed it."""
     problem: str = ""

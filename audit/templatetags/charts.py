@@ -18,8 +18,6 @@ from audit.show.text import visible
 register = template.Library()
 register.filter("sparkline", sparkline)
 
-_OF_TRACES = {"since": "from", "until": "to"}
-"""Terms of queries that the list of traces has as parameters of other names."""
 _SIGNS = {"triangle": "▼", "diamond": "◆"}
 
 
@@ -47,8 +45,9 @@ def table_rows(chart: Chart) -> SafeString:
     def address(query: str) -> str:
         if chart.leads_to == "calls":
             return calls + quote_plus(query)
-        terms = (term.split(":", 1) for term in query.split())
-        return traces + urlencode({_OF_TRACES.get(name, name): value for name, value in terms})
+        since, until, parameters = query.split(" ")
+        times = {"from": since.partition(":")[2], "to": until.partition(":")[2]}
+        return escape(f"{traces}{urlencode(times)}&{parameters}")
 
     marked: dict[int, str] = {}
     for mark in chart.marks:

@@ -72,6 +72,7 @@ SECTIONS = (
         "Work with the record",
         (
             "queries",
+            "charts",
             "registry",
             "check",
             "alert-rules",

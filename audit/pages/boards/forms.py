@@ -21,9 +21,7 @@ class BoardForm(forms.Form):
     """Name, usual range, and whether all members see it."""
 
     name = forms.CharField(max_length=NAME_LENGTH, widget=forms.TextInput(attrs=_TEXT))
-    range = forms.ChoiceField(
-        choices=_RANGES, initial=DEFAULT, widget=forms.Select(attrs=_SELECT)
-    )
+    range = forms.ChoiceField(choices=_RANGES, initial=DEFAULT, widget=forms.Select(attrs=_SELECT))
     is_shared = forms.BooleanField(required=False, label="Share with all members")
 
     def __init__(self, *args: Any, may_share: bool, **more: Any) -> None:
@@ -87,17 +85,21 @@ def read_page(form: BoardForm, panels: Any) -> BoardPage | None:
         (one for one in panels.cleaned_data if one.get("shows")),
         key=lambda one: (one.get("ORDER") is None, one.get("ORDER") or 0),
     )
-    said: list[Panel] = []
+    chosen_panels: list[Panel] = []
     for number, one in enumerate(chosen, start=1):
         try:
-            said.append(Panel.model_validate({name: one[name] for name in Panel.model_fields}))
+            chosen_panels.append(
+                Panel.model_validate({name: one[name] for name in Panel.model_fields})
+            )
         except ValidationError as error:
             form.add_error(None, f"Panel {number}: {message_of(error)}")
     if form.errors:
         return None
     try:
         page = BoardPage(
-            name=form.cleaned_data["name"], range=form.cleaned_data["range"], panels=tuple(said)
+            name=form.cleaned_data["name"],
+            range=form.cleaned_data["range"],
+            panels=tuple(chosen_panels),
         )
     except ValidationError as error:
         form.add_error(None, message_of(error))

@@ -46,7 +46,7 @@ def shown_panels(
 ) -> list[ShownPanel]:
     """The panels of a board over a range.
 
-    All charts without a query have the same figures: four statements. A query reads at most `ROWS`
+    All charts without a query have the same figures: six statements. A query reads at most `ROWS`
     calls, in sections of some thousand, and its charts share them. A list is a short walk.
     """
     queries = {one.q: read_query(request, one.q).of_index() for one in page.panels}
@@ -60,9 +60,7 @@ def shown_panels(
 type _Counted = dict[str, tuple[dict[str, Chart], datetime | None]]
 
 
-def _charts(
-    page: BoardPage, queries: dict[str, Query], of: TimeRange, now: datetime
-) -> _Counted:
+def _charts(page: BoardPage, queries: dict[str, Query], of: TimeRange, now: datetime) -> _Counted:
     """The charts of each query that a panel draws, and since when its calls were read."""
     drawn = dict.fromkeys(one.q for one in page.panels if one.shows != "list")
     counted: _Counted = {}
@@ -108,4 +106,3 @@ def _shown(
         request.GET.get(chart.threshold_name, "").strip() or panel.threshold
     )
     return ShownPanel(panel, title, chart=chart, searched_until=searched_until, query=within)
-

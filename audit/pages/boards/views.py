@@ -47,8 +47,8 @@ def board_new(request: TenantRequest) -> HttpResponseBase:
     """Make a board with the usual charts, and show its form."""
     form = BoardForm(request.POST, may_share=has_role(request.membership, SHARES))
     if form.is_valid():
-        said = form.cleaned_data
-        page = BoardPage(name=said["name"], range=said["range"], panels=NEW_PANELS)
+        read = form.cleaned_data
+        page = BoardPage(name=read["name"], range=read["range"], panels=NEW_PANELS)
         if (board := _save(request, form, None, page)) is not None:
             return redirect("board_edit", board.id)
     return _list(request, form, 422)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -18,6 +18,7 @@ from audit.queries.time_range import MAX_LENGTH, TimeRange
 from audit.show.charts import Chart
 from audit.show.query_charts import charts_of_query, within_query
 from audit.show.tiles import charts
+from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
 BUDGET = Budget(rows=30_000, seconds=0.2)
@@ -34,17 +35,18 @@ def call_chart(request: TenantRequest) -> HttpResponse:
     `BUDGET` calls, newest first. A query of payloads reads too much for it, and has no chart.
     """
     query, now = read_query(request), timezone.now()
-    context: dict[str, Any] = {}
+    address = f"{reverse('call_list')}?{request.GET.urlencode()}"
+    context: dict[str, Any] = {"list_address": address}
     if not query.problems and not query.wanted.payload:
         of = range_of(query, now)
         chart, searched_until = _counted(query, of, now)
         notes = [f"last {of.length_name}" if query.wanted.since is None else "", chart.note]
-        context = {
+        context |= {
             "chart": replace(chart, id="list", note=", ".join(filter(None, notes))),
             "searched_until": searched_until,
             "zoom_query": query.without("since", "until"),
         }
-    return render(request, "components/list_chart.html", context)
+    return render_page(request, "components/list_chart.html", "list-chart", context)
 
 
 def range_of(query: Query, now: datetime) -> TimeRange:

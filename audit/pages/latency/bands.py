@@ -60,7 +60,10 @@ class Band:
         """`1 ms`, `10 ms`, …: the power of ten that is in the band; '' if none is."""
         high = self.high_us if self.high_us is not None else 10 * _POWERS[-1]
         inside = (us for us in _POWERS if self.low_us <= us < high)
-        return next((f"{us // 1000}{NBSP}ms" if us < 10**6 else f"{us // 10**6:,}{NBSP}s" for us in inside), "")
+        return next(
+            (f"{us // 1000}{NBSP}ms" if us < 10**6 else f"{us // 10**6:,}{NBSP}s" for us in inside),
+            "",
+        )
 
     def count(self, latency: Sequence[int]) -> int:
         """Return the number of a histogram's calls in the band."""

@@ -1,4 +1,4 @@
-"""What a text leads to: pages, boards, saved views, tools, traces and calls. Needs the tenant's scope."""
+"""What a text leads to: pages, boards, views, tools, traces and calls. Needs the tenant's scope."""
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -4,14 +4,16 @@ from datetime import timedelta
 from typing import Any
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from audit.pages.traces.forms import TraceFilterForm
 from audit.queries.time_range import MAX_LENGTH, TimeRange
 from audit.queries.traces_over_time import STATES, TracesOverTime, traces_over_time
 from audit.show.charts import Chart, Series, time_slots
+from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
 _USUAL = timedelta(hours=24)
@@ -24,7 +26,8 @@ def trace_chart(request: TenantRequest) -> HttpResponse:
     """Show the traces of the URL's filters by state over time, without a range those of a day."""
     now = timezone.now()
     form = TraceFilterForm(request.GET, now)
-    context: dict[str, Any] = {}
+    address = f"{reverse('trace_list')}?{request.GET.urlencode()}"
+    context: dict[str, Any] = {"list_address": address}
     if form.is_valid():
         wanted = form.wanted()
         end = min(wanted.until or now, now)
@@ -32,19 +35,19 @@ def trace_chart(request: TenantRequest) -> HttpResponse:
         of = TimeRange(start, end, timezone.get_current_timezone())
         counted = traces_over_time(of, wanted.prefix)
         usual = "" if wanted.since else f"last {of.length_name}, "
-        context = {
+        context |= {
             "chart": chart_of(counted, wanted.state, wanted.prefix, usual),
             "searched_until": counted.since,
             "requested": of,  # parts can be chosen as the range
         }
-    return render(request, "components/list_chart.html", context)
+    return render_page(request, "components/list_chart.html", "list-chart", context)
 
 
 def chart_of(counted: TracesOverTime, state: str, prefix: str, usual: str) -> Chart:
     """Return the chart: of one state, if the list shows only that."""
     shown = [state] if state in STATES else list(STATES)
     known = [counted.since is None or start >= counted.since for start, _ in counted.of.parts]
-    named = f"trace:{prefix}" if prefix else ""
+    named = {"trace": prefix} if prefix else {}
     series = [
         Series(
             _NAMES[one],
@@ -53,7 +56,7 @@ def chart_of(counted: TracesOverTime, state: str, prefix: str, usual: str) -> Ch
                 number if is_known else None
                 for number, is_known in zip(counted.by_state[one], known, strict=True)
             ],
-            f"{named} state:{one}".strip(),
+            urlencode(named | {"state": one}),
         )
         for one in shown
     ]
@@ -65,6 +68,6 @@ def chart_of(counted: TracesOverTime, state: str, prefix: str, usual: str) -> Ch
         slots=time_slots(counted.of),
         series=series,
         note=f"{usual}per {counted.of.step_name}",
-        query=named if state not in STATES else f"{named} state:{state}".strip(),
+        query=urlencode(named | ({"state": state} if state in STATES else {})),
         leads_to="traces",
     )

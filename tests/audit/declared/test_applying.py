@@ -195,6 +195,7 @@ def test_files_make_a_tenant_and_a_second_time_change_nothing(
         "change service account old",
         "create key agents",
         "create view Failed",
+        "create board Failures",
         "create channel on call",
         "create channel mail",
         "create alert rule Calls fail",

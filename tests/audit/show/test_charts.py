@@ -88,7 +88,9 @@ def test_alerts_are_marked_in_the_part_in_which_they_began() -> None:
 
 
 def test_marks_are_in_the_drawing_and_in_the_table() -> None:
-    chart = replace(make_chart(), marks=[Mark(1, "<b>fails</b>", "failed", f"/alerts/{UUID(int=7)}")])
+    chart = replace(
+        make_chart(), marks=[Mark(1, "<b>fails</b>", "failed", f"/alerts/{UUID(int=7)}")]
+    )
     assert chart.island["marks"] == [[1, "<b>fails</b>", "failed", "triangle"]]
     first, second = table_rows(chart).splitlines()
     assert "alert-mark" not in first

@@ -36,7 +36,12 @@ def test_scripts_in_agent_text_run_on_no_page(page: Page, acme: Cast) -> None:
         page.goto(address)
         expect(page.locator(".call-rows tbody tr").first).to_be_visible()
         assert page.evaluate("window.hacked") is None, address
-        assert page.locator("main script, main iframe, main img, main [onload]").count() == 0
+        assert (
+            page.locator(
+                "main script:not([type='application/json']), main iframe, main img, main [onload]"
+            ).count()
+            == 0
+        )
         assert heard == [], address
     field = page.get_by_label("Query", exact=True)
     for typed in ("error:", "code:", "violation:", "path:", "tool:", "version:"):
