@@ -27,7 +27,7 @@ from tenants.identity.published import (
     key_among,
     keys_at,
 )
-from tenants.identity.wanted import SUBJECT_MAX, subject_claim
+from tenants.identity.wanted import SUBJECT_MAX, ProviderError, check_server_url, subject_claim
 from tenants.models import AnyProvider, provider_key
 
 
@@ -91,7 +91,7 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # django-a
         url = self.openid_config.get("end_session_endpoint")
         try:
             check_server_url("end_session_endpoint", url or "", may_have_query=True)
-        except (ProviderError, *_UNREADABLE):
+        except (ProviderError, *UNREADABLE):
             return ""
         query = urlencode({"client_id": self.provider.row.settings["client_id"]})
         return f"{url}{'&' if urlsplit(url).query else '?'}{query}"

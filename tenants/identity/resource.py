@@ -34,8 +34,7 @@ from tenants.identity.access_tokens import AccessToken, TokenError, read_unverif
 from tenants.identity.admission import Identity
 from tenants.identity.providers import providers_at
 from tenants.identity.published import KEPT_KEYS, KeysUnavailableError
-from tenants.identity.wanted import provider_key
-from tenants.models import IdentityProvider, Membership, Scope, Tenant, User
+from tenants.models import IdentityProvider, Membership, Scope, Tenant, User, provider_key
 from tenants.scope import tenant_scope
 
 PERSON: Final = "user "

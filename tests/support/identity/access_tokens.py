@@ -34,8 +34,7 @@ def let_clients_in(
 def make_member(row: "IdentityProvider", subject: str, role: "Role") -> "User":
     """A member whom the provider made at the first sign-in."""
     from tenants.identity.admission import Identity, admit
-    from tenants.identity.wanted import provider_key
-    from tenants.models import IdentityProvider, Membership
+    from tenants.models import IdentityProvider, Membership, provider_key
     from tenants.scope import tenant_scope
 
     with tenant_scope(row.tenant_id):

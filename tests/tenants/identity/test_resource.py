@@ -13,8 +13,7 @@ from django.test import Client
 from tenants.identity import published
 from tenants.identity.providers import switch_provider
 from tenants.identity.published import KEPT_KEYS
-from tenants.identity.wanted import provider_key
-from tenants.models import Action, IdentityProvider, Membership, Role, Tenant, User
+from tenants.models import Action, IdentityProvider, Membership, Role, Tenant, User, provider_key
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast
 from tests.support.identity.access_tokens import (
