@@ -141,11 +141,13 @@ PAGES_ONLY: Mapping[str, str] = {
     "sign-in/<slug:slug>": "a key needs no session",
     "login/code": "a person's own",
     "login/passkey": "a person's own",
+    "password/forgotten": "a person's own",
+    "password/new/<str:uidb64>/<str:token>": "a person's own",
     "settings/password": "a person's own",
     **{
         f"settings/security{route}": "a person's own"
         for route in (
-            *("", "/app", "/codes/new", "/passkeys", "/passkeys/add"),
+            *("", "/app", "/codes/new", "/passkeys", "/passkeys/add", "/address"),
             *("/passkeys/<int:pk>/rename", "/passkeys/<int:pk>/remove"),
             *("/confirm", "/confirm/code", "/confirm/passkey"),
             *("/providers/<uuid:pk>/connect", "/providers/<uuid:pk>/disconnect"),
