@@ -282,9 +282,10 @@ SECURE_HSTS_SECONDS = env.integer("TOOLTRAIL_HSTS_SECONDS", 31_536_000) if HTTPS
 HSTS_SUBDOMAINS = env.boolean("TOOLTRAIL_HSTS_SUBDOMAINS", default=False)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and HSTS_SUBDOMAINS
 SECURE_HSTS_PRELOAD = HTTPS and HSTS_SUBDOMAINS
+SILENCED_SYSTEM_CHECKS = ["mail.W001"]  # mails are optional
 if HTTPS and not HSTS_SUBDOMAINS:
     # The operator decides what `check --deploy` advises here.
-    SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+    SILENCED_SYSTEM_CHECKS += ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 
 TELEMETRY = env.boolean("TOOLTRAIL_TELEMETRY", default=False)
