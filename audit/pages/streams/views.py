@@ -109,14 +109,14 @@ def stream_change(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
 
 def _act(
-    act: Callable[[Tenant, User, Stream], object], said: str
+    act: Callable[[Tenant, User, Stream], object], message: str
 ) -> Callable[[TenantRequest, UUID], HttpResponseBase]:
     """A view that does something with a stream, and says so."""
 
     def view(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         stream = _stream_or_404(pk)
         act(request.tenant, request.user, stream)
-        messages.success(request, said.format(stream.name))
+        messages.success(request, message.format(stream.name))
         return redirect("stream_detail", pk)
 
     return view

@@ -122,11 +122,11 @@ def read_record(text: str) -> dict[str, Any]:
 
     Raises FormatError.
     """
-    found = _BEGIN.search(text)
-    if found is None:
+    begin = _BEGIN.search(text)
+    if begin is None:
         raise FormatError("there is no JSON object")
     try:
-        value = json.loads(text[found.start() :], object_pairs_hook=_object)
+        value = json.loads(text[begin.start() :], object_pairs_hook=_object)
     except RecursionError:
         raise FormatError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -305,10 +305,10 @@ def _check_payload(own: _Own, raw: bytes | None) -> str:
 def _check_bundle(
     own: _Own, raw: bytes | None, raw_at: Callable[[int], tuple[bytes, bytes] | None]
 ) -> str | None:
-    found = raw_at(own.index)
-    if found is None:
+    in_bundle = raw_at(own.index)
+    if in_bundle is None:
         return None
-    leaf, stored = found
+    leaf, stored = in_bundle
     if leaf != own.leaf:
         raise FormatError("the bundle has another entry at this index")
     if raw is not None and stored and raw != stored:
@@ -337,9 +337,9 @@ def _raw_in(record: Mapping[str, Any]) -> bytes | None:
 
 
 def _unwrapped(value: Any, depth: int) -> dict[str, Any] | None:
-    if isinstance(value, str) and (found := _BEGIN.search(value)):
+    if isinstance(value, str) and (begin := _BEGIN.search(value)):
         try:
-            value = json.loads(value[found.start() :], object_pairs_hook=_object)
+            value = json.loads(value[begin.start() :], object_pairs_hook=_object)
         except (json.JSONDecodeError, RecursionError):
             return None
     if not isinstance(value, dict):
