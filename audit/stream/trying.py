@@ -28,9 +28,9 @@ def try_stream(tenant_id: UUID, stream_id: UUID) -> None:
     if stream is None:  # deleted since
         return
     failure = _failure(stream)
-    asked = stream.last_test or {}
+    request = stream.last_test or {}
     answer = {
-        **asked,
+        **request,
         "at": timezone.now().isoformat(),
         "is_taken": not failure,
         "answer": storable_text(failure)[:_ANSWER_MAX] or "The receiver took a test record.",
