@@ -94,11 +94,16 @@ def change_row(
     raise NothingChangedError(f"no row of {table} can be changed")
 
 
+_DEPENDENT = {"audit_sample": ("audit_sample_call", "audit_sample_part")}
+"""Tables whose rows are deleted with those of a table."""
+
+
 def delete_row(
     record: Record, rng: random.Random, table: str, power: Power, *, where: str = "true"
 ) -> None:
     """Delete one row."""
     row = rng.choice(_rows(record, table, where))
+    record.touch(*_DEPENDENT.get(table, ()))
     with record.without_triggers(power):
         record.change(f"DELETE FROM {table} WHERE {_THIS}", power, **row)
 
