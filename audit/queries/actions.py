@@ -45,6 +45,7 @@ VERBS = {
     "repeat.": "Repeats: arguments viewed, exported",
     "report.": "Reports",
     "retention.": "Retention",
+    "sample.": "Samples of auditors",
     "factor.": "Second factors",
     "service.": "Service accounts",
     "tenant.": "Settings",
