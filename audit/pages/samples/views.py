@@ -42,6 +42,7 @@ from audit.sampling.working import (
 from config.http.htmx import render_page
 from config.http.streams import stream
 from tenants.access import TenantRequest, tenant_page
+from tenants.accounts.step_up import needs_fresh_factor
 from tenants.actions import record_view
 from tenants.models import Role
 from tenants.slices import percent
@@ -159,6 +160,7 @@ def sample_conclude(request: TenantRequest, pk: UUID, position: int) -> HttpResp
 
 @require_POST
 @tenant_page(role=Role.AUDITOR)
+@needs_fresh_factor
 def sample_sign(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Sign all conclusions."""
     _own(pk)
