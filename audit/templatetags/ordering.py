@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 from django import template
+from django.http import QueryDict
 from django.template import Context
 from django.utils.html import conditional_escape as escape
 from django.utils.safestring import SafeString, mark_safe
@@ -18,6 +19,12 @@ _PLACES = ("before", "after", "live")
 
 _MEMBERS = {"run": "run_id"}
 """Members of a call whose names differ from those of their columns."""
+
+
+@register.filter
+def beside_query(params: QueryDict) -> list[tuple[str, str]]:
+    """The members of an address that stay if its query `q` changes: not a place in the rows."""
+    return [(name, value) for name, value in params.items() if name not in ("q", "plain", *_PLACES)]
 
 
 @register.filter
