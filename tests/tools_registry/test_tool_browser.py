@@ -17,6 +17,7 @@ def test_editor_compares_and_restores_a_version(page: Page, acme: Cast) -> None:
 
     page.goto("/tools/")
     page.get_by_role("link", name="get_weather").click()
+    page.get_by_role("link", name="Versions").click()
     page.get_by_role("link", name="Compare with version 1").click()
     expect(page.get_by_text("breaks callers")).to_be_visible()
     expect(page.get_by_role("row").filter(has_text="maxLength")).to_contain_text("$.city")

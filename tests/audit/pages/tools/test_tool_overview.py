@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 from audit.queries.call_query import parse
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.pages import FRAME, HOSTILE, PARTIAL, signed_in, statements, text
@@ -103,6 +105,7 @@ def test_hostile_versions_and_agents_are_text(acme: Cast) -> None:
     assert "a\u202eb" not in page
 
 
+@pytest.mark.one_node
 def test_page_takes_few_statements(acme: Cast) -> None:
     client, tool = signed_in(acme.viewer), used(acme)
     client.get(f"/tools/{tool.pk}/overview")
