@@ -76,9 +76,7 @@ def board_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @tenant_page()
 def board_edit(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Change a board: its owner, or for a shared one an editor."""
-    board = _board_or_404(request, pk)
-    if not _may_edit(request, board):
-        raise PermissionDenied(f"A shared board requires the role {SHARES.label.lower()}.")
+    board = _own_or_shared(request, pk)
     may_share = has_role(request.membership, SHARES)
     if request.method != "POST":
         page = page_of(board)
@@ -101,9 +99,7 @@ def board_edit(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @tenant_page()
 def board_delete(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Delete a board: its owner, or for a shared one an editor."""
-    board = _board_or_404(request, pk)
-    if not _may_edit(request, board):
-        raise PermissionDenied(f"A shared board requires the role {SHARES.label.lower()}.")
+    board = _own_or_shared(request, pk)
     delete_board(board)
     messages.success(request, f"Board “{board.name}” deleted.")
     return redirect("board_list")
@@ -123,6 +119,16 @@ def _save(
 
 def _board_or_404(request: TenantRequest, pk: UUID) -> Board:
     board = find_board(pk, request.user)
+    if board is None:
+        raise Http404("no such board")
+    return board
+
+
+def _own_or_shared(request: TenantRequest, pk: UUID) -> Board:
+    """A board to be changed. Viewers and auditors change their own only, whatever else exists."""
+    board = find_board(pk, request.user)
+    if (board is None or board.user_id is None) and not has_role(request.membership, SHARES):
+        raise PermissionDenied(f"A shared board requires the role {SHARES.label.lower()}.")
     if board is None:
         raise Http404("no such board")
     return board
