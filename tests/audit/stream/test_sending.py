@@ -78,6 +78,7 @@ def test_a_stream_of_actions_has_no_calls(acme: Cast, receiver: HttpsReceiver) -
     assert not {one["tooltrail"]["kind"] for one in receiver.records} & {"start", "end"}
 
 
+@pytest.mark.generated(2)
 @pytest.mark.parametrize("failure", [500, 429, 0, 302, 404])
 def test_a_failed_page_is_sent_again_and_nothing_is_skipped(
     acme: Cast, receiver: HttpsReceiver, failure: int
