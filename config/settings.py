@@ -189,9 +189,8 @@ _mail_host = env.text("TOOLTRAIL_MAIL_HOST", "")
 _mail_security = env.choice("TOOLTRAIL_MAIL_SECURITY", "starttls", "tls", "none")
 _mail_password = env.text("TOOLTRAIL_MAIL_PASSWORD", "")
 if _mail_password and _mail_security == "none":
-    raise env.EnvironmentVariableError(
-        "TOOLTRAIL_MAIL_PASSWORD is not sent without encryption: set TOOLTRAIL_MAIL_SECURITY"
-    )
+    _problem = "TOOLTRAIL_MAIL_PASSWORD is not sent without encryption: set TOOLTRAIL_MAIL_SECURITY"
+    raise env.EnvironmentVariableError(_problem)
 MAILERS: dict[str, dict[str, Any]] = {}
 if _mail_host:
     MAILERS["default"] = {

@@ -13,6 +13,7 @@ from tenants.scope import current_tenant_id
 
 VERBS = {
     "identity.": "Accounts at identity providers",
+    "account.": "Addresses of accounts",
     "alert_rule.": "Alert rules",
     "alert.": "Alerts",
     "key.": "API keys",
@@ -27,10 +28,12 @@ VERBS = {
     "erasure.": "Erasures",
     "evidence.": "Evidence bundles",
     "provider.": "Identity providers",
+    "installation-provider.": "Identity providers: of the installation",
     "index.": "Index: repaired, spans read again",
     "latency.": "Latency: exported",
     "ledger.": "Ledger",
     "hold.": "Legal holds",
+    "mail.": "Mails",
     "maintenance.": "Maintenance windows",
     "member.": "Members",
     "note.": "Notes",
