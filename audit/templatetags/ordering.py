@@ -24,7 +24,8 @@ _MEMBERS = {"run": "run_id"}
 @register.filter
 def beside_query(params: QueryDict) -> list[tuple[str, str]]:
     """The members of an address that stay if its query `q` changes: not a place in the rows."""
-    return [(name, value) for name, value in params.items() if name not in ("q", "plain", *_PLACES)]
+    dropped = {"q", "plain", *_PLACES}
+    return [(name, str(value)) for name, value in params.items() if name not in dropped]
 
 
 @register.filter
