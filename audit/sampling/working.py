@@ -92,13 +92,13 @@ def sampled_calls(sample: Sample) -> list[SampledCall]:
 
 def projection_of(sample: Sample, calls: list[SampledCall]) -> Projection:
     """What the conclusions so far say of the population."""
-    found = [call.conclusion for call in calls]
+    conclusions = [call.conclusion for call in calls]
     return Projection(
         population=sample.call_count or 0,
         size=len(calls),
-        open=found.count(""),
-        exceptions=found.count(Conclusion.EXCEPTION),
-        unjudged=found.count(Conclusion.UNJUDGED),
+        open=conclusions.count(""),
+        exceptions=conclusions.count(Conclusion.EXCEPTION),
+        unjudged=conclusions.count(Conclusion.UNJUDGED),
         confidence=sample.confidence or CONFIDENCE,
         tolerable=sample.tolerable,
     )

@@ -185,7 +185,7 @@ def list_samples(request: HttpRequest, params: Query[ListParams]) -> dict[str, A
 )
 def read_sample(request: HttpRequest, sample_id: Path[UUID]) -> dict[str, Any]:
     """Get a sample with its draw, its calls, conclusions and sign-offs."""
-    return _detail(_found(sample_id))
+    return _detail(_sample(sample_id))
 
 
 @acts(
@@ -225,9 +225,9 @@ def start_sample(act: Act) -> dict[str, Any]:
 )
 def cancel_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
     """Stop a sample that two people have not signed. It stays on record."""
-    _found(sample_id)
+    _sample(sample_id)
     collecting.cancel_sample(act.tenant, act.actor, sample_id, timezone.now())
-    return _detail(_found(sample_id))
+    return _detail(_sample(sample_id))
 
 
 @acts(
@@ -241,7 +241,7 @@ def cancel_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
 )
 def bring_sample_to_witnesses(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
     """Ask the ledger's witnesses to sign its newest checkpoint now."""
-    sample = _found(sample_id)
+    sample = _sample(sample_id)
     try:
         samples.ask_witnesses(act.tenant, act.actor, sample)
     except NotSignedError as error:
@@ -261,13 +261,13 @@ def bring_sample_to_witnesses(act: Act, sample_id: Path[UUID]) -> dict[str, Any]
 )
 def draw_the_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
     """Draw the calls of a sample whose population is fixed."""
-    _found(sample_id)
+    _sample(sample_id)
     nonce = checked(DrawForm(act.read(DrawBody).model_dump())).cleaned_data["nonce"]
     try:
         draw_sample(act.tenant, act.actor, sample_id, nonce, timezone.now())
     except CannotDrawError as error:
         raise ProblemError("conflict", str(error)) from error
-    return _detail(_found(sample_id))
+    return _detail(_sample(sample_id))
 
 
 @acts(
@@ -282,13 +282,13 @@ def draw_the_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
 )
 def conclude_sample_call(act: Act, sample_id: Path[UUID], position: Path[int]) -> dict[str, Any]:
     """Conclude about a drawn call, or change the conclusion before somebody signs."""
-    sample = _found(sample_id)
+    sample = _sample(sample_id)
     if not any(call.position == position for call in working.sampled_calls(sample)):
         raise ProblemError("not_found", "The sample has no such call.")
     judged = checked(ConclusionForm(act.read(ConclusionBody).model_dump())).judged
     with _conflicts():
         working.conclude(act.tenant, act.actor, sample_id, position, judged, timezone.now())
-    return _detail(_found(sample_id))
+    return _detail(_sample(sample_id))
 
 
 @acts(
@@ -305,7 +305,7 @@ def sign_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
 
     The first one prepared them, the second one, another person, reviewed them.
     """
-    _found(sample_id)
+    _sample(sample_id)
     act.refuse_program()
     owner = act.owner
     membership = Membership.objects.get(tenant_id=act.tenant.pk, user=owner)
@@ -313,7 +313,7 @@ def sign_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
         raise ProblemError("needs_person", "A key of an auditor or an admin signs, not this one.")
     with _conflicts():
         working.sign(act.tenant, Person(owner, act.actor), sample_id, timezone.now())
-    return _detail(_found(sample_id))
+    return _detail(_sample(sample_id))
 
 
 @acts(
@@ -328,11 +328,11 @@ def sign_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
 )
 def return_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
     """Return a sample that one person signed, to be worked again."""
-    _found(sample_id)
+    _sample(sample_id)
     reason = act.read(SampleReturnBody).reason
     with _conflicts():
         working.return_sample(act.tenant, act.actor, sample_id, reason)
-    return _detail(_found(sample_id))
+    return _detail(_sample(sample_id))
 
 
 @contextmanager
@@ -348,7 +348,7 @@ def _decimal(number: float | None) -> Decimal | None:
     return None if number is None else Decimal(str(number))
 
 
-def _found(pk: UUID) -> Sample:
+def _sample(pk: UUID) -> Sample:
     sample = collecting.find_sample(pk)
     if sample is None:
         raise ProblemError("not_found", "Sample not found.")

@@ -251,8 +251,8 @@ def _page(
     }
     rows = [_row(call, listed.get(call.invocation_id)) for call in calls]
     if position is None:
-        asked = request.GET.get("call", "")
-        position = int(asked) if asked.isdecimal() and len(asked) < 9 else None
+        requested = request.GET.get("call", "")
+        position = int(requested) if requested.isdecimal() and len(requested) < 9 else None
     opened = next((row for row in rows if row.drawn.position == position), None)
     seeding = seeding_of(sample) if sample.fixed_at else None
     checkpoint = seeding and seeding.checkpoint

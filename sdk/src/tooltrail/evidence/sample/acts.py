@@ -68,7 +68,7 @@ class Entry[A]:
 
     index: int
     actor: str
-    said: A
+    facts: A
 
 
 class _Action(msgspec.Struct):
@@ -95,9 +95,9 @@ class Acts:
     def of[A: msgspec.Struct](self, form: type[A]) -> list[Entry[A]]:
         """The entries of one kind."""
         return [
-            Entry(index, action.actor, said)
-            for index, (action, said) in sorted(self._seen.items())
-            if type(said) is form
+            Entry(index, action.actor, facts)
+            for index, (action, facts) in sorted(self._seen.items())
+            if type(facts) is form
         ]
 
 

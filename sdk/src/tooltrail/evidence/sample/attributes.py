@@ -52,15 +52,15 @@ def size_for(plan: Plan, population: int | None = None) -> tuple[int, int]:
     tolerable = 0 if population is None else -(-population * plan.tolerable // WHOLE)
     allowed, size = 0, 1
     while True:
-        found = _smallest(plan, population, tolerable, allowed, size)
-        if found is None:
+        smallest = _smallest(plan, population, tolerable, allowed, size)
+        if smallest is None:
             if population is not None and population <= SIZE_MAX:
                 return population, min(population, -(-population * plan.expected // WHOLE))
             raise NoSizeError(
                 f"More than {SIZE_MAX:,} calls would be needed: the expected rate is too close to"
                 " the tolerable rate."
             )
-        size = found
+        size = smallest
         if size * plan.expected <= allowed * WHOLE:
             return size, allowed
         allowed += 1
@@ -127,9 +127,9 @@ def _is_rare(confidence: int, errors: int, size: int, population: int, bad: int)
     ways = total = 0
     if least <= errors:
         ways = total = comb(bad, least) * comb(good, size - least)
-    for found in range(least, min(errors, bad, size)):
-        ways = ways * (bad - found) * (size - found)
-        ways //= (found + 1) * (good - size + found + 1)
+    for drawn in range(least, min(errors, bad, size)):
+        ways = ways * (bad - drawn) * (size - drawn)
+        ways //= (drawn + 1) * (good - size + drawn + 1)
         total += ways
     return total * WHOLE <= (WHOLE - confidence) * comb(population, size)
 
@@ -139,8 +139,8 @@ def _is_rare_rate(confidence: int, errors: int, size: int, rate: int) -> bool:
         return errors < size
     ways: int = (WHOLE - rate) ** size
     total = ways
-    for found in range(min(errors, size)):
-        ways = ways * rate * (size - found) // ((found + 1) * (WHOLE - rate))
+    for errors_drawn in range(min(errors, size)):
+        ways = ways * rate * (size - errors_drawn) // ((errors_drawn + 1) * (WHOLE - rate))
         total += ways
     certain: int = WHOLE**size
     return total * WHOLE <= (WHOLE - confidence) * certain

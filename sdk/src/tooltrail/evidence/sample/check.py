@@ -121,24 +121,24 @@ class SampleCheck:
         return entries[0]
 
     def _check_commitment(self, committed: Entry[Committed]) -> None:
-        if committed.said.definition != self._file.definition.digest:
+        if committed.facts.definition != self._file.definition.digest:
             self._population_check.fail(
                 "its query, its size or its name is not what was on record before"
             )
 
     def _check_population(self, fixed: Entry[Fixed], committed: Entry[Committed] | None) -> None:
-        check, said = self._population_check, fixed.said
-        if population_digest(self._population.data).hex() != said.population:
+        check, facts = self._population_check, fixed.facts
+        if population_digest(self._population.data).hex() != facts.population:
             check.fail("it is not the population that was fixed")
-        if said.calls != len(self._population):
-            check.fail(f"{said.calls:,} calls were fixed, and it has {len(self._population):,}")
+        if facts.calls != len(self._population):
+            check.fail(f"{facts.calls:,} calls were fixed, and it has {len(self._population):,}")
         indexes = self._population.indexes
-        if indexes and indexes[-1] >= said.ledger_size:
+        if indexes and indexes[-1] >= facts.ledger_size:
             check.fail("it has calls that came after it was fixed")
-        if committed is None or not committed.index < said.ledger_size <= fixed.index:
+        if committed is None or not committed.index < facts.ledger_size <= fixed.index:
             check.fail("it was not fixed after the sample was begun")
         check.message = (
-            f"{said.calls:,} calls, fixed when the ledger had {said.ledger_size:,} entries;"
+            f"{facts.calls:,} calls, fixed when the ledger had {facts.ledger_size:,} entries;"
             f" {len(self._population.others):,} other calls in the bundle are not in it"
         )
 
@@ -149,24 +149,24 @@ class SampleCheck:
         drawn: Entry[Drawn],
         roots: Mapping[int, bytes],
     ) -> None:
-        check, file, said = self._seed, self._file, drawn.said
+        check, file, facts = self._seed, self._file, drawn.facts
         size, root = file.checkpoint_size, file.checkpoint_root
-        if (said.nonce, said.checkpoint_size, said.checkpoint_root) != (
+        if (facts.nonce, facts.checkpoint_size, facts.checkpoint_root) != (
             file.nonce,
             size,
             root.hex(),
         ):
             check.fail("nonce and checkpoint are not those of the draw")
-        if committed.said.commitment and not file.nonce:
+        if committed.facts.commitment and not file.nonce:
             check.fail("the auditor committed to a nonce, and none is in the seed")
-        elif file.nonce and commitment_of(file.nonce) != committed.said.commitment:
+        elif file.nonce and commitment_of(file.nonce) != committed.facts.commitment:
             check.fail("the nonce is not the one that the auditor committed to")
         if not fixed.index < size <= drawn.index:
             check.fail("the checkpoint is not one between the population and the draw")
         if earlier := [each for each in roots if fixed.index < each < size]:
             check.fail(f"the checkpoint of {min(earlier):,} entries came first")
         digest = population_digest(self._population.data)
-        if seed_of(digest, file.nonce, root).hex() != said.seed:
+        if seed_of(digest, file.nonce, root).hex() != facts.seed:
             check.fail("it is not the seed that was used")
         if size not in roots:
             self.is_undecided = True
@@ -196,9 +196,9 @@ class SampleCheck:
 
     def _check_selection(self, fixed: Entry[Fixed], drawn: Entry[Drawn]) -> None:
         check, definition = self._selection, self._file.definition
-        calls, said = len(self._population), drawn.said
+        calls, facts = len(self._population), drawn.facts
         indexes = [call.index for call in self._file.calls]
-        size = fixed.said.size
+        size = fixed.facts.size
         try:
             if definition.plan is None:
                 wanted = min(definition.size or 0, calls)
@@ -212,26 +212,26 @@ class SampleCheck:
             if size != wanted:
                 check.fail(f"{wanted:,} calls should have been drawn, and {size:,} were")
         try:
-            seed = bytes.fromhex(said.seed)
+            seed = bytes.fromhex(facts.seed)
         except ValueError:
             seed = b""
         if draw(seed, self._population.indexes, min(size, SIZE_MAX)) != indexes:
             check.fail("the calls are not those that the seed draws")
-        if selection_digest(indexes) != said.selection:
+        if selection_digest(indexes) != facts.selection:
             check.fail("the calls are not those that were drawn")
         check.message = f"the seed draws these {size:,} of {calls:,} calls"
 
     def _check_conclusions(self, drawn: Entry[Drawn]) -> None:
         """Compare each conclusion with the last entry about it."""
         last = {
-            entry.said.index: entry
+            entry.facts.index: entry
             for entry in self._acts.of(Concluded)
             if entry.index > drawn.index
         }
         for call in self._file.calls:
             entry = last.get(call.index)
-            said = ("", "") if entry is None else (entry.said.conclusion, entry.said.texts)
-            if (call.conclusion, call.texts) != said:
+            facts = ("", "") if entry is None else (entry.facts.conclusion, entry.facts.texts)
+            if (call.conclusion, call.texts) != facts:
                 self._signed.fail(f"the conclusion about entry {call.index:,} is not on record")
             if call.note is None or call.exception is None or call.salt is None:
                 if call.texts and call.index not in self._population.erased:
@@ -245,8 +245,8 @@ class SampleCheck:
         check, calls = self._signed, self._file.calls
         returned = max((entry.index for entry in self._acts.of(Returned)), default=-1)
         signed = [entry for entry in self._acts.of(Signed) if entry.index > returned]
-        prepared = [entry for entry in signed if entry.said.part == "prepared"]
-        reviewed = [entry for entry in signed if entry.said.part == "reviewed"]
+        prepared = [entry for entry in signed if entry.facts.part == "prepared"]
+        reviewed = [entry for entry in signed if entry.facts.part == "reviewed"]
         open_count = sum(not call.conclusion for call in calls)
         if not prepared:
             check.skip(f"nobody has signed; {open_count:,} calls have no conclusion")
@@ -260,9 +260,9 @@ class SampleCheck:
             limit = -1
         for entry in (*prepared, *reviewed):
             who = shown(entry.actor)
-            if entry.said.conclusions != digest:
+            if entry.facts.conclusions != digest:
                 check.fail(f"{who} signed other conclusions")
-            if (entry.said.errors, entry.said.upper_limit) != (errors, limit):
+            if (entry.facts.errors, entry.facts.upper_limit) != (errors, limit):
                 check.fail(f"{who} signed other figures of errors")
         if open_count:
             check.fail(f"it is signed, and {open_count:,} calls have no conclusion")
@@ -275,7 +275,7 @@ class SampleCheck:
             check.skip(f"signed by {shown(prepared[0].actor)} alone; {figures}")
             return
         first, second = prepared[0], reviewed[0]
-        if first.said.person == second.said.person or first.actor == second.actor:
+        if first.facts.person == second.facts.person or first.actor == second.actor:
             check.fail("the same person signed twice")
         if second.index < first.index:
             check.fail("it was reviewed before it was prepared")
