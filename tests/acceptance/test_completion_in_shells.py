@@ -14,7 +14,7 @@ from tests.support import debian
 
 TOOLTRAIL = Path(sys.executable).with_name("tooltrail")
 LINES = {
-    "tooltrail ver": ["verify"],
+    "tooltrail ver": ["verify", "verify-record"],
     "tooltrail query ca": ["call", "calls"],
     "tooltrail query calls --fo": ["--follow"],
     "tooltrail query calls tool:search --fo": ["--follow"],

@@ -58,6 +58,7 @@ class Record:
     comparison: UUID
     erasure: UUID
     sample: UUID
+    board: UUID
     alert: UUID
     trial: UUID
     provider: UUID
@@ -95,7 +96,9 @@ class Record:
             "read_search": {"search_id": str(self.search)},
             "read_erasure": {"erasure_id": str(self.erasure)},
             "read_sample": {"sample_id": str(self.sample)},
+            "read_board": {"board_id": str(self.board)},
             "read_channel": {"name": "chat"},
+            "read_stream": {"name": "kept"},
             "read_identity_provider": {"provider_id": str(self.provider)},
             "read_price_list": {"holds_from": "2026-01-01"},
             "list_deliveries": {"name": "chat"},
@@ -194,6 +197,7 @@ def make_record(cast: Cast) -> Record:
     rule = {"name": "tried", "condition": {"measure": "failed", "alert": 1}}
     prices = [{"tool": "tool-0", "amount": "0.004"}]
     api.do("price-lists/2026-01-01", {"currency": "EUR", "prices": prices}, "PUT")
+    api.do("streams/kept", {"way": "https", "url": "https://siem.example/in"}, "PUT")
     reported = Client().post(
         "/api/v1/reports",
         {"range": "1h"},
@@ -218,6 +222,9 @@ def make_record(cast: Cast) -> Record:
         comparison=UUID(api.do("apart/arguments", {"q": "tool:search state:error"})["id"]),
         erasure=UUID(api.do("erasures", {"q": "tool:tool-1"})["id"]),
         sample=UUID(api.do("samples", {"name": "refunds", "size": 3})["id"]),
+        board=UUID(
+            api.do("boards", {"name": "Of the record", "panels": [{"shows": "errors"}]})["id"]
+        ),
         alert=alert_of_stored_calls(cast),
         trial=UUID(api.do("alert-trials", {"rule": rule})["id"]),
         provider=UUID(api.do("identity-providers", provider)["id"]),

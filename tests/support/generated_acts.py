@@ -29,7 +29,10 @@ def filled(value: Any, answers: dict[str, Any]) -> Any:
     operation, *names = value["$got"].split(".")
     found = answers[operation]["members"]
     for name in names:
-        found = found[int(name)] if name.isdigit() else found[name]
+        try:
+            found = found[int(name)] if name.isdigit() else found[name]
+        except (KeyError, IndexError):
+            sys.exit(f"{value['$got']}: the answer was {answers[operation]}")
     return found
 
 

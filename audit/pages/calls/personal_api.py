@@ -51,7 +51,7 @@ class View(Answer):
     created_at: datetime
 
 
-class ViewPage(Page[View]):
+class SavedViewPage(Page[View]):
     """Saved views by name."""
 
     OLD_NAME = "views"
@@ -113,7 +113,7 @@ class Search(Page[Match]):
 @reads(
     router,
     "/views",
-    ViewPage,
+    SavedViewPage,
     scope=Scope.OPERATE,
     tag="calls",
     problems=("no_owner", "cursor", "limit"),

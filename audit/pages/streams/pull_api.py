@@ -28,6 +28,7 @@ class StreamParams(Params):
     of: Literal["calls", "actions"] = "calls"
     """What executors sent (`calls`), or what the server itself recorded (`actions`)."""
     format: Literal["ocsf", "ecs"] = "ocsf"
+    """The form of a record: OCSF, or the members of ECS."""
     proofs: bool = True
     """Whether each record has its whole proof, or only names the checkpoint."""
     limit: int = Field(1_000, ge=1, le=LIMIT_MAX)

@@ -38,7 +38,7 @@ def test_script_names_every_command_and_is_valid(
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("tooltrail ver", ["verify"]),
+        ("tooltrail ver", ["verify", "verify-record"]),
         ("tooltrail query ca", ["calls", "call"]),
         ("tooltrail query calls --fo", ["--follow"]),
         ("tooltrail query calls tool:search --fo", ["--follow"]),

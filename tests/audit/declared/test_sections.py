@@ -62,6 +62,10 @@ NOT_DECLARED: Mapping[str, tuple[str, ...]] = {
         *("save_stream", "remove_stream", "pause_stream", "resume_stream", "replay_stream"),
         *("allow_stream_payloads", "stop_stream_payloads", "send_stream_test"),
     ),
+    "a sample is drawn once, from calls that exist, and two people sign it": (
+        *("start_sample", "cancel_sample", "bring_sample_to_witnesses", "draw_the_sample"),
+        *("conclude_sample_call", "sign_sample", "return_sample"),
+    ),
     "shows or looks something up": (
         *("reveal_call", "reveal_inbox_line", "look_up_principal"),
         *("try_redaction", "check_contract", "compare_definitions", "send_channel_test"),
