@@ -31,7 +31,6 @@ PAGES = {
     "costs": "/costs/?range=7d",
     "ledger": "/ledger/",
     "actions": "/actions/",
-    "reports": "/reports/",
 }
 DATA_S = 120
 TOOL = "get_weather"

@@ -338,12 +338,17 @@ def test_hostile_index_is_a_problem(acme: Cast) -> None:
     assert client.get("/api/v1/ledger/entries/1.cose?size=2").status_code == 422
 
 
+LAST = "receipts[1], length(receipts[1]) - 1"
+# The last byte of a signature is one of sixteen: it is changed, not set to one of them.
+ONE_BIT = f"ARRAY[]::bytea[] || set_byte({LAST}, get_byte({LAST}) # 1)"
+
+
 @pytest.mark.parametrize(
     ("receipts", "why"),
     [
         ("ARRAY['\\x00'::bytea]", "no COSE_Sign1"),
         ("ARRAY['\\xff'::bytea]", "no CBOR"),
-        ("ARRAY[]::bytea[] || set_byte(receipts[1], length(receipts[1]) - 1, 1)", "is wrong"),
+        (ONE_BIT, "is wrong"),
         ("(SELECT receipts FROM ledger_checkpoint WHERE size = 10 LIMIT 1)", "is wrong"),
     ],
 )

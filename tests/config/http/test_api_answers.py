@@ -15,7 +15,7 @@ from tenants.keys import create_key
 from tenants.models import Scope
 from tests.support.factories import Cast, make_call, make_ingest_key, send_events
 
-_IDS = {"number": "1", "index": "1", "name": "0"}
+_IDS = {"number": "1", "index": "1", "position": "1", "name": "0"}
 """What stands in addresses for parameters that are no UUIDs."""
 ORIGIN = "https://board.example.org"
 

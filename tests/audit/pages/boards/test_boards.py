@@ -179,8 +179,8 @@ def test_a_full_board_has_a_bounded_number_of_statements(acme: Cast) -> None:
     assert signed_in(acme.viewer).post(f"/boards/{pk}/edit", full).status_code == 302
     client = signed_in(acme.viewer)
     client.get(f"/boards/{pk}")
-    # The board; figures (3), whether there are some before, alerts, versions; each query once.
-    with statements(FRAME + 1 + 6 + QUERIES_MAX):
+    # The board; figures (2), whether there are some before, alerts, versions; each query once.
+    with statements(FRAME + 1 + 5 + QUERIES_MAX):
         client.get(f"/boards/{pk}")
     lists = [{"shows": "list", "q": queries[n % QUERIES_MAX]} for n in range(PANELS_MAX)]
     assert client.post(f"/boards/{pk}/edit", said(*lists)).status_code == 302

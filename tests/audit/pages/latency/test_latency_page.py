@@ -399,7 +399,7 @@ def test_exceeded_limits_and_upstream_status_can_be_queried(acme: Cast) -> None:
 def test_pages_use_few_statements_and_partials_omit_the_frame(log: Log) -> None:
     client = signed_in(log.cast.viewer)
     client.get("/latency/")
-    with statements(FRAME + 6):
+    with statements(FRAME + 7):
         whole = client.get("/latency/", {"range": "30d"})
     with statements(FRAME + 5):
         more = client.get("/latency/newest", {"range": "30d"})
