@@ -11,7 +11,8 @@ def complaints(page: "Page") -> list[str]:
     heard: list[str] = []
 
     def hear(message: "ConsoleMessage") -> None:
-        if message.type in {"error", "warning"}:
+        # A request that a newer one replaces (hx-sync) is aborted, and htmx says so.
+        if message.type in {"error", "warning"} and "signal is aborted" not in message.text:
             heard.append(f"{message.text} {message.location}")
 
     page.on("console", hear)

@@ -38,6 +38,7 @@ def test_editor_publishes_and_reads_the_next_version(page: Page, acme: Cast, glo
 
     page.goto("/tools/")
     page.get_by_role("link", name="get_weather").click()
+    page.get_by_role("navigation", name="Sections").get_by_role("link", name="Versions").click()
     page.get_by_role("link", name="Edit in admin").click()
     expect(page.get_by_label("Description")).to_have_value("Tells the weather.")
     page.get_by_label("Notes").fill("Ask Ann.")

@@ -28,7 +28,7 @@ def test_every_task_is_in_a_known_queue() -> None:
 @pytest.mark.parametrize(
     ("value", "workers"),
     [
-        ("", [["default", "deliveries", "ledger", "reports"]]),
+        ("", [["default", "deliveries", "ledger", "reports", "streams"]]),
         ("ledger default,reports", [["ledger"], ["default", "reports"]]),
     ],
 )

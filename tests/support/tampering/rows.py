@@ -166,7 +166,7 @@ _ELSEWHERE = {
     # Part of no record:
     *("app_user_groups", "app_user_user_permissions"),
     *("server_process", "skipped_span", "sign_in_failure", "tolerated_migration", "tombstone"),
-    *("account_emailaddress", "account_emailconfirmation", "cache_entry"),
+    *("account_emailaddress", "account_emailconfirmation", "cache_entry", "installation_provider"),
     *("mfa_authenticator", "usersessions_usersession"),  # of an account, in whatever tenants
     *("socialaccount_socialaccount", "socialaccount_socialapp", "socialaccount_socialtoken"),
 }

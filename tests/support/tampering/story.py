@@ -21,7 +21,7 @@ from audit.intake.quota import settle_quota
 from audit.ledger import checks, keys
 from audit.ledger.baseline import enter_baseline
 from audit.ledger.epochs import announce_keys, begin_epoch
-from audit.models import Erasure, WitnessAnswer, WitnessOutcome
+from audit.models import Board, Erasure, WitnessAnswer, WitnessOutcome
 from audit.queries.time_range import TimeRange
 from audit.retention import retention
 from audit.work import payload_search
@@ -107,6 +107,7 @@ def _begin_jobs(record: Record, key: str) -> None:
     for route, arguments, data in (
         ("regression_set_make", (tool.pk,), {"label": "regression", "reason": "a test"}),
         ("view_save", (), {"name": "mine", "q": "tool:search"}),
+        ("columns_save", (), {"page": "calls", "column": "tokens"}),
         ("search_start", (), {"text": "London", "q": ""}),
         ("replay_start", (tool.pk,), calls),
         ("drift_start", (tool.pk,), calls),
@@ -124,6 +125,15 @@ def _begin_jobs(record: Record, key: str) -> None:
         condition = WindowCondition(measure="failed", alert=1)
         rule = Rule(name="tried", condition=condition)
         start_trial(rule, None, nothing_read(condition, now), now, now, "editor")
+        Board.objects.create(
+            tenant_id=record.tenant_id,
+            id=new_id(),
+            name="Failures",
+            range="7d",
+            panels=[],
+            changed_at=now,
+            changed_by="editor",
+        )
         WitnessAnswer.objects.create(
             tenant_id=record.tenant_id,
             id=new_id(),
