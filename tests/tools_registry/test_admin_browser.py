@@ -55,6 +55,7 @@ def test_editor_publishes_and_reads_the_next_version(page: Page, acme: Cast, glo
     page.get_by_role("button", name="Publish").click()
     page.goto("/tools/")
     page.get_by_role("link", name="get_weather").click()
+    page.get_by_role("navigation", name="Sections").get_by_role("link", name="Versions").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("version 2")
     expect(page.get_by_text("Tells the weather in a city.")).to_be_visible()
     expect(page.locator("pre").first).to_contain_text('"town"')
