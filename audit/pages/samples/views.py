@@ -48,7 +48,7 @@ from tenants.models import Role
 from tenants.slices import percent
 
 _LISTED = 100
-_REFUSED = HTTPStatus.UNPROCESSABLE_CONTENT
+_REFUSED = HTTPStatus.UNPROCESSABLE_ENTITY  # the name that Python 3.12 has
 
 
 class ListedSample(NamedTuple):
