@@ -236,7 +236,7 @@ def test_lists_have_their_calls_over_time(page: Page, busy: Cast) -> None:
     page.locator("#chart-list summary", has_text="Show as table").click()
     page.locator("#chart-list td a").last.click()
     page.wait_for_url("**/traces/?from=*state=*")
-    expect(page.locator("tbody tr").first).to_be_visible()
+    expect(page.locator(".traces tbody tr").first).to_be_visible()
     page.goto("/violations/?range=6h&pause=1")
     expect(canvas(page, "violations").locator("canvas")).to_have_count(1)
     assert heard == []
