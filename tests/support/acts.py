@@ -20,7 +20,7 @@ from audit.models import Alert, AlertState, Sample, ShareLink, StoredReport, Sto
 from audit.prices import units
 from audit.queries.notes import NoteFilter, note_page
 from audit.stream.streams import all_streams
-from audit.tasks import keep_reports
+from audit.tasks.reports import keep_reports
 from audit.work.sharing import token_of
 from tenants.identity.admission import Identity, RefusedError, admit
 from tenants.identity.providers import all_providers, find_provider
@@ -128,7 +128,7 @@ def act_on_reports(cast: Cast) -> None:
     post(admin, "report_schedule", kinds=["day"], time_zone="UTC", keep_days=40)
     post(admin, "report_create", kind="day", day="2026-01-01")
     later = timezone.now() + timedelta(days=41)
-    with patch("audit.tasks.timezone.now", return_value=later):
+    with patch("audit.tasks.reports.timezone.now", return_value=later):
         keep_reports(0)
     with tenant_scope(cast.tenant.id):
         assert not StoredReport.objects.for_tenant(cast.tenant.id).exists()

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from audit.tasks import keep_tools
+from audit.tasks.tenants import keep_tools
 from audit.work.sightings import expire_ephemeral, note_tools
 from tenants.keys import create_key
 from tenants.models import Action, Scope, User

@@ -37,7 +37,7 @@ from audit.queries.call_query import parse
 from audit.queries.price_lists import currency_used
 from audit.show.charts import Chart, range_query
 from audit.show.figures import counted
-from audit.tasks import try_alert_rule
+from audit.tasks.requested import try_alert_rule
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import name_of
 from tenants.models import User

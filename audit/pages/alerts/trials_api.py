@@ -22,7 +22,7 @@ from audit.alerts.trying import (
 from audit.models import AlertTrial
 from audit.pages.alerts.api import read_rule
 from audit.pages.show.router import router
-from audit.tasks import try_alert_rule
+from audit.tasks.requested import try_alert_rule
 from config.http.problems import ProblemError
 from tenants.actions import name_of
 from tenants.api_acts import Act, Body, acts

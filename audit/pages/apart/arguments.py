@@ -27,7 +27,7 @@ from audit.queries.replays import sampled_calls
 from audit.queries.time_range import TimeRange, read
 from audit.show.charts import range_query
 from audit.show.json_tree import inline
-from audit.tasks import compare_arguments
+from audit.tasks.requested import compare_arguments
 from audit.work import argument_comparison as job
 from config.http.htmx import render_page
 from config.instants import iso_exact

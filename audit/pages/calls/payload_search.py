@@ -25,7 +25,7 @@ from audit.queries.call_query import Query, Reader, parse
 from audit.queries.cursor import Cursor, read_cursor
 from audit.queries.listed_call import ListedCall
 from audit.queries.payload_match import Excerpt, excerpt
-from audit.tasks import search_payloads
+from audit.tasks.requested import search_payloads
 from audit.work import payload_search
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page

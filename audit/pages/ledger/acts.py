@@ -4,7 +4,7 @@ from django.utils import timezone
 
 from audit.ledger import checks
 from audit.models import LedgerCheck
-from audit.tasks import check_ledger
+from audit.tasks.requested import check_ledger
 from tenants.actions import Actor, name_of, record_action
 from tenants.models import Tenant
 

@@ -6,7 +6,7 @@ from audit.evidence.ledger_range import newest_checkpoint
 from audit.ledger.witnesses.bringing import bring_soon
 from audit.models import Sample
 from audit.sampling import collecting
-from audit.tasks import collect_sample
+from audit.tasks.requested import collect_sample
 from tenants.actions import Actor, record_action
 from tenants.models import Tenant
 

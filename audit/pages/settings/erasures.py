@@ -15,7 +15,7 @@ from audit.pages.show.requested_query import mistakes, read_query
 from audit.queries.call_query import MAX_LENGTH
 from audit.retention import erasure
 from audit.retention.erasure_targets import CallsAlteredError
-from audit.tasks import erase_calls
+from audit.tasks.requested import erase_calls
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.accounts.step_up import needs_fresh_factor

@@ -19,7 +19,7 @@ from audit.pages.show.api_query import parsed_terms
 from audit.pages.show.router import router
 from audit.retention import erasure, holds
 from audit.retention.erasure_targets import CallsAlteredError, previewed_calls
-from audit.tasks import erase_calls
+from audit.tasks.requested import erase_calls
 from config.http.problems import ProblemError
 from tenants.api_acts import Act, Body, Stripped, acts, checked
 from tenants.api_reads import Answer, ListParams, Page, reads, seal, unseal, utc

@@ -18,7 +18,7 @@ from audit.queries.call_query import Query
 from audit.queries.replays import ReplayRange
 from audit.queries.time_range import TimeRange
 from audit.retention.holds import lock_record
-from audit.tasks import analyze_drift, replay_calls
+from audit.tasks.requested import analyze_drift, replay_calls
 from audit.work.drift import job as drift
 from audit.work.drift.shape import Observed, loads
 from audit.work.drift.widened import observed_schema, widened

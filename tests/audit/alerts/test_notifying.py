@@ -13,7 +13,7 @@ from audit.alerts.rules import Rule
 from audit.alerts.stored import all_rules, channel_names, mute_rule, rule_of, save_rule
 from audit.deliveries.channels import delete_channel
 from audit.models import Alert, ChannelKind
-from audit.tasks import repeat_alerts
+from audit.tasks.alerts import repeat_alerts
 from tenants.models import Action
 from tenants.scope import tenant_scope
 from tests.support.deliveries import (

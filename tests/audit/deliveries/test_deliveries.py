@@ -22,8 +22,8 @@ from audit.deliveries.message import KINDS, to_document
 from audit.deliveries.outbox import SOON, enqueue
 from audit.deliveries.sender.webhook import event
 from audit.models import AlertDelivery, ChannelKind, DeliveryState
-from audit.tasks import deliver as deliver_task
-from audit.tasks import judge_alert_rules, keep_deliveries, watch_for_events
+from audit.tasks.alerts import deliver as deliver_task
+from audit.tasks.alerts import judge_alert_rules, keep_deliveries, watch_for_events
 from config import instance
 from config.http.origin import own_url
 from tenants.models import Action

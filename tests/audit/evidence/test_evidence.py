@@ -35,7 +35,7 @@ from audit.reports.stored import create_report, of_one_moment
 from audit.retention.erasure import confirm_erasure, start_erasure
 from audit.retention.erasure import run_slice as run_erasure
 from audit.retention.retention import run_slice
-from audit.tasks import erase_calls
+from audit.tasks.requested import erase_calls
 from tenants.keys import create_key
 from tenants.models import Action, Scope, Tenant, TenantSetting
 from tenants.scope import tenant_scope

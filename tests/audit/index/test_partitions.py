@@ -14,7 +14,6 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 from django.utils import timezone
 
-from audit import tasks
 from audit.index import partitions
 from audit.index.partitions import (
     DAYS_AHEAD,
@@ -24,6 +23,7 @@ from audit.index.partitions import (
 )
 from audit.index.window import INDEX_DAYS
 from audit.models import Invocation
+from audit.tasks import installation
 from tenants.scope import tenant_scope
 from tests.support.event_requests import lines, post
 from tests.support.factories import Cast, make_call, make_ingest_key
@@ -89,7 +89,7 @@ def test_intake_does_not_wait_for_a_backup_that_blocks_partitions(
         with pytest.raises(CommandError, match="trace is in use"):
             applied.result()
         monkeypatch.setattr(partitions, "LOCK_TIMEOUT", "100ms")
-        tasks.keep_partitions_ahead(0)
+        installation.keep_partitions_ahead(0)
         assert "trace is in use" in caplog.text
         assert post(key, lines(make_call())).status_code == HTTPStatus.OK
     assert run("apply") == [*dropped[2:], f"{len(dropped) - 2} created"]
@@ -108,7 +108,7 @@ def test_missing_partitions_are_planned_and_created_once() -> None:
 @pytest.mark.usefixtures("tidied")
 def test_worker_creates_missing_partitions() -> None:
     drop_day(DAYS_AHEAD)
-    tasks.keep_partitions_ahead(0)
+    installation.keep_partitions_ahead(0)
     assert run("plan") == ["0 missing"]
     assert partitions.days_ahead(timezone.now().date()) == DAYS_AHEAD
 

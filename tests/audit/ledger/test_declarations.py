@@ -16,7 +16,8 @@ from audit.models import ErasureState
 from audit.retention import retention
 from audit.retention.event_removal import declare
 from audit.retention.proved_holds import HoldsAlteredError
-from audit.tasks import erase_calls, expire
+from audit.tasks.requested import erase_calls
+from audit.tasks.tenants import expire
 from config.postgresql.aliases import KEEPER
 from tenants.scope import tenant_scope
 from tests.support.erasures import confirm_erasure, preview_erasure, read_erasure, run_erasure
@@ -72,7 +73,7 @@ def test_erasure_and_retention_of_the_server_are_justified(acme: Cast) -> None:
     assert read_erasure(acme, one.id).state == ErasureState.DONE
     send_events(acme.tenant, make_call())
     set_payload_days(acme, 1)
-    with patch("audit.tasks.timezone.now", return_value=timezone.now() + timedelta(days=3)):
+    with patch("audit.tasks.tenants.timezone.now", return_value=timezone.now() + timedelta(days=3)):
         expire(str(acme.tenant.id))
     assert not any(event_texts(acme))
     assert faults(acme) == []
@@ -158,7 +159,7 @@ def test_nothing_is_erased_while_holds_differ_from_the_entries(acme: Cast, tampe
     later = timezone.now() + timedelta(days=3)
     with pytest.raises(HoldsAlteredError):
         retention.run_slice(acme.tenant.id, later)
-    with patch("audit.tasks.timezone.now", return_value=later):
+    with patch("audit.tasks.tenants.timezone.now", return_value=later):
         expire(str(acme.tenant.id))  # the worker goes on with other tenants
     run_erasure(acme, one.id)
     erasure = read_erasure(acme, one.id)

@@ -11,7 +11,7 @@ from django.test import Client
 from procrastinate.contrib.django import app
 
 from audit.ledger.status import all_ledgers_status
-from audit.tasks import keep_ledger, keep_ledgers
+from audit.tasks.ledgers import keep_ledger, keep_ledgers
 from tests.support.factories import Cast
 from tests.support.ledger_log import (
     append,
@@ -76,7 +76,7 @@ def test_failure_for_one_tenant_does_not_stop_signing_for_others(
             raise ValueError("a defect of ours")
         kept.append(tenant_id)
 
-    monkeypatch.setattr("audit.tasks._keep_ledger", keep_one)
+    monkeypatch.setattr("audit.tasks.ledgers._keep_ledger", keep_one)
     keep_ledgers(0)
     assert globex.tenant.id in kept
     assert f"ledger of tenant {acme.tenant.id}: not signed" in caplog.text
@@ -91,7 +91,7 @@ def test_signing_stops_after_the_first_database_failure(
         tried.append(tenant_id)
         raise OperationalError("away")
 
-    monkeypatch.setattr("audit.tasks._keep_ledger", keep_one)
+    monkeypatch.setattr("audit.tasks.ledgers._keep_ledger", keep_one)
     with pytest.raises(OperationalError):
         keep_ledgers(0)
     assert len(tried) == 1

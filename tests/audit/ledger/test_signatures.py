@@ -17,7 +17,7 @@ from audit.ledger.baseline import enter_baseline
 from audit.ledger.signatures import announced, disagreements
 from audit.ledger.signer_state import origin_of
 from audit.ledger.tree import StoredTree
-from audit.tasks import keep_ledger
+from audit.tasks.ledgers import keep_ledger
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.ledger_log import as_owner, keep, own_folder, status_of

@@ -13,11 +13,11 @@ from django.db import connection, connections
 from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from audit import tasks
 from audit.reports import schedule as schedules
 from audit.reports.queries import Report, report_page
 from audit.reports.schedule import Schedule, change_schedule, create_due, due, forget_old, schedule
 from audit.reports.stored import create_report, of_one_moment
+from audit.tasks import reports as tasks
 from tenants.models import Action
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast

@@ -26,7 +26,7 @@ from audit.models import (
 from audit.queries.call_query import MAX_LENGTH, parse
 from audit.retention import erasure as job
 from audit.retention import erasure_chunk
-from audit.tasks import erase_calls
+from audit.tasks.requested import erase_calls
 from audit.work.payload_search import run_slice as run_search
 from config.postgresql.aliases import KEEPER
 from tenants.scope import tenant_scope

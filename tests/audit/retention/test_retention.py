@@ -22,7 +22,7 @@ from audit.models import Batch, Invocation, RejectedEvent, TenantQuerySet
 from audit.retention import retention
 from audit.retention.event_removal import declare, remove_events
 from audit.retention.retention import CannotExpireError, limits, run_slice
-from audit.tasks import expire, keep_to_retention
+from audit.tasks.tenants import expire, keep_to_retention
 from tenants.models import TenantSetting
 from tenants.scope import tenant_scope
 from tests.support.event_requests import post

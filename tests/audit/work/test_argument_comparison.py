@@ -14,7 +14,8 @@ from django.test import Client
 
 from audit.apart.arguments import Read, find, seen_in
 from audit.models import ArgumentComparison
-from audit.tasks import compare_arguments, keep_to_retention
+from audit.tasks.requested import compare_arguments
+from audit.tasks.tenants import keep_to_retention
 from audit.work import argument_comparison as job
 from tenants.keys import create_key
 from tenants.models import Action, Scope

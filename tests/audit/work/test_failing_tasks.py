@@ -15,8 +15,9 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.tasks import Task
 
-from audit import tasks
 from audit.models import PayloadSearch
+from audit.tasks import requested, tenants
+from audit.tasks.installation import retry_stalled_jobs
 from audit.work import payload_search
 from config.instance import BASE_DIR
 from config.postgresql.retry import AGAIN
@@ -27,12 +28,12 @@ from tests.support.pages import signed_in
 from tools_registry.tasks import import_tools
 
 TAKEN_UP_BY_NOBODY_ELSE: list[Task[Any, Any, Any]] = [
-    tasks.search_payloads,
-    tasks.compare_arguments,
-    tasks.replay_calls,
-    tasks.analyze_drift,
-    tasks.erase_calls,
-    tasks.check_ledger,
+    requested.search_payloads,
+    requested.compare_arguments,
+    requested.replay_calls,
+    requested.analyze_drift,
+    requested.erase_calls,
+    requested.check_ledger,
     import_tools,
 ]
 
@@ -80,7 +81,7 @@ def searched(cast: Cast, monkeypatch: pytest.MonkeyPatch, failing: Exception) ->
     monkeypatch.setattr(payload_search, "run_slice", run_slice)
     queue = str(pk)
     given = ProcrastinateJob.objects.filter(args__search_id=str(pk)).get()
-    job = tasks.search_payloads.configure(queue=queue).defer(**given.args)
+    job = requested.search_payloads.configure(queue=queue).defer(**given.args)
     work(queue)
     with tenant_scope(cast.tenant.id):
         search = PayloadSearch.objects.get(tenant_id=cast.tenant.id, id=pk)
@@ -162,10 +163,10 @@ def test_retries_continue_without_limit_and_with_growing_delay(attempts: int) ->
 def test_stalled_duplicate_task_does_not_block_other_stalled_tasks(acme: Cast) -> None:
     """Two equal tasks cannot wait; the stalled one is dropped."""
     tenant_id, lock = str(acme.tenant.id), f"expire {acme.tenant.id}"
-    expire = tasks.expire.configure(queueing_lock=lock, queue=tenant_id)
+    expire = tenants.expire.configure(queueing_lock=lock, queue=tenant_id)
     left = [
         expire.defer(tenant_id=tenant_id),
-        tasks.search_payloads.configure(queue=tenant_id).defer(
+        requested.search_payloads.configure(queue=tenant_id).defer(
             tenant_id=tenant_id, search_id=tenant_id
         ),
     ]
@@ -173,7 +174,7 @@ def test_stalled_duplicate_task_does_not_block_other_stalled_tasks(acme: Cast) -
     waiting = expire.defer(tenant_id=tenant_id)
 
     async def run() -> None:
-        await tasks.retry_stalled_jobs(timestamp=0)
+        await retry_stalled_jobs(timestamp=0)
 
     as_worker(run)
     jobs = ProcrastinateJob.objects.filter(queue_name=tenant_id).order_by("id")
@@ -185,14 +186,14 @@ def test_stalled_tasks_are_retried_with_growing_delay_up_to_an_hour(
     acme: Cast, attempts: int, minutes: int
 ) -> None:
     tenant_id = str(acme.tenant.id)
-    task = tasks.search_payloads.configure(queue=tenant_id)
+    task = requested.search_payloads.configure(queue=tenant_id)
     job = task.defer(tenant_id=tenant_id, search_id=tenant_id)
     ProcrastinateJob.objects.filter(id=job).update(
         status="doing", worker_id=None, attempts=attempts
     )
 
     async def run() -> None:
-        await tasks.retry_stalled_jobs(timestamp=0)
+        await retry_stalled_jobs(timestamp=0)
 
     before = datetime.now(UTC)
     as_worker(run)

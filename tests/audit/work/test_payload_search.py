@@ -14,7 +14,8 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 
 from audit.models import PayloadHit, PayloadSearch
 from audit.queries.payload_match import excerpt
-from audit.tasks import keep_to_retention, search_payloads
+from audit.tasks.requested import search_payloads
+from audit.tasks.tenants import keep_to_retention
 from audit.work import payload_search
 from audit.work.payload_search import run_slice
 from tenants.scope import tenant_scope
@@ -213,7 +214,7 @@ def test_stalled_task_of_a_dead_worker_is_retried(acme: Cast) -> None:
 
     from procrastinate.contrib.django import app
 
-    from audit.tasks import retry_stalled_jobs
+    from audit.tasks.installation import retry_stalled_jobs
 
     async def run() -> None:
         # The connector of `procrastinate worker`; the base class does not declare it.

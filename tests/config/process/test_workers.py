@@ -16,7 +16,10 @@ from tests.support.installation_requests import post_events
 from tests.support.management_commands import manage
 from tests.support.many_hosts import ManyHosts, kill, many_hosts
 
-REPLAY = "from audit.tasks import replay_calls; replay_calls.defer(tenant_id={!r}, replay_id={!r})"
+REPLAY = (
+    "from audit.tasks.requested import replay_calls;"
+    " replay_calls.defer(tenant_id={!r}, replay_id={!r})"
+)
 SIGNED_S = 12.0
 
 

@@ -25,13 +25,13 @@ from django.utils import timezone
 from tooltrail.evidence import Acknowledged
 from tooltrail.ledger import Entry, Kind, Signer, VerifierKey, commit_of, leaf_of, root_of
 
-from audit import tasks
 from audit.events.batch_ids import BatchId
 from audit.events.body import Line
 from audit.events.instants import microseconds
 from audit.ledger import keys, signer_state
 from audit.log.payload import pack, unpack
 from audit.queries.time_range import TimeRange
+from audit.tasks import ledgers
 from config import private_files
 from tenants.models import Tenant
 from tests.isolation.world import tenant_tables
@@ -325,8 +325,8 @@ def send(record: Record, at: datetime, *events: list[dict[str, Any]]) -> Acknowl
 
 def keep_ledger(record: Record, now: datetime) -> None:
     """What the worker does every ten seconds; then ten minutes pass for the signer."""
-    with patch("audit.tasks.timezone.now", return_value=now):
-        tasks.keep_ledger(str(record.tenant_id))
+    with patch("audit.tasks.ledgers.timezone.now", return_value=now):
+        ledgers.keep_ledger(str(record.tenant_id))
     with suppress(private_files.PrivateFileError):
         state = signer_state.load(record.tenant_id)
         if state is not None and state.signed_at is not None:

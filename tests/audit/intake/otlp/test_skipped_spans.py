@@ -7,10 +7,10 @@ from unittest.mock import patch
 import pytest
 from django.utils import timezone
 
-from audit import tasks
 from audit.intake.otlp import skipped
 from audit.intake.otlp.skipped import KINDS_MAX, OTHERS, fitted
 from audit.queries.skipped_spans import KEPT_FOR, Reason, SkippedKind, skipped_spans, skipped_totals
+from audit.tasks import tenants as tasks
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_ingest_key
 from tests.support.otlp_requests import JSON, post, request, span
@@ -108,6 +108,6 @@ def test_kinds_that_no_longer_arrive_are_removed(
     monkeypatch.setattr(tasks, "_expire_soon", lambda tenant_id: None)
     now = timezone.now()
     for later, left in ((KEPT_FOR - timedelta(hours=1), 1), (KEPT_FOR + timedelta(hours=1), 0)):
-        with patch("audit.tasks.timezone.now", return_value=now + later):
+        with patch("audit.tasks.tenants.timezone.now", return_value=now + later):
             tasks.keep_to_retention(0)
         assert len(counts(acme)) == left

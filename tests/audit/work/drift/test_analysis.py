@@ -11,7 +11,7 @@ from django.test import Client
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from audit.models import DriftAnalysis
-from audit.tasks import analyze_drift
+from audit.tasks.requested import analyze_drift
 from audit.work.drift import job
 from audit.work.drift.shape import loads
 from audit.work.sightings import note_tools

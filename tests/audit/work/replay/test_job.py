@@ -15,7 +15,7 @@ from tooltrail.guard import validate
 from audit.events.judgement import UnusableSchemaError
 from audit.models import Replay
 from audit.queries.replays import ReplayRange
-from audit.tasks import replay_calls
+from audit.tasks.requested import replay_calls
 from audit.work import call_walk
 from audit.work.replay import job
 from audit.work.replay.tally import SideTally, Tally

@@ -1,0 +1,99 @@
+"""Tasks that a person or a program started: each continues for a few seconds at a time."""
+
+import logging
+from uuid import UUID
+
+from django.db import connections
+from procrastinate.contrib.django import app
+
+from audit.alerts import trying
+from audit.ledger import checks
+from audit.log.payload import LogPayloadError
+from audit.retention import erasure
+from audit.sampling import collecting
+from audit.work import argument_comparison, payload_search
+from audit.work.drift import job as drift_job
+from audit.work.replay import job as replay_job
+from config.postgresql.aliases import KEEPER
+from config.postgresql.retry import AGAIN
+
+_log = logging.getLogger(__name__)
+
+
+@app.task(name="audit.tasks.search_payloads", retry=AGAIN)
+def search_payloads(tenant_id: str, search_id: str) -> None:
+    """Continue a payload search for a few seconds, then let other tasks run."""
+    tenant, search = UUID(tenant_id), UUID(search_id)
+    try:
+        if payload_search.run_slice(tenant, search):
+            search_payloads.defer(tenant_id=tenant_id, search_id=search_id)
+    except LogPayloadError as error:
+        _log.error("search %s stopped: a payload of the log %s", search_id, error)
+        payload_search.fail_search(tenant, search)
+
+
+@app.task(name="audit.tasks.compare_arguments", retry=AGAIN)
+def compare_arguments(tenant_id: str, comparison_id: str) -> None:
+    """Continue a comparison of arguments for a few seconds, then let other tasks run."""
+    tenant, comparison = UUID(tenant_id), UUID(comparison_id)
+    try:
+        if argument_comparison.run_slice(tenant, comparison):
+            compare_arguments.defer(tenant_id=tenant_id, comparison_id=comparison_id)
+    except LogPayloadError as error:
+        _log.error("comparison %s stopped: a payload of the log %s", comparison, error)
+        argument_comparison.fail_comparison(tenant, comparison, f"A payload of the log {error}.")
+
+
+@app.task(name="audit.tasks.replay_calls", retry=AGAIN)
+def replay_calls(tenant_id: str, replay_id: str) -> None:
+    """Continue a replay for a few seconds, then let other tasks run."""
+    tenant, replay = UUID(tenant_id), UUID(replay_id)
+    try:
+        if replay_job.run_slice(tenant, replay):
+            replay_calls.defer(tenant_id=tenant_id, replay_id=replay_id)
+    except LogPayloadError as error:
+        _log.error("replay %s stopped: a payload of the log %s", replay, error)
+        replay_job.fail_replay(tenant, replay, f"A payload of the log {error}.")
+
+
+@app.task(name="audit.tasks.analyze_drift", retry=AGAIN)
+def analyze_drift(tenant_id: str, analysis_id: str) -> None:
+    """Continue a drift analysis for a few seconds, then let other tasks run."""
+    tenant, analysis = UUID(tenant_id), UUID(analysis_id)
+    try:
+        if drift_job.run_slice(tenant, analysis):
+            analyze_drift.defer(tenant_id=tenant_id, analysis_id=analysis_id)
+    except LogPayloadError as error:
+        _log.error("drift analysis %s stopped: a payload of the log %s", analysis, error)
+        drift_job.fail_analysis(tenant, analysis, f"A payload of the log {error}.")
+
+
+@app.task(name="audit.tasks.collect_sample", retry=AGAIN)
+def collect_sample(tenant_id: str, sample_id: str) -> None:
+    """Continue to list a sample's population for a few seconds, then let other tasks run."""
+    if collecting.run_slice(UUID(tenant_id), UUID(sample_id)):
+        collect_sample.defer(tenant_id=tenant_id, sample_id=sample_id)
+
+
+@app.task(name="audit.tasks.try_alert_rule", retry=AGAIN)
+def try_alert_rule(tenant_id: str, trial_id: str) -> None:
+    """Continue a trial of a rule for a few seconds, then let other tasks run."""
+    if trying.run_slice(UUID(tenant_id), UUID(trial_id)):
+        try_alert_rule.defer(tenant_id=tenant_id, trial_id=trial_id)
+
+
+@app.task(name="audit.tasks.erase_calls", retry=AGAIN)
+def erase_calls(tenant_id: str, erasure_id: str) -> None:
+    """Continue an erasure or its dry run for a few seconds, then let other tasks run."""
+    if KEEPER not in connections:
+        _log.warning("DATABASE_KEEPER_URL is not set: this worker erases nothing")
+        return
+    if erasure.run_slice(UUID(tenant_id), UUID(erasure_id)):
+        erase_calls.defer(tenant_id=tenant_id, erasure_id=erasure_id)
+
+
+@app.task(name="audit.tasks.check_ledger", retry=AGAIN)
+def check_ledger(tenant_id: str, check_id: str) -> None:
+    """Continue the check of a whole ledger for a few seconds, then let other tasks run."""
+    if checks.run_slice(UUID(tenant_id), UUID(check_id)):
+        check_ledger.defer(tenant_id=tenant_id, check_id=check_id)
