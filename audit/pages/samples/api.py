@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
@@ -14,8 +13,9 @@ from pydantic import Field
 from tooltrail.evidence.sample.attributes import SIZE_MAX
 
 from audit.evidence.ledger_range import NotSignedError
-from audit.models import Sample, SampledCall
+from audit.models import Sample
 from audit.pages.samples import acts as samples
+from audit.pages.samples import answers
 from audit.pages.samples.forms import (
     NAME_MAX,
     REASON_MAX,
@@ -27,102 +27,14 @@ from audit.pages.show.api_query import checked as checked_query
 from audit.pages.show.router import router
 from audit.queries.call_query import Reader, parse
 from audit.sampling import collecting, working
-from audit.sampling.drawing import CannotDrawError, draw_sample, seeding_of
+from audit.sampling.drawing import CannotDrawError, draw_sample
 from audit.sampling.working import TEXT_MAX, CannotWorkError, Person
 from config.http.problems import ProblemError
 from tenants.access import has_role
 from tenants.api_acts import Act, Body, Stripped, acts, checked
-from tenants.api_reads import Answer, ListParams, Page, reads, seal, unseal, utc
+from tenants.api_reads import ListParams, reads, seal, unseal
 from tenants.models import Membership, Role, Scope
 from tenants.scope import current_tenant_id
-
-type _State = Literal[
-    "waiting", "running", "fixed", "drawn", "prepared", "signed", "cancelled", "failed"
-]
-
-
-class SampleSummary(Answer):
-    """A sample of calls."""
-
-    id: UUID
-    name: str
-    query: str
-    """Of the population; empty: all calls."""
-    state: _State
-    created_at: datetime
-    created_by: str
-    population: int
-    """Its calls listed so far."""
-    size: int | None
-    """Calls to draw; null before the population is fixed."""
-    problem: str
-    """Why it failed; else empty."""
-
-
-class SamplePage(Page[SampleSummary]):
-    """Samples, the newest first."""
-
-
-class DrawnCall(Answer):
-    """A drawn call and the conclusion about it."""
-
-    position: int
-    """In the order of the draw, from 1."""
-    ledger_index: int
-    """Of the call's first entry."""
-    invocation_id: UUID
-    conclusion: Literal["", "pass", "exception", "unjudged"]
-    exception: str
-    """What does not conform."""
-    note: str
-    is_erased: bool
-    """Whether the call was erased, and with it the texts."""
-    concluded_at: datetime | None
-    concluded_by: str
-
-
-class SampleResult(Answer):
-    """What the conclusions so far say of the population."""
-
-    open: int
-    """Calls without a conclusion."""
-    errors: int
-    """Exceptions, and calls that cannot be judged."""
-    upper_limit: int
-    """With the confidence, the population has no more errors."""
-    confidence: float
-    """In percent."""
-    is_tolerable: bool | None
-    """Whether the upper limit is below the tolerable rate; null: there is no such rate."""
-
-
-class SampleSignature(Answer):
-    """Who signed the conclusions."""
-
-    part: Literal["prepared", "reviewed"]
-    by: str
-    at: datetime
-
-
-class SampleDetail(SampleSummary):
-    """A sample with its draw, its calls and its sign-offs."""
-
-    commitment: str
-    """SHA-256 of the auditor's nonce; empty: there is none."""
-    population_sha256: str
-    """Empty before the population is fixed."""
-    ledger_size: int | None
-    """Calls whose first entry is behind it are not in the population."""
-    checkpoint_size: int | None
-    """Of the checkpoint in the seed; before the draw, of the one that would be. Null: none yet."""
-    checkpoint_root: str
-    nonce: str
-    seed: str
-    steerable_because: list[str]
-    """Why the server's operator could have steered the draw. Empty: nothing is known."""
-    calls: list[DrawnCall]
-    result: SampleResult | None
-    signatures: list[SampleSignature]
 
 
 class SampleBody(Body):
@@ -161,7 +73,9 @@ class SampleReturnBody(Body):
     reason: Stripped = Field(min_length=1, max_length=REASON_MAX)
 
 
-@reads(router, "/samples", SamplePage, tag="samples", scope=Scope.SAMPLES, problems=("cursor",))
+@reads(
+    router, "/samples", answers.SamplePage, tag="samples", scope=Scope.SAMPLES, problems=("cursor",)
+)
 def list_samples(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
     """List the samples, the newest first, with those that were stopped."""
     stored = Sample.objects.for_tenant(current_tenant_id())
@@ -170,7 +84,7 @@ def list_samples(request: HttpRequest, params: Query[ListParams]) -> dict[str, A
     page = list(stored.order_by("-id")[: params.limit + 1])
     shown = page[: params.limit]
     return {
-        "items": [_summary(one) for one in shown],
+        "items": [answers.summary(one) for one in shown],
         "next": seal("samples", shown[-1].id) if len(page) > params.limit else None,
     }
 
@@ -178,21 +92,21 @@ def list_samples(request: HttpRequest, params: Query[ListParams]) -> dict[str, A
 @reads(
     router,
     "/samples/{uuid:sample_id}",
-    SampleDetail,
+    answers.SampleDetail,
     tag="samples",
     scope=Scope.SAMPLES,
     problems=("not_found",),
 )
 def read_sample(request: HttpRequest, sample_id: Path[UUID]) -> dict[str, Any]:
     """Get a sample with its draw, its calls, conclusions and sign-offs."""
-    return _detail(_sample(sample_id))
+    return answers.detail(_sample(sample_id))
 
 
 @acts(
     router,
     "POST",
     "/samples",
-    SampleDetail,
+    answers.SampleDetail,
     scope=Scope.SAMPLES,
     tag="samples",
     body=SampleBody,
@@ -211,14 +125,14 @@ def start_sample(act: Act) -> dict[str, Any]:
         plan=form.plan,
         commitment=form.cleaned_data["commitment"],
     )
-    return _detail(samples.begin_sample(act.tenant, act.actor, wanted))
+    return answers.detail(samples.begin_sample(act.tenant, act.actor, wanted))
 
 
 @acts(
     router,
     "POST",
     "/samples/{uuid:sample_id}/cancel",
-    SampleDetail,
+    answers.SampleDetail,
     scope=Scope.SAMPLES,
     tag="samples",
     problems=("not_found",),
@@ -227,14 +141,14 @@ def cancel_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
     """Stop a sample that two people have not signed. It stays on record."""
     _sample(sample_id)
     collecting.cancel_sample(act.tenant, act.actor, sample_id, timezone.now())
-    return _detail(_sample(sample_id))
+    return answers.detail(_sample(sample_id))
 
 
 @acts(
     router,
     "POST",
     "/samples/{uuid:sample_id}/witness",
-    SampleDetail,
+    answers.SampleDetail,
     scope=Scope.SAMPLES,
     tag="samples",
     problems=("not_found", "unsigned"),
@@ -246,14 +160,14 @@ def bring_sample_to_witnesses(act: Act, sample_id: Path[UUID]) -> dict[str, Any]
         samples.ask_witnesses(act.tenant, act.actor, sample)
     except NotSignedError as error:
         raise ProblemError("unsigned", str(error)) from error
-    return _detail(sample)
+    return answers.detail(sample)
 
 
 @acts(
     router,
     "POST",
     "/samples/{uuid:sample_id}/draw",
-    SampleDetail,
+    answers.SampleDetail,
     scope=Scope.SAMPLES,
     tag="samples",
     body=DrawBody,
@@ -267,14 +181,14 @@ def draw_the_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
         draw_sample(act.tenant, act.actor, sample_id, nonce, timezone.now())
     except CannotDrawError as error:
         raise ProblemError("conflict", str(error)) from error
-    return _detail(_sample(sample_id))
+    return answers.detail(_sample(sample_id))
 
 
 @acts(
     router,
     "POST",
     "/samples/{uuid:sample_id}/calls/{int:position}",
-    SampleDetail,
+    answers.SampleDetail,
     scope=Scope.SAMPLES,
     tag="samples",
     body=ConclusionBody,
@@ -288,14 +202,14 @@ def conclude_sample_call(act: Act, sample_id: Path[UUID], position: Path[int]) -
     judged = checked(ConclusionForm(act.read(ConclusionBody).model_dump())).judged
     with _conflicts():
         working.conclude(act.tenant, act.actor, sample_id, position, judged, timezone.now())
-    return _detail(_sample(sample_id))
+    return answers.detail(_sample(sample_id))
 
 
 @acts(
     router,
     "POST",
     "/samples/{uuid:sample_id}/sign",
-    SampleDetail,
+    answers.SampleDetail,
     scope=Scope.SAMPLES,
     tag="samples",
     problems=("not_found", "conflict", "no_owner", "needs_person"),
@@ -313,14 +227,14 @@ def sign_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
         raise ProblemError("needs_person", "A key of an auditor or an admin signs, not this one.")
     with _conflicts():
         working.sign(act.tenant, Person(owner, act.actor), sample_id, timezone.now())
-    return _detail(_sample(sample_id))
+    return answers.detail(_sample(sample_id))
 
 
 @acts(
     router,
     "POST",
     "/samples/{uuid:sample_id}/return",
-    SampleDetail,
+    answers.SampleDetail,
     scope=Scope.SAMPLES,
     tag="samples",
     body=SampleReturnBody,
@@ -332,7 +246,7 @@ def return_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
     reason = act.read(SampleReturnBody).reason
     with _conflicts():
         working.return_sample(act.tenant, act.actor, sample_id, reason)
-    return _detail(_sample(sample_id))
+    return answers.detail(_sample(sample_id))
 
 
 @contextmanager
@@ -353,62 +267,3 @@ def _sample(pk: UUID) -> Sample:
     if sample is None:
         raise ProblemError("not_found", "Sample not found.")
     return sample
-
-
-def _summary(one: Sample) -> dict[str, Any]:
-    named = ("id", "name", "query", "state", "created_by", "size", "problem")
-    return {
-        **{name: getattr(one, name) for name in named},
-        "created_at": utc(one.created_at),
-        "population": one.found_count,
-    }
-
-
-def _detail(one: Sample) -> dict[str, Any]:
-    calls = working.sampled_calls(one)
-    seeding = seeding_of(one) if one.fixed_at else None
-    checkpoint = None if seeding is None else seeding.checkpoint
-    size, root = one.checkpoint_size, one.checkpoint_root
-    if one.drawn_at is None and checkpoint is not None:
-        size, root = checkpoint.size, bytes(checkpoint.root).hex()
-    signed = (
-        ("prepared", one.prepared_by, one.prepared_at),
-        ("reviewed", one.reviewed_by, one.reviewed_at),
-    )
-    return {
-        **_summary(one),
-        "commitment": one.commitment,
-        "population_sha256": one.population,
-        "ledger_size": one.ledger_size,
-        "checkpoint_size": size,
-        "checkpoint_root": root,
-        "nonce": one.nonce,
-        "seed": one.seed,
-        "steerable_because": seeding.why_steerable(one) if seeding else [],
-        "calls": [_call(call) for call in calls],
-        "result": _result(one, calls) if calls else None,
-        "signatures": [
-            {"part": part, "by": by, "at": utc(at)} for part, by, at in signed if at is not None
-        ],
-    }
-
-
-def _call(call: SampledCall) -> dict[str, Any]:
-    named = ("position", "ledger_index", "invocation_id", "conclusion", "exception", "note")
-    return {
-        **{name: getattr(call, name) for name in named},
-        "is_erased": call.is_erased,
-        "concluded_at": call.concluded_at and utc(call.concluded_at),
-        "concluded_by": call.concluded_by,
-    }
-
-
-def _result(one: Sample, calls: list[SampledCall]) -> dict[str, Any]:
-    projection = working.projection_of(one, calls)
-    return {
-        "open": projection.open,
-        "errors": projection.errors,
-        "upper_limit": projection.limit,
-        "confidence": projection.confidence / 100,
-        "is_tolerable": projection.is_tolerable,
-    }
