@@ -8,8 +8,6 @@ from django.db import DEFAULT_DB_ALIAS
 
 from audit.models import Batch
 from audit.sql.run import run
-from tenants.models import Tenant
-from tenants.scope import tenant_scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +52,3 @@ def unsigned_since(tenant_id: UUID, status: LedgerStatus) -> datetime | None:
         first_index__gte=status.signed_size or 0, event_count__gt=0
     )
     return unsigned.order_by("first_index").values_list("received_at", flat=True).first()
-
-
-@dataclass(frozen=True, slots=True)
-class AllLedgersStatus:
-    """The status of all ledgers, for an installation's operator."""
-
-    refused: int
-    """How many tenants have a log that the signer refuses."""
-    unsigned_s: float
-    """Age in seconds of the oldest unsigned entry of all tenants."""
-
-
-def all_ledgers_status(now: datetime) -> AllLedgersStatus:
-    """The status of all tenants' ledgers. Two queries per tenant, in its scope."""
-    refused, unsigned_s = 0, 0.0
-    for tenant_id in Tenant.objects.values_list("id", flat=True):
-        with tenant_scope(tenant_id):
-            status = ledger_status(tenant_id)
-            since = None
-            if status.size != status.signed_size:
-                since = unsigned_since(tenant_id, status)
-        refused += status.refusal is not None
-        if since is not None:
-            unsigned_s = max(unsigned_s, (now - since).total_seconds())
-    return AllLedgersStatus(refused, unsigned_s)

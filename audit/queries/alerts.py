@@ -1,7 +1,7 @@
 """The list of alerts, and how many of each rule nobody has resolved."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q
@@ -10,18 +10,12 @@ from audit.models import Alert, AlertState
 from audit.queries.call_filter import Text
 from audit.queries.call_query import parse
 from audit.queries.cursor import Cursor
-from audit.queries.inbox import first_id_of
 from audit.queries.time_range import TimeRange
 from audit.sql.run import rows
-from tenants.models import Tenant
-from tenants.scope import current_tenant_id, tenant_scope
+from tenants.scope import current_tenant_id
 
 MARKED_MAX = 100
 """Alerts that are marked on the charts of a page."""
-_DEAD_FOR = timedelta(hours=24)
-_OLDEST = timedelta(days=8)
-_COUNTED_MAX = 10_000
-"""A delivery is given up 24 hours after it was made, or when a worker is back that was away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,29 +114,3 @@ def alerts_of(of: TimeRange, *, limit: int) -> tuple[dict[str, AlertCounts], int
 def unresolved_by_rule() -> dict[UUID, int]:
     """How many alerts nobody has resolved, by rule. One statement."""
     return {rule: int(number) for rule, number in rows("alerts_unresolved_by_rule", {})}
-
-
-@dataclass(frozen=True, slots=True)
-class Undelivered:
-    """Messages of all tenants that were not delivered; of a tenant at most `_COUNTED_MAX`."""
-
-    waiting: int
-    oldest_s: float
-    """Age of the oldest one that waits; 0: none waits."""
-    dead: int
-    """Given up within the last 24 hours."""
-
-
-def undelivered_everywhere(now: datetime) -> Undelivered:
-    """What no channel has got. One scope and one statement for each tenant."""
-    waiting, oldest_s, dead = 0, 0.0, 0
-    since = now - _DEAD_FOR
-    first_id = first_id_of(now - _OLDEST)
-    parameters = {"since": since, "first_id": first_id, "count_limit": _COUNTED_MAX}
-    for tenant_id in Tenant.objects.values_list("id", flat=True):
-        with tenant_scope(tenant_id):
-            ((number, oldest, given_up),) = rows("undelivered", parameters)
-        waiting, dead = waiting + number, dead + given_up
-        if oldest is not None:
-            oldest_s = max(oldest_s, (now - oldest).total_seconds())
-    return Undelivered(waiting, oldest_s, dead)

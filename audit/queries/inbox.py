@@ -8,8 +8,7 @@ from uuid import UUID
 from audit.models import RejectedEvent
 from audit.queries.cursor import BEGINNING, END
 from audit.sql.run import rows
-from tenants.models import Tenant
-from tenants.scope import current_tenant_id, tenant_scope
+from tenants.scope import current_tenant_id
 
 InboxState = Literal["", "sent", "discarded", "all"]
 """Which lines to list, in this order: waiting, sent again, discarded, all."""
@@ -100,15 +99,6 @@ def inbox_open_count() -> int:
     """How many lines are waiting; `COUNT_LIMIT` means that many or more."""
     ((number,),) = rows("inbox_open_count", {"count_limit": COUNT_LIMIT})
     return int(number)
-
-
-def inbox_open_everywhere() -> int:
-    """The same for all tenants together. One scope and one statement for each tenant."""
-    number = 0
-    for tenant_id in Tenant.objects.values_list("id", flat=True):
-        with tenant_scope(tenant_id):
-            number += inbox_open_count()
-    return number
 
 
 def inbox_line(pk: UUID, *, for_update: bool = False) -> RejectedEvent | None:

@@ -1,6 +1,8 @@
 """Tasks that a person or a program started: each continues for a few seconds at a time."""
 
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from uuid import UUID
 
 from django.db import connections
@@ -24,48 +26,56 @@ _log = logging.getLogger(__name__)
 def search_payloads(tenant_id: str, search_id: str) -> None:
     """Continue a payload search for a few seconds, then let other tasks run."""
     tenant, search = UUID(tenant_id), UUID(search_id)
-    try:
+    with _stopped_by_a_payload(
+        f"search {search}", lambda _: payload_search.fail_search(tenant, search)
+    ):
         if payload_search.run_slice(tenant, search):
             search_payloads.defer(tenant_id=tenant_id, search_id=search_id)
-    except LogPayloadError as error:
-        _log.error("search %s stopped: a payload of the log %s", search_id, error)
-        payload_search.fail_search(tenant, search)
 
 
 @app.task(name="audit.tasks.compare_arguments", retry=AGAIN)
 def compare_arguments(tenant_id: str, comparison_id: str) -> None:
     """Continue a comparison of arguments for a few seconds, then let other tasks run."""
     tenant, comparison = UUID(tenant_id), UUID(comparison_id)
-    try:
+    with _stopped_by_a_payload(
+        f"comparison {comparison}",
+        lambda reason: argument_comparison.fail_comparison(tenant, comparison, reason),
+    ):
         if argument_comparison.run_slice(tenant, comparison):
             compare_arguments.defer(tenant_id=tenant_id, comparison_id=comparison_id)
-    except LogPayloadError as error:
-        _log.error("comparison %s stopped: a payload of the log %s", comparison, error)
-        argument_comparison.fail_comparison(tenant, comparison, f"A payload of the log {error}.")
 
 
 @app.task(name="audit.tasks.replay_calls", retry=AGAIN)
 def replay_calls(tenant_id: str, replay_id: str) -> None:
     """Continue a replay for a few seconds, then let other tasks run."""
     tenant, replay = UUID(tenant_id), UUID(replay_id)
-    try:
+    with _stopped_by_a_payload(
+        f"replay {replay}", lambda reason: replay_job.fail_replay(tenant, replay, reason)
+    ):
         if replay_job.run_slice(tenant, replay):
             replay_calls.defer(tenant_id=tenant_id, replay_id=replay_id)
-    except LogPayloadError as error:
-        _log.error("replay %s stopped: a payload of the log %s", replay, error)
-        replay_job.fail_replay(tenant, replay, f"A payload of the log {error}.")
 
 
 @app.task(name="audit.tasks.analyze_drift", retry=AGAIN)
 def analyze_drift(tenant_id: str, analysis_id: str) -> None:
     """Continue a drift analysis for a few seconds, then let other tasks run."""
     tenant, analysis = UUID(tenant_id), UUID(analysis_id)
-    try:
+    with _stopped_by_a_payload(
+        f"drift analysis {analysis}",
+        lambda reason: drift_job.fail_analysis(tenant, analysis, reason),
+    ):
         if drift_job.run_slice(tenant, analysis):
             analyze_drift.defer(tenant_id=tenant_id, analysis_id=analysis_id)
+
+
+@contextmanager
+def _stopped_by_a_payload(what: str, fail: Callable[[str], object]) -> Iterator[None]:
+    """End a job that meets a payload which the log cannot give; to try again would not help."""
+    try:
+        yield
     except LogPayloadError as error:
-        _log.error("drift analysis %s stopped: a payload of the log %s", analysis, error)
-        drift_job.fail_analysis(tenant, analysis, f"A payload of the log {error}.")
+        _log.error("%s stopped: a payload of the log %s", what, error)
+        fail(f"A payload of the log {error}.")
 
 
 @app.task(name="audit.tasks.collect_sample", retry=AGAIN)

@@ -106,11 +106,17 @@ def test_event_lag_is_measured_from_the_end_of_a_call(acme: Cast) -> None:
     assert grown["tooltrail_events_ahead_total"] == 1
 
 
+def forget_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each read of the metrics read all tenants."""
+    monkeypatch.setattr(health, "_KNOWN_S", 0.0)
+    monkeypatch.setattr(health, "_KNOWN_TIMES", 0)
+    monkeypatch.setattr(health, "_ALL_TENANTS", health._Known())
+
+
 def test_waiting_events_of_all_inboxes_are_counted(
     acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "KNOWN_S", 0.0)
-    monkeypatch.setattr(health, "_INBOX", health._Known(health._inbox_open))
+    forget_at_once(monkeypatch)
     before = read()["tooltrail_inbox_open"]
     for cast, count in ((acme, 1), (globex, 2)):
         post(make_ingest_key(cast.tenant), lines(make_call(is_open=True)) + b"{}\n" * count)
@@ -120,8 +126,7 @@ def test_waiting_events_of_all_inboxes_are_counted(
 def test_messages_of_alerts_that_wait_and_that_were_given_up_are_counted(
     acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "KNOWN_S", 0.0)
-    monkeypatch.setattr(health, "_DELIVERIES", health._Known(health._deliveries))
+    forget_at_once(monkeypatch)
     before = read()
     for cast in (acme, globex):
         channel, _ = make_channel(cast, ChannelKind.WEBHOOK, url="https://alerts.example/")

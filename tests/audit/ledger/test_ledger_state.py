@@ -10,7 +10,7 @@ from django.db import OperationalError
 from django.test import Client
 from procrastinate.contrib.django import app
 
-from audit.ledger.status import all_ledgers_status
+from audit.queries.all_tenants import read_all_tenants
 from audit.tasks.ledgers import keep_ledger, keep_ledgers
 from tests.support.factories import Cast
 from tests.support.ledger_log import (
@@ -35,19 +35,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_ledger_state_reports_refusals_and_unsigned_entries(acme: Cast) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
-    before = all_ledgers_status(NOW).refused
+    before = read_all_tenants(NOW).refused_ledgers
     as_owner("UPDATE ledger_head SET size = 2 WHERE tenant_id = %s", [acme.tenant.id])
     keep(acme.tenant, NOW + timedelta(minutes=1))
-    assert all_ledgers_status(NOW).refused == before + 1
+    assert read_all_tenants(NOW).refused_ledgers == before + 1
     as_owner("UPDATE ledger_head SET size = 3 WHERE tenant_id = %s", [acme.tenant.id])
     keep(acme.tenant, NOW + timedelta(minutes=2))
-    assert all_ledgers_status(NOW).refused == before
+    assert read_all_tenants(NOW).refused_ledgers == before
     append(acme.tenant, leaves(1))
     as_owner(
         "UPDATE batch SET received_at = now() - interval '10 years' WHERE tenant_id = %s",
         [acme.tenant.id],
     )
-    assert all_ledgers_status(NOW).unsigned_s > 300_000_000
+    assert read_all_tenants(NOW).unsigned_s > 300_000_000
     keep(acme.tenant, NOW + timedelta(minutes=3))
 
 
