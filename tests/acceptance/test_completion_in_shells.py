@@ -101,6 +101,7 @@ def _type(terminal: int, keys: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.generated(1)
 @pytest.mark.parametrize(
     ("shell", "offered"), [("zsh", offered_by_zsh), ("fish", offered_by_fish)], ids=["zsh", "fish"]
 )

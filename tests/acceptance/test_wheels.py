@@ -109,6 +109,7 @@ def test_server_needs_the_sdk_of_its_own_version() -> None:
     assert f"tooltrail=={version('sdk/pyproject.toml')}" in needed
 
 
+@pytest.mark.sampled("installed wheels", 1)
 def test_release_is_reproducible_and_names_no_registry(installed: Installed, folder: Path) -> None:
     again = built(folder / "again")
     names = sorted(path.name for path in installed.release.iterdir())

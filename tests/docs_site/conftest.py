@@ -1,7 +1,8 @@
-"""The site, built once a session by the command of a release."""
+"""The site, built once by the command of a release."""
 
+import fcntl
+import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,21 @@ _BUILD = "uv run --isolated --quiet --no-dev --group docs python -m docs.site"
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the built site."""
-    folder = tmp_path_factory.mktemp("docs") / "built"
-    completed = subprocess.run(
-        [*_BUILD.split(), str(folder)], cwd=BASE_DIR, capture_output=True, text=True, check=False
-    )
-    assert completed.returncode == 0, completed.stderr
-    yield folder
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built site, shared by the processes of `pytest -n 2`."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "docs" / "built"
+    with (shared / "docs.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            completed = subprocess.run(
+                [*_BUILD.split(), str(folder)],
+                cwd=BASE_DIR,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert completed.returncode == 0, completed.stderr
+    return folder

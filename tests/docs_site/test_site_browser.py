@@ -84,6 +84,7 @@ def test_theme_is_the_product_s_until_it_is_chosen_here(tab: Page, address: str)
     assert ground() == chosen
 
 
+@pytest.mark.generated(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_a_telephone_and_are_accessible(
     browser: Browser, address: str, site: Path, scheme: str, pytestconfig: pytest.Config

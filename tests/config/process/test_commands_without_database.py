@@ -43,7 +43,7 @@ def installation() -> Iterator[Installation]:
 
 
 @pytest.mark.slow
-@pytest.mark.generated(2)
+@pytest.mark.generated(1)
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_missing_database_is_reported_in_one_line(
     arguments: tuple[str, ...], tmp_path: Path
@@ -61,7 +61,7 @@ def test_missing_database_is_reported_in_one_line(
 
 
 @pytest.mark.slow
-@pytest.mark.generated(2)
+@pytest.mark.generated(1)
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -46,7 +46,7 @@ def own_postgres(installation: Installation) -> Iterator[EmbeddedPostgres]:
         yield server
 
 
-@pytest.mark.sampled("external database", 2)
+@pytest.mark.sampled("external database", 1)
 @pytest.mark.slow
 def test_up_serves_from_an_initialised_external_database(
     installation: Installation, own_postgres: EmbeddedPostgres
@@ -83,7 +83,7 @@ def test_up_serves_from_an_initialised_external_database(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("external database", 2)
+@pytest.mark.sampled("external database", 1)
 def test_second_database_keeps_the_passwords_of_the_first(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
@@ -105,7 +105,7 @@ def test_second_database_keeps_the_passwords_of_the_first(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled("external database", 2)
+@pytest.mark.sampled("external database", 1)
 def test_urls_of_another_server_are_rejected_and_nothing_is_created(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
@@ -132,7 +132,7 @@ def test_urls_of_another_server_are_rejected_and_nothing_is_created(
         psycopg.connect(url).close()
 
 
-@pytest.mark.sampled("external database", 2)
+@pytest.mark.sampled("external database", 1)
 @pytest.mark.slow
 def test_init_problem_is_reported_in_one_line(tmp_path: Path) -> None:
     for admin_url, reason in (
@@ -148,7 +148,7 @@ def test_init_problem_is_reported_in_one_line(tmp_path: Path) -> None:
         assert completed.stderr.count("\n") == 1
 
 
-@pytest.mark.sampled("external database", 2)
+@pytest.mark.sampled("external database", 1)
 @pytest.mark.slow
 def test_deployment_check_passes_with_the_documented_variables(tmp_path: Path) -> None:
     check = ("check", "--deploy", "--fail-level", "WARNING")

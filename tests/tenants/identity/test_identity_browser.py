@@ -41,6 +41,7 @@ def server(provider: RealProvider) -> Iterator[LiveServer]:
         yield one
 
 
+@pytest.mark.sampled("company in a browser", 1)
 def test_company_signs_in(
     browser: Browser, server: LiveServer, provider: RealProvider, acme: Cast
 ) -> None:
@@ -69,6 +70,7 @@ def _no_providers_remain() -> Iterator[None]:
         cursor.execute("DELETE FROM installation_provider")
 
 
+@pytest.mark.sampled("company in a browser", 1)
 @pytest.mark.usefixtures("_no_providers_remain")
 def test_installations_provider_leads_to_two_tenants_and_signs_out(
     browser: Browser, server: LiveServer, provider: RealProvider, acme: Cast, globex: Cast

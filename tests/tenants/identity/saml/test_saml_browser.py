@@ -37,6 +37,7 @@ def submit_twice(page: Page) -> None:
     page.get_by_role("button", name="Continue").click()  # of ours
 
 
+@pytest.mark.sampled("company in a browser", 1)
 def test_company_signs_in_with_saml(
     browser: Browser, server: LiveServer, provider: SimpleSaml, acme: Cast
 ) -> None:
