@@ -106,7 +106,7 @@ def _s3(given: Given) -> dict[str, Any]:
     bucket, folder = _text(given, "bucket"), _text(given, "folder").strip("/")
     if not _BUCKET.fullmatch(bucket):
         raise StreamError("bucket", "Enter the name of a bucket.")
-    if not _FOLDER.fullmatch(folder) or ".." in folder:
+    if not _FOLDER.fullmatch(folder) or ".." in folder or "//" in folder:
         raise StreamError("folder", "Enter letters, digits, / . _ = and -.")
     region = _text(given, "region") or "us-east-1"
     if not _NAME.fullmatch(region):
