@@ -4,6 +4,11 @@
  */
 import { hash } from "node:crypto";
 
+const FEW_NAMES = 12;
+const NAMES_REMEMBERED = 1024;
+const NAME_REMEMBERED_MAX = 64; // characters
+const quotedNames = new Map<string, string>();
+
 /**
  * Writes a JSON value with sorted members and without white space.
  *
@@ -17,6 +22,11 @@ export function canonicalStringify(value: unknown): string {
 /** Computes the content-based id of a call: SHA-256 of `{args, tool}` in lower-case hexadecimal. */
 export function computeCallId(tool: string, args: unknown): string {
   return sha256(canonicalStringify({ args, tool }));
+}
+
+/** The same id, faster, of arguments that are plain data (`isPlain`): members that are undefined count as absent. */
+export function callIdOfPlain(tool: string, args: unknown): string {
+  return sha256(`{"args":${writePlain(args)},"tool":${JSON.stringify(tool)}}`);
 }
 
 /** SHA-256 of a text's UTF-8 bytes in lower-case hexadecimal. */
@@ -57,6 +67,48 @@ function writeContainer(value: object, ancestors: Set<object>): string {
   }
   ancestors.delete(value);
   return text;
+}
+
+function writePlain(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value !== "object" || value === null) return String(value);
+  let text = "";
+  if (Array.isArray(value)) {
+    for (const member of value as unknown[]) text += (text === "" ? "" : ",") + writePlain(member);
+    return `[${text}]`;
+  }
+  const members = value as Record<string, unknown>;
+  for (const name of sortedNames(members)) {
+    const member = members[name];
+    if (member !== undefined) text += (text === "" ? "" : ",") + quotedName(name) + writePlain(member);
+  }
+  return `{${text}}`;
+}
+
+/** The names of an object's members, in the order of their code units. */
+function sortedNames(members: object): string[] {
+  const names = Object.keys(members);
+  if (names.length > FEW_NAMES) return names.sort();
+  // Few are sorted by insertion in a fraction of the time.
+  for (let at = 1; at < names.length; at++) {
+    const name = names[at] ?? "";
+    let place = at;
+    for (let before = names[place - 1] ?? ""; place > 0 && before > name; before = names[place - 1] ?? "") {
+      names[place--] = before;
+    }
+    names[place] = name;
+  }
+  return names;
+}
+
+/** A name as JSON with its colon. Tools are called with the same names again and again. */
+function quotedName(name: string): string {
+  const known = quotedNames.get(name);
+  if (known !== undefined) return known;
+  if (quotedNames.size >= NAMES_REMEMBERED) quotedNames.clear();
+  const quoted = `${JSON.stringify(name)}:`;
+  if (name.length <= NAME_REMEMBERED_MAX) quotedNames.set(name, quoted);
+  return quoted;
 }
 
 /** Whether an object is of no class: `{}`, or without prototype. */

@@ -1,5 +1,5 @@
 /** Writes a payload as JSON text, as much of it as an event may carry. */
-import { encodeJson, type Plain, plainDepth, toPlain } from "./plain.js";
+import { encodeJson, isPlain, type Plain, toPlain } from "./plain.js";
 import type { Note, Redactor } from "./redact.js";
 
 export type CaptureMode = "full" | "shape" | "none";
@@ -15,32 +15,32 @@ export class Capture {
     readonly maxBytes: number,
   ) {}
 
-  /** Writes a payload as JSON and adds a note for each removal. Never throws. */
-  encode(value: unknown, path: string, notes: Note[]): string {
+  /** Writes a payload as JSON and adds a note for each removal; `plain`: whether it `isPlain`. Never throws. */
+  encode(value: unknown, path: string, notes: Note[], plain?: boolean): string {
     if (this.mode === "none") {
       notes.push({ path, reason: "not captured" });
       return "null";
     }
     try {
-      return this.#cut(this.#written(value, path, notes), path, notes);
+      return this.#cut(this.#written(value, path, notes, plain), path, notes);
     } catch (error) {
       notes.push({ path, reason: `not JSON: ${error instanceof Error ? error.name : "Error"}` });
       return "null";
     }
   }
 
-  #written(value: unknown, path: string, notes: Note[]): string {
+  #written(value: unknown, path: string, notes: Note[], known?: boolean): string {
     let payload = value;
     if (this.mode === "shape") {
       notes.push({ path, reason: "shape only" });
       payload = shapeOf(toPlain(value));
     }
-    const depth = plainDepth(payload);
-    const plain = depth === Infinity ? toPlain(payload) : payload;
-    const text = JSON.stringify(plain);
-    if (!this.redactor || (depth !== Infinity && this.redactor.hasNoTrace(text))) return text;
+    const isQuick = this.mode === "shape" ? isPlain(payload) : (known ?? isPlain(payload));
+    if (!isQuick) payload = toPlain(payload);
+    const text = JSON.stringify(payload);
+    if (!this.redactor || (isQuick && this.redactor.hasNoTrace(text))) return text;
     // The limit of length comes last: a text that was cut can no longer be searched for secrets.
-    const [cleaned, removed] = this.redactor.clean(plain, path);
+    const [cleaned, removed] = this.redactor.clean(payload, path);
     notes.push(...removed);
     return JSON.stringify(cleaned);
   }

@@ -13,44 +13,49 @@ export function opaque(value: unknown): string {
 }
 
 /**
- * The depth of a value that `JSON.stringify` writes as it is, without calling anything of it.
- * Infinity for any other value, and for one that is deeper than 56 levels.
+ * Whether `JSON.stringify` writes a value as it is, without calling anything of it. False also for a value that
+ * is deeper than 56 levels, or cannot be read.
  */
-export function plainDepth(value: unknown, left: number = QUICK_DEPTH_MAX): number {
+export function isPlain(value: unknown): boolean {
+  try {
+    return isPlainWithin(value, QUICK_DEPTH_MAX);
+  } catch {
+    return false;
+  }
+}
+
+function isPlainWithin(value: unknown, left: number): boolean {
   switch (typeof value) {
     case "string":
     case "boolean":
-      return 0;
+      return true;
     case "number":
-      return Number.isFinite(value) ? 0 : Infinity;
+      return Number.isFinite(value);
     case "object":
       break;
     default:
-      return Infinity;
+      return false;
   }
-  if (value === null) return 0;
-  if (left === 0) return Infinity;
-  let deepest = 0;
+  if (value === null) return true;
+  if (left === 0 || (value as { toJSON?: unknown }).toJSON !== undefined) return false;
   if (Array.isArray(value)) {
     for (const member of value as unknown[]) {
-      const depth = plainDepth(member, left - 1);
-      if (depth > deepest) deepest = depth;
+      if (typeof member !== "string" && !isPlainWithin(member, left - 1)) return false;
     }
-    return deepest + 1;
+    return true;
   }
-  if (!isPlainObject(value) || "toJSON" in value) return Infinity;
+  if (!isPlainObject(value)) return false;
   for (const name in value) {
     const member = value[name];
-    if (member === undefined) continue; // JSON leaves it out
-    const depth = plainDepth(member, left - 1);
-    if (depth > deepest) deepest = depth;
+    if (typeof member === "string" || member === undefined) continue; // JSON leaves out what is undefined
+    if (!isPlainWithin(member, left - 1)) return false;
   }
-  return deepest + 1;
+  return true;
 }
 
 /** Writes any value as JSON text. Throws for a cycle, and what a getter or `toJSON` throws. */
 export function encodeJson(value: unknown): string {
-  return JSON.stringify(plainDepth(value) === Infinity ? toPlain(value) : value);
+  return JSON.stringify(isPlain(value) ? value : toPlain(value));
 }
 
 /**

@@ -2,13 +2,13 @@
  * Turns one call of a tool into its two event lines. This code runs in every call: JSON that two
  * lines or many calls share is written once.
  */
-import { computeCallId } from "./canonical.js";
+import { callIdOfPlain, computeCallId } from "./canonical.js";
 import type { Capture } from "./capture.js";
 import { instantText, nowUs } from "./clock.js";
 import { describeFailure } from "./failures.js";
 import { type GuardVerdict, guardText } from "./guardReport.js";
 import { type CallState, readMcpResult } from "./mcpResults.js";
-import { encodeJson, toPlain } from "./plain.js";
+import { encodeJson, isPlain, toPlain } from "./plain.js";
 import type { Note } from "./redact.js";
 import { currentSpan, type Scope, scopeOfCall, scopes, traceIdIn } from "./scope.js";
 import { uuid7 } from "./uuid.js";
@@ -44,7 +44,7 @@ export class Call {
   readonly id = uuid7();
   readonly traceId: string;
   /** The OpenTelemetry span around the call, as a traceparent. */
-  readonly span = currentSpan();
+  readonly span: string | undefined;
   /** The number of this attempt, from 1. */
   attempt: number | undefined;
   cacheHit: boolean | undefined;
@@ -64,12 +64,14 @@ export class Call {
   readonly #append: Append | undefined;
   readonly #complain: (error: unknown) => void;
   #isOpen = false;
+  #isKept = false;
   #shared = "";
   #startedUs = 0;
   #startedAt = 0;
 
   constructor(spec: ToolSpec, append: Append | undefined, complain: (error: unknown) => void) {
     this.#outer = scopes.getStore();
+    this.span = currentSpan() ?? this.#outer?.cause;
     this.#spec = spec;
     this.#append = append;
     this.#complain = complain;
@@ -83,24 +85,32 @@ export class Call {
     try {
       const { capture, name, text } = this.#spec;
       const outer = this.#outer;
+      const plain = isPlain(args);
+      const callId = callIdOf(name, args, plain);
       this.#startedUs = nowUs();
       const parent = outer?.parentId === undefined ? "" : `"parent_invocation_id":"${outer.parentId}",`;
       this.#shared =
         `"invocation_id":"${this.id}",${(outer ?? this.scope).text}${parent}${text}` +
-        `"call_id":"${callIdOf(name, args)}","started_at":"${instantText(this.#startedUs)}"`;
+        `"call_id":"${callId}","started_at":"${instantText(this.#startedUs)}"`;
       const notes: Note[] = [];
-      const encoded = capture.encode(args, "$.args", notes);
+      const encoded = capture.encode(args, "$.args", notes, plain);
       const span = this.span === undefined || this.span === outer?.span ? "" : `,"traceparent":"${this.span}"`;
       const kept = this.#append(
         `{"type":"toolExecutionStart","event_id":"${uuid7()}",${this.#shared}${span},"args":${encoded}${notesText(notes)}`,
       );
       this.#isOpen = true; // also if the spool was full: it may have room for the end
+      this.#isKept = kept;
       this.#startedAt = performance.now();
       return kept;
     } catch (error) {
       this.#complain(error);
       return false;
     }
+  }
+
+  /** Whether its start is in the spool. */
+  get isKept(): boolean {
+    return this.#isKept;
   }
 
   /** Records that the tool returned `result`, an envelope or plain data. Never throws. */
@@ -224,9 +234,9 @@ function asEnvelope(result: unknown): Envelope | undefined {
 }
 
 /** The content-based call id of any arguments: those that are no JSON count as their JSON form. */
-function callIdOf(tool: string, args: unknown): string {
+function callIdOf(tool: string, args: unknown, plain: boolean): string {
   try {
-    return computeCallId(tool, args);
+    return (plain ? callIdOfPlain : computeCallId)(tool, args);
   } catch {
     try {
       return computeCallId(tool, toPlain(args));

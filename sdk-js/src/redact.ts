@@ -4,7 +4,8 @@
  * the Python SDK (`tooltrail.redact`); shared vectors compare them.
  */
 import { type Plain, toPlain } from "./plain.js";
-import { isJsonLike, MARK, type Rules, TEXTS_DEEP_MAX, URL_WITH_PASSWORD, withoutNamed } from "./redactText.js";
+import { isJsonLike, MARK, type Rules, TEXTS_DEEP_MAX, withoutNamed } from "./redactText.js";
+import { Traces } from "./traces.js";
 
 export interface Note {
   path: string;
@@ -39,8 +40,6 @@ const SECRET_PATTERNS: [string, RegExp][] = [
     ),
   ],
 ];
-// What each secret leaves in JSON text, at least; finding one only means that `clean` must check.
-const TRACES = String.raw`pass|pwd|secret|credential|auth|cookie|key|token|jwt|bearer|-BEGIN|eyJ|AKIA|gh[pousr]_|sk-|tt_|\\u00`;
 
 const WORD = /[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+/g;
 const PATH_PART = /\.([^.[\]]+)|\[(\*|\d+)\]/g;
@@ -65,7 +64,7 @@ export class Redactor implements Rules {
   readonly #endings: string[];
   readonly #paths: string[][];
   readonly #patterns: [string, RegExp][];
-  readonly #trace: RegExp;
+  readonly #traces: Traces;
   readonly #hasOwnPatterns: boolean;
   readonly #verdicts = new Map<string, boolean>();
 
@@ -79,8 +78,7 @@ export class Redactor implements Rules {
     const given = Object.entries(patterns).map(([reason, text]): [string, RegExp] => [reason, expression(text)]);
     this.#patterns = [...(defaults ? SECRET_PATTERNS : []), ...given];
     this.#hasOwnPatterns = given.length > 0;
-    const traces = own.map((key) => key.slice(0, Math.max(key.indexOf(" "), 0) || undefined));
-    this.#trace = new RegExp([TRACES, URL_WITH_PASSWORD, ...traces].join("|"), "i");
+    this.#traces = new Traces(own.map((key) => key.slice(0, Math.max(key.indexOf(" "), 0) || undefined)));
   }
 
   /**
@@ -88,7 +86,7 @@ export class Redactor implements Rules {
    * means that `clean` must check: always with own patterns and paths.
    */
   hasNoTrace(text: string): boolean {
-    return !(this.#hasOwnPatterns || this.#paths.length > 0 || this.#trace.test(text));
+    return !(this.#hasOwnPatterns || this.#paths.length > 0 || this.#traces.areIn(text));
   }
 
   /** A copy of the value without its secrets, and a note for each removal. Throws for a cycle. */
@@ -116,7 +114,7 @@ export class Redactor implements Rules {
   cleanText(text: string, deep = 0): [string, string | undefined] {
     let left = text;
     // The user's patterns must search the members of JSON, too; the traces cover all others.
-    if (this.#trace.test(text) || (this.#hasOwnPatterns && isJsonLike(text))) {
+    if (this.#traces.pattern.test(text) || (this.#hasOwnPatterns && isJsonLike(text))) {
       if (deep > TEXTS_DEEP_MAX) return [MARK, "too deep"];
       left = withoutNamed(this, text, deep);
     } else if (!this.#hasOwnPatterns) return [text, undefined];

@@ -7,7 +7,6 @@
 export const MARK = "[redacted]";
 /** The nesting limit for JSON in a text in JSON in a text …; deeper texts are removed whole. */
 export const TEXTS_DEEP_MAX = 8;
-export const URL_WITH_PASSWORD = String.raw`:\/\/[^\s\/?#:@]{0,80}:[^\s\/?#@]{1,200}@`;
 
 const MARK_JSON = JSON.stringify(MARK);
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s"[\]{},:]+/gs;

@@ -29,6 +29,8 @@ export type TraceContext = Partial<Record<keyof typeof TEXTS | keyof typeof PART
   /** Free text, at most 128 characters. Default: OpenTelemetry's current trace, else a new id. */
   traceId?: string | undefined;
   parentInvocationId?: string | undefined;
+  /** The OpenTelemetry span of another process that caused the calls, in the form of W3C Trace Context. */
+  traceparent?: string | undefined;
   /** The tokens of the model's answer that asked for the calls. */
   modelUsage?: { prompt: number; completion: number } | undefined;
   /** Further members of the event's `context`. */
@@ -44,6 +46,8 @@ export interface Scope {
   readonly call: Call | undefined;
   /** The OpenTelemetry span in which the enclosing call started, as a traceparent. */
   readonly span: string | undefined;
+  /** The span of another process in which the calls run, but not those inside them. */
+  readonly cause?: string | undefined;
 }
 
 // One storage for all copies of this module in a process.
@@ -74,7 +78,8 @@ export function makeScope(given: TraceContext): Scope {
   }
   const wanted = given.traceId ? idText(given.traceId) : undefined;
   const isSame = outer !== undefined && (wanted === undefined || wanted === outer.traceId);
-  const traceId = isSame ? outer.traceId : (wanted ?? traceIdIn(currentSpan()));
+  const cause = TRACEPARENT.test(given.traceparent ?? "") ? given.traceparent : undefined;
+  const traceId = isSame ? outer.traceId : (wanted ?? traceIdIn(currentSpan() ?? cause));
   return {
     traceId,
     members,
@@ -82,6 +87,7 @@ export function makeScope(given: TraceContext): Scope {
     parentId: given.parentInvocationId ?? (isSame ? outer.parentId : undefined),
     call: isSame ? outer.call : undefined,
     span: isSame ? outer.span : undefined,
+    cause,
   };
 }
 
@@ -105,6 +111,7 @@ interface OpenTelemetry {
   context?: { active?: () => { getValue?: (key: symbol) => unknown } | undefined };
 }
 const OTEL = Symbol.for("opentelemetry.js.api.1");
+const TRACEPARENT = /^00-(?!0+-)[0-9a-f]{32}-(?!0+-)[0-9a-f]{16}-[0-9a-f]{2}$/;
 const SPAN_KEY = Symbol.for("OpenTelemetry Context Key SPAN");
 
 /** OpenTelemetry's current span as a traceparent, if the host uses OpenTelemetry. */
@@ -117,8 +124,8 @@ export function currentSpan(): string | undefined {
       | undefined;
     if (!span) return undefined;
     const { traceId, spanId, traceFlags } = span.spanContext();
-    if (!/^(?!0+$)[0-9a-f]{32}$/.test(traceId) || !/^(?!0+$)[0-9a-f]{16}$/.test(spanId)) return undefined;
-    return `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, "0")}`;
+    const text = `00-${traceId}-${spanId}-${(traceFlags & 0xff).toString(16).padStart(2, "0")}`;
+    return TRACEPARENT.test(text) ? text : undefined;
   } catch {
     return undefined;
   }

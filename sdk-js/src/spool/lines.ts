@@ -7,6 +7,10 @@ import { crc32 } from "node:zlib";
 /** Bytes of a line beyond its JSON text. */
 export const LINE_OVERHEAD = 10;
 
+const TAB = 9;
+const LINE_FEED = 10;
+const DIGITS = "0123456789abcdef";
+const room = Buffer.allocUnsafeSlow(256 * 1024);
 const TAIL_BYTES = 800; // holds the producer's id and number, which end a line
 const NUMBER = /"producer_seq":(\d+)\}$/;
 const PRODUCER = /"producer_id":"([^"\\]*)","producer_seq":(\d+)\}$/;
@@ -42,8 +46,24 @@ export function sealLine(text: string | Buffer): Buffer {
   const line = Buffer.allocUnsafe(size + LINE_OVERHEAD);
   if (typeof text === "string") line.write(text, 0, size);
   else text.copy(line);
-  line.write(`\t${checksum(line.subarray(0, size))}\n`, size, LINE_OVERHEAD, "latin1");
+  endLine(line, size);
   return line;
+}
+
+/** The same in memory that the next such line overwrites. Each call writes two lines. */
+export function sealBriefly(text: string): Buffer {
+  if (text.length * 3 + LINE_OVERHEAD > room.length) return sealLine(text);
+  const size = room.write(text);
+  const line = room.subarray(0, size + LINE_OVERHEAD);
+  endLine(line, size);
+  return line;
+}
+
+function endLine(line: Buffer, size: number): void {
+  const sum = crc32(line.subarray(0, size));
+  line[size] = TAB;
+  for (let digit = 0; digit < 8; digit++) line[size + 1 + digit] = DIGITS.charCodeAt((sum >>> (28 - digit * 4)) & 15);
+  line[size + 9] = LINE_FEED;
 }
 
 function checksum(text: Buffer): string {
@@ -60,7 +80,7 @@ export function openLines(data: Buffer): Buffer[] {
 function* split(data: Buffer): Generator<Buffer> {
   let start = 0;
   while (start < data.length) {
-    const found = data.indexOf(10, start);
+    const found = data.indexOf(LINE_FEED, start);
     const end = found < 0 ? data.length : found;
     if (end > start) yield data.subarray(start, end);
     start = end + 1;
@@ -82,7 +102,7 @@ export function salvage(data: Buffer, firstSeq: number, count = 0): Salvage {
   for (const line of split(data)) {
     const tab = line.length - LINE_OVERHEAD + 1;
     const text = line.subarray(0, Math.max(tab, 0));
-    if (tab < 0 || line[tab] !== 9 || line.toString("latin1", tab + 1) !== checksum(text)) {
+    if (tab < 0 || line[tab] !== TAB || line.toString("latin1", tab + 1) !== checksum(text)) {
       damagedTail += 1;
       continue;
     }

@@ -18,7 +18,7 @@ import {
   type Home, homes, isDead, makeHome, ORIGIN, prune, REJECTED, removeHome, sizeOf, take, takenHomes, writeNote,
 } from "./home.js";
 import {
-  firstNumber, LINE_OVERHEAD, numbers, openLines, type Range, type Salvage, salvage, sealLine, total,
+  firstNumber, LINE_OVERHEAD, numbers, openLines, type Range, type Salvage, salvage, sealBriefly, sealLine, total,
 } from "./lines.js";
 import { damage, declaredIn, gather, heldIn, Loss, reasonOf } from "./losses.js";
 
@@ -82,7 +82,7 @@ export class Spool {
    */
   append(head: string): boolean {
     const seq = this.#nextSeq++;
-    const line = sealLine(`${head}${this.#member}${seq}}`);
+    const line = sealBriefly(`${head}${this.#member}${seq}}`);
     if (this.waitingBytes + line.length > this.allowance * HARD_LIMIT) {
       this.#lose(this.producerId, { start: seq, stop: seq + 1 }, "spool-full");
       return false;
@@ -168,7 +168,7 @@ export class Spool {
     const inMemory = this.#batches.reduce((sum, batch) => sum + (batch.lines ? batch.size : 0), 0);
     if (this.#looseBytes + inMemory + line.length > this.#options.spillBytes) return false;
     if (this.#options.root !== undefined) this.#options.warn(`${reason}: events are kept in memory`);
-    this.#loose.push(line);
+    this.#loose.push(Buffer.from(line)); // its memory may be that of the next line
     this.#looseBytes += line.length;
     this.#note();
     if (this.#loose.length >= BATCH_EVENTS || this.#looseBytes >= BATCH_BYTES) this.#sealLoose();
