@@ -13,9 +13,7 @@ const manifest = require("./package.json");
 const entries = Object.values(manifest.exports).filter((entry) => typeof entry !== "string");
 
 rmSync("dist", { recursive: true, force: true });
-for (const options of [["--removeComments", "--inlineSourceMap"], ["--declaration", "--emitDeclarationOnly"]]) {
-  execFileSync(process.execPath, [compiler, "-p", "tsconfig.json", ...options], { stdio: "inherit" });
-}
+execFileSync(process.execPath, [compiler, "-p", "tsconfig.json", "--declaration", "--inlineSourceMap"], { stdio: "inherit" });
 await Promise.all(files(".js").map(minify));
 for (const entry of entries) {
   const file = entry.require.default;

@@ -18,7 +18,7 @@ export default defineConfig(
     files: ["**/*.mjs"],
     languageOptions: {
       globals: Object.fromEntries(
-        ["AbortController", "AbortSignal", "Buffer", "DOMException", "Event", "EventTarget", "Headers", "ReadableStream", "URL", "clearTimeout",
+        ["AbortController", "AbortSignal", "Blob", "Buffer", "DOMException", "Event", "EventTarget", "Headers", "ReadableStream", "Response", "URL", "clearTimeout",
           "console", "fetch", "globalThis", "performance", "process", "setImmediate", "setInterval", "setTimeout", "structuredClone"].map((name) => [name, "readonly"]),
       ),
     },

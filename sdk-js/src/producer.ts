@@ -4,30 +4,11 @@ import type { Settings } from "./settings.js";
 import { Shipper } from "./shipper.js";
 import { makeRoot } from "./spool/home.js";
 import { Spool, SPILL_BYTES } from "./spool/spool.js";
+import type { Stats } from "./stats.js";
 import { Transport } from "./transport.js";
 import { VERSION } from "./version.js";
 
 const STOP_MS = 500;
-
-/** What happened to the events of this thread since it started. */
-export interface Stats {
-  /** Events recorded so far. */
-  emitted: number;
-  /** Events taken over from dead processes. */
-  adopted: number;
-  /** Events that the server has confirmed. */
-  acknowledged: number;
-  /** Confirmed events that the server already had. */
-  duplicates: number;
-  /** Confirmed events that the server rejected; they wait in its inbox. */
-  rejected: number;
-  /** Waiting events that are in no file. */
-  inMemory: number;
-  /** Events not confirmed yet, including the gap events that declare losses. */
-  waiting: number;
-  /** Lost events, counted by reason. */
-  dropped: Record<string, number>;
-}
 
 export class Producer {
   readonly spool: Spool;

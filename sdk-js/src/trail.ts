@@ -6,15 +6,16 @@
 import { Announcer } from "./announcer.js";
 import { Capture, type CaptureMode } from "./capture.js";
 import { emittedText, type WireEvent } from "./emitted.js";
-import { follow, isAsyncGenerator } from "./streaming.js";
 import { guarded, type Guard, type GuardOptions } from "./guard.js";
 import { isPlainObject } from "./canonical.js";
 import { atExit } from "./lifetime.js";
-import { Producer, type Stats } from "./producer.js";
+import { Producer } from "./producer.js";
 import { Call, ToolSpec, type Append } from "./recording.js";
 import { Redactor } from "./redact.js";
 import { makeScope, scopes, type TraceContext } from "./scope.js";
 import { readSettings, type Settings, type TrailOptions } from "./settings.js";
+import type { Stats } from "./stats.js";
+import { followed } from "./streaming.js";
 
 const NAME_MAX_LENGTH = 256;
 
@@ -142,25 +143,20 @@ export class Trail {
         call.fail(error);
         throw error;
       }
-      const finish = (returned: unknown): void => {
+      const finish = (returned: unknown): unknown => {
         if (isMcp) call.finishMcp(returned);
-        else call.finish(returned);
+        else {
+          const items = this.attempt(() => followed(returned, call));
+          if (items !== undefined) return items;
+          call.finish(returned);
+        }
+        return returned;
       };
-      if (isThenable(result)) {
-        return result.then(
-          (returned) => {
-            finish(returned);
-            return returned;
-          },
-          (error: unknown) => {
-            call.fail(error);
-            throw error;
-          },
-        );
-      }
-      if (isAsyncGenerator(result)) return follow(result, call);
-      finish(result);
-      return result;
+      if (!isThenable(result)) return finish(result);
+      return result.then(finish, (error: unknown) => {
+        call.fail(error);
+        throw error;
+      });
     });
   }
 

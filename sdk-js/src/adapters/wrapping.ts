@@ -1,7 +1,6 @@
 /** Tools of frameworks that are objects with a function: copies of them whose function is recorded. */
 import type { Call } from "../recording.js";
 import type { TraceContext } from "../scope.js";
-import { isAsyncGenerator } from "../streaming.js";
 import type { Trail } from "../trail.js";
 
 /** The failure that a framework reports by its text only. */
@@ -22,16 +21,14 @@ export interface Observed {
 export function observe(trail: Trail, { name, args, context, failureIn }: Observed, run: () => unknown): unknown {
   const work = (call: Call): unknown => {
     const result = run();
-    if (isThenable(result)) {
-      return result.then((returned) => {
-        trail.attempt(() => {
-          const text = failureIn?.(returned);
-          if (text !== undefined) call.fail(new ReportedError(text));
-        });
-        return returned;
+    if (!failureIn || !isThenable(result)) return result;
+    return result.then((returned) => {
+      trail.attempt(() => {
+        const text = failureIn(returned);
+        if (text !== undefined) call.fail(new ReportedError(text));
       });
-    }
-    return isAsyncIterable(result) && !isAsyncGenerator(result) ? itemsOf(result) : result;
+      return returned;
+    });
   };
   return trail.trace(context, () => trail.record(name, args, work));
 }
@@ -44,15 +41,6 @@ export function copyWith<T extends object>(original: T, members: Partial<T>): T 
     Object.defineProperty(copy, name, { value, configurable: true, enumerable: true, writable: true });
   }
   return copy;
-}
-
-async function* itemsOf(items: AsyncIterable<unknown>): AsyncGenerator {
-  yield* items;
-}
-
-function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  if (typeof value !== "object" || value === null) return false;
-  return typeof (value as Record<PropertyKey, unknown>)[Symbol.asyncIterator] === "function";
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -1,0 +1,126 @@
+// Tools that return their result in items: recorded to the last one, by whatever the tool is wrapped.
+import assert from "node:assert/strict";
+import { Readable } from "node:stream";
+import { test } from "node:test";
+import { Trail } from "../dist/index.mjs";
+import { recordTools } from "../dist/adapters/ai.mjs";
+import { recordTools as recordMastraTools } from "../dist/adapters/mastra.mjs";
+import { recordTool } from "../dist/adapters/openaiAgents.mjs";
+import { ofType, serving, until } from "./server.mjs";
+
+async function* generator(to, mistake) {
+  for (let n = 1; n <= to; n++) yield { n };
+  if (mistake) throw mistake;
+  return "all";
+}
+
+/** What a tool returns; each gives the items of `generator`. */
+const KINDS = {
+  "a generator": generator,
+  "a promise of a generator": async (...given) => generator(...given),
+  "an iterable": (...given) => ({ title: "kept", [Symbol.asyncIterator]: () => generator(...given) }),
+  "a frozen iterator": (...given) => {
+    const items = generator(...given);
+    return Object.freeze({ next: () => items.next(), return: () => items.return(), throw: (error) => items.throw(error), [Symbol.asyncIterator]() { return this; } });
+  },
+  "a stream of the web": (...given) => ReadableStream.from(generator(...given)),
+  "a stream of Node": (...given) => Readable.from(generator(...given)),
+};
+/** Wraps a tool `t`, and returns a function that calls it. */
+const WRAPPERS = {
+  tool: (trail, run) => trail.tool(run, { name: "t", args: () => ({}) }),
+  record: (trail, run) => (...given) => trail.record("t", {}, () => run(...given)),
+  ai: (trail, run) => (...given) => recordTools(trail, { t: { execute: () => run(...given) } }).t.execute({}),
+  mastra: (trail, run) => (...given) => recordMastraTools(trail, { t: { id: "t", execute: () => run(...given) } }).t.execute({}),
+  "openai-agents": (trail, run) => (...given) => recordTool(trail, { name: "t", execute: () => run(...given) }).execute({}),
+};
+
+async function recorded(t, work) {
+  const server = await serving(t);
+  const trail = new Trail(server.options);
+  await work(trail);
+  assert.equal(await trail.close(10), true);
+  const bySeq = (a, b) => a.producer_seq - b.producer_seq;
+  return { starts: ofType(server, "toolExecutionStart").sort(bySeq), ends: ofType(server, "toolExecutionEnd").sort(bySeq) };
+}
+
+for (const [wrapper, wrap] of Object.entries(WRAPPERS)) {
+  test(`items that come through ${wrapper} are recorded to their end, failure or cancellation`, async (t) => {
+    const mistake = new RangeError("no more");
+    const { ends } = await recorded(t, async (trail) => {
+      for (const kind of Object.values(KINDS)) {
+        const call = wrap(trail, kind);
+        const seen = [];
+        for await (const item of await call(3)) seen.push(item.n);
+        assert.deepEqual(seen, [1, 2, 3]);
+        await assert.rejects(async () => { for await (const item of await call(1, mistake)) seen.push(item); }, (error) => error === mistake);
+        for await (const item of await call(9)) if (item.n === 2) break;
+        await until(() => trail.stats().emitted % 6 === 0); // a stream of Node is destroyed later
+      }
+    });
+    for (const [at, name] of Object.keys(KINDS).entries()) {
+      const [whole, broken, stopped] = ends.slice(at * 3);
+      const { returned, ...summary } = whole.output.data;
+      assert.deepEqual([whole.is_error, summary], [false, { items: 3, first: { n: 1 }, last: { n: 3 } }], name);
+      assert.equal(returned, name.includes("stream") ? undefined : "all", name);
+      assert.deepEqual([broken.output.error.message, broken.call_state], ["no more", undefined], name);
+      assert.deepEqual([stopped.is_error, stopped.call_state], [true, "cancelled"], name);
+    }
+    assert.equal(ends.length, Object.keys(KINDS).length * 3);
+  });
+}
+
+test("a call is open until its last item, and what runs in it is nested", async (t) => {
+  const { starts, ends } = await recorded(t, async (trail) => {
+    const inner = trail.tool((n) => n, { name: "inner" });
+    const counting = async function* () { yield inner(1); yield inner(2); };
+    for (const made of [() => counting(), () => ReadableStream.from(counting()), () => Readable.from(counting())]) {
+      const items = trail.tool(made, { name: "outer" })();
+      assert.equal(trail.current().isKept, false);
+      const before = trail.stats().emitted;
+      for await (const item of items) trail.record("consumer", { item }, () => 1);
+      assert.equal(trail.stats().emitted, before + 9);
+    }
+  });
+  const outer = new Set(starts.filter(({ tool_name }) => tool_name === "outer").map(({ invocation_id }) => invocation_id));
+  for (const { tool_name, parent_invocation_id: parent } of starts) {
+    assert.equal(outer.has(parent), tool_name === "inner", tool_name);
+  }
+  assert.equal(ends.length, 3 * 5);
+});
+
+test("streams and iterators keep what their consumers use", async (t) => {
+  class Words extends Readable { /* a class of its own */ }
+  class Page {
+    #left = 2;
+    data = [1];
+    async *[Symbol.asyncIterator]() { while (this.#left > 0) yield this.#left--; }
+  }
+  const all = async (items) => {
+    const got = [];
+    for await (const item of items) got.push(item);
+    return got;
+  };
+  const { ends } = await recorded(t, async (trail) => {
+    const through = (value) => trail.record("t", {}, () => value);
+    const words = through(new Words({ objectMode: true, read() { this.push("word"); this.push(null); } }));
+    assert.ok(words instanceof Words);
+    assert.deepEqual(await words.toArray(), ["word"]);
+    const flowing = through(Readable.from(["a", "b"]));
+    await new Promise((resolve) => { flowing.on("data", () => {}).on("end", resolve); });
+    assert.deepEqual(await Promise.all(through(ReadableStream.from([1, 2, 3])).tee().map(all)), [[1, 2, 3], [1, 2, 3]]);
+    assert.equal(await new Response(through(new Blob(["text"]).stream())).text(), "text");
+    const page = through(new Page());
+    assert.deepEqual([page instanceof Page, page.data, await all(page)], [true, [1], [2, 1]]);
+    const talk = trail.tool(async function* () { const said = yield 1; try { yield said; } catch (error) { yield error.message; } }, { name: "talk" })();
+    const steps = [await talk.next(), await talk.next("hi"), await talk.throw(new Error("hm")), await talk.return("end"), await talk.next()];
+    assert.deepEqual(steps.map(({ value }) => value), [1, "hi", "hm", "end", undefined]);
+    assert.equal(talk[Symbol.asyncIterator](), talk);
+    await trail.tool(generator)(3).return(); // before the first item
+    const locked = ReadableStream.from([1]);
+    locked.getReader();
+    assert.equal(through(locked), locked);
+  });
+  const itemsOf = (end) => end.call_state ?? end.output.data.items ?? end.output.data;
+  assert.deepEqual(ends.map(itemsOf), [1, 2, 3, 1, 2, "cancelled", "cancelled", "<ReadableStream>"]);
+});
