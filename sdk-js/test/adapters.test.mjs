@@ -8,7 +8,7 @@ import { TooltrailHandler } from "../dist/adapters/langchain.mjs";
 import { recordTools as recordMastraTools } from "../dist/adapters/mastra.mjs";
 import { recordTransport } from "../dist/adapters/mcp.mjs";
 import { recordTool } from "../dist/adapters/openaiAgents.mjs";
-import { ofType, serving } from "./server.mjs";
+import { KEY, ofType, serving } from "./server.mjs";
 
 async function recorded(t, work, options = {}) {
   const server = await serving(t);
@@ -95,6 +95,68 @@ test("a server's calls are nested in nothing, and what runs in them is nested in
   const inner = starts.filter(({ tool_name }) => tool_name === "inner");
   assert.deepEqual(inner.map((each) => each.parent_invocation_id), [...outer.map((each) => each.invocation_id), undefined]);
   assert.equal(ends.find(({ tool_name, call_state }) => tool_name === "t" && call_state === "cancelled").invocation_id, outer[1].invocation_id);
+});
+
+/** A client's and a server's wire, both recorded; the server answers each call by a call of `inner`. */
+function bothSides(clients, servers) {
+  const [near, far] = [new Wire(), new Wire()];
+  const [client, server] = [recordTransport(clients, near), recordTransport(servers, far)];
+  near.send = async (message) => { far.onmessage(structuredClone(message)); };
+  far.send = async (message) => { near.onmessage(structuredClone(message)); };
+  client.onmessage = () => {};
+  server.onmessage = ({ id }) => {
+    servers.record("inner", {}, () => 1);
+    void server.send(answer(id, text("ok")));
+  };
+  return { client, far };
+}
+
+test("a call that client and server both record is one call, if they have one key", async (t) => {
+  const server = await serving(t);
+  const [one, other, foreign] = [server.options, server.options, { ...server.options, apiKey: KEY.replace("secret", "other") }].map((options) => new Trail(options));
+  await one.trace({ traceId: "t-1" }, () => bothSides(one, other).client.send(call(1, "shared", { _meta: { progressToken: 7 } })));
+  await bothSides(one, foreign).client.send(call(1, "apart"));
+  await bothSides(new Trail({ url: "", apiKey: "" }), other).client.send(call(1, "unrecorded"));
+  for (const trail of [one, other, foreign]) assert.equal(await trail.close(10), true);
+  const starts = ofType(server, "toolExecutionStart");
+  const named = (name) => starts.filter(({ tool_name }) => tool_name === name);
+  assert.deepEqual(["shared", "apart", "unrecorded"].map((name) => named(name).length), [1, 2, 1]);
+  assert.deepEqual(named("inner").filter(({ trace_id }) => trace_id === "t-1").map((inner) => inner.parent_invocation_id), [named("shared")[0].invocation_id]);
+  const ends = ofType(server, "toolExecutionEnd");
+  assert.deepEqual(starts.map(({ invocation_id: id }) => ends.filter((end) => end.invocation_id === id).length), starts.map(() => 1));
+});
+
+test("a server believes no claim that is used again, altered or old", async (t) => {
+  const { starts } = await recorded(t, async (trail) => {
+    const { client, far } = bothSides(trail, trail);
+    const sent = [];
+    const { onmessage } = far;
+    far.onmessage = (message) => { sent.push(message); onmessage(message); };
+    await client.send(call(1, "t", {}));
+    const [first] = sent;
+    const claim = first.params._meta["tooltrail/call"];
+    const again = (changes, altered = {}) => ({ ...first, params: { ...first.params, ...changes, _meta: { "tooltrail/call": { ...claim, ...altered } } } });
+    far.onmessage(again({}));
+    far.onmessage(again({ name: "other" }));
+    far.onmessage(again({ arguments: { id: 2 } }));
+    const old = `${(Date.now() - 400_000).toString(16).padStart(12, "0").replace(/^.{8}/, "$&-")}${claim.invocation_id.slice(13)}`;
+    for (const altered of [{ proof: "00" }, { proof: 7 }, { trace_id: "x" }, { invocation_id: old }, { invocation_id: "" }, null]) far.onmessage(again({}, altered ?? { proof: null }));
+    far.onmessage({ ...first, params: { ...first.params, _meta: { "tooltrail/call": null } } });
+  });
+  assert.equal(starts.filter(({ tool_name }) => tool_name !== "inner").length, 1 + 3 + 6 + 1);
+});
+
+test("a server's call is in the trace, and names the span, of the request", async (t) => {
+  const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+  const { starts } = await recorded(t, (trail) => {
+    const { arrives, transport } = side(trail);
+    transport.onmessage = () => { trail.record("inner", {}, () => 1); };
+    arrives(call(1, "t", { _meta: { traceparent } }));
+    arrives(call(2, "t", { _meta: { traceparent: "00-0-0-01" } }));
+  });
+  assert.deepEqual([starts[0].traceparent, starts[0].trace_id], [traceparent, "a".repeat(32)]);
+  assert.deepEqual([starts[1].traceparent, starts[1].parent_invocation_id], [undefined, starts[0].invocation_id]);
+  assert.deepEqual([starts[2].traceparent, starts[2].trace_id === starts[0].trace_id], [undefined, false]);
 });
 
 test("a call that returns a task is open until the task's result is asked for", async (t) => {

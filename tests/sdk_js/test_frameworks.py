@@ -50,6 +50,7 @@ FRAMEWORKS = {
         conversation=None,
         trace=None,
     ),
+    "mcp client and server": Reported("mcp", "both", tool_call_id=False),
     "ai": Reported("ai", extra=frozenset({"count"})),
     "openai-agents": Reported("openai-agents", extra=frozenset({"excused"})),
     "langchain": Reported(

@@ -5,8 +5,9 @@
 import { readMcpResult, stateOfTask } from "../mcpResults.js";
 import { toPlain } from "../plain.js";
 import type { Call } from "../recording.js";
-import { scopes } from "../scope.js";
+import { type Scope, scopes } from "../scope.js";
 import type { Trail } from "../trail.js";
+import { claimed, claiming } from "./mcpClaims.js";
 
 const OPEN_MAX = 1000; // tasks, whose end may never be asked for
 const INTERNAL_ERROR = -32603;
@@ -31,8 +32,9 @@ type Handler = (...given: unknown[]) => void;
 
 /**
  * The same transport, recorded: `await client.connect(recordTransport(trail, transport))`, or a server's.
- * A call that a client cancels is cancelled; one that returns a task is open until somebody asks for its
- * result. Throws nothing into the host, except SpoolFullError instead of a call with `whenFull: "raise"`.
+ * A call that client and server both record with one API key is one call, the client's. One that a client
+ * cancels is cancelled; one that returns a task is open until somebody asks for its result. Throws nothing
+ * into the host, except SpoolFullError instead of a call with `whenFull: "raise"`.
  */
 export function recordTransport<T extends McpTransport>(trail: Trail, transport: T): T {
   const sent = new Session(trail, "client");
@@ -44,7 +46,8 @@ export function recordTransport<T extends McpTransport>(trail: Trail, transport:
     const call = sent.asked(message);
     try {
       // In the call: a server in this process runs its tool before `send` returns.
-      const pass = (): Promise<void> => transport.send(message, ...(options as [unknown?]));
+      const passed = (call && trail.attempt(() => claiming(trail, call, message))) ?? message;
+      const pass = (): Promise<void> => transport.send(passed, ...(options as [unknown?]));
       await (call ? scopes.run(call.scope, pass) : pass());
     } catch (error) {
       call?.fail(error);
@@ -57,15 +60,15 @@ export function recordTransport<T extends McpTransport>(trail: Trail, transport:
       const message = given[0] as Message;
       sent.answered(message);
       received.cancelled(message);
-      let call: Call | undefined;
+      let scope: Scope | undefined;
       try {
-        call = received.asked(message);
+        scope = trail.attempt(() => claimed(trail, message)) ?? received.asked(message)?.scope;
       } catch (error) { // SpoolFullError: the tool must not run unrecorded
         const { message: why } = error as Error;
         void transport.send({ jsonrpc: "2.0", id: message.id, error: { code: INTERNAL_ERROR, message: why } });
         return;
       }
-      if (call) scopes.run(call.scope, handler, ...given);
+      if (scope) scopes.run(scope, handler, ...given);
       else handler(...given);
     };
   }
@@ -118,7 +121,9 @@ class Session {
       const { id, method, params = {} } = message;
       if (id === undefined || method === undefined) return undefined;
       if (method === "tools/call" && typeof params["name"] === "string") {
-        const call = this.#trail.begin(params["name"], params["arguments"] ?? {});
+        const traceparent = this.#side === "server" ? (params["_meta"] as Message["params"])?.["traceparent"] : undefined;
+        const begin = (): Call => this.#trail.begin(params["name"] as string, params["arguments"] ?? {});
+        const call = typeof traceparent === "string" ? this.#trail.trace({ traceparent }, begin) : begin();
         call.mcp = this.#peers;
         this.#calls.set(id, call);
         return call;

@@ -1,5 +1,5 @@
 // A client and a server of the TypeScript SDK. `client`: the client's transport is recorded, over pipes in
-// memory; `server`: the server's, over HTTP.
+// memory; `server`: the server's, over HTTP; `both`: that of both, over HTTP.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -61,8 +61,10 @@ if (process.argv[2] === "client") {
   const http = createServer((request, response) => void transport.handleRequest(request, response)).listen(0, "127.0.0.1");
   await once(http, "listening");
   const client = new Client({ name: "desk", version: "2.0.0" });
-  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${http.address().port}/mcp`)));
-  await stage.record(trail, () => script(client), { within: {} });
+  const wire = new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${http.address().port}/mcp`));
+  const isBoth = process.argv[2] === "both";
+  await client.connect(isBoth ? recorded(wire) : wire);
+  await stage.record(trail, () => script(client), isBoth ? {} : { within: {} });
   await client.close();
   http.closeAllConnections();
   http.close();
