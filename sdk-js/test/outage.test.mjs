@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { test } from "node:test";
+import { some } from "./sampling.mjs";
 import { KEY, ofType, serving } from "./server.mjs";
 
 const AWAY_MS = 5000; // of this machine's time
@@ -38,7 +39,8 @@ const program = (seconds) => `
 `;
 
 // Events wait for seven days by default, so that the first ones would have been given up just then.
-for (const [name, seconds, maxAgeDays] of [["ten minutes", 600, 7], ["seven days", 7 * 86_400, 8]]) {
+const OUTAGES = [["ten minutes", 600, 7], ["seven days", 7 * 86_400, 8]];
+for (const [name, seconds, maxAgeDays] of some("outage", OUTAGES)) {
   test(`the server is away for ${name}, and nothing is lost`, async (t) => {
     const server = await serving(t);
     let asked = 0;

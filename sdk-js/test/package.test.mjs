@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
+import { some } from "./sampling.mjs";
 
 const require = createRequire(import.meta.url);
 const root = join(import.meta.dirname, "..");
@@ -70,7 +71,7 @@ test("its types are right for ES modules and CommonJS, also under the strictest 
   const folder = mkdtempSync(join(root, "node_modules", ".types-"));
   t.after(() => { rmSync(folder, { recursive: true }); });
   for (const name of ["program.mts", "program.cts"]) writeFileSync(join(folder, name), PROGRAM);
-  for (const [module, resolution] of [["nodenext", "nodenext"], ["preserve", "bundler"]]) {
+  for (const [module, resolution] of some("resolution", [["nodenext", "nodenext"], ["preserve", "bundler"]])) {
     const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--noEmit", "--target", "es2022"];
     const found = ["--module", module, "--moduleResolution", resolution, "--types", "node"];
     const files = ["program.mts", "program.cts"].map((name) => join(folder, name));

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
+import { bounded, SEED } from "./sampling.mjs";
 
 const require = createRequire(import.meta.url);
 const { callIdOfPlain, computeCallId } = require("../dist/canonical.js");
@@ -10,8 +11,7 @@ const { sealBriefly, sealLine } = require("../dist/spool/lines.js");
 const { Traces } = require("../dist/traces.js");
 const { uuid7 } = require("../dist/uuid.js");
 
-const ROUNDS = Number(process.env["TOOLTRAIL_FUZZ"] ?? 3000);
-const SEED = Number(process.env["TOOLTRAIL_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const ROUNDS = bounded(1000, 20_000);
 
 /** Random numbers below a limit, the same for the same seed (mulberry32). */
 function random() {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { Trail } from "../dist/index.mjs";
+import { bounded, some } from "./sampling.mjs";
 import { KEY, ofType, serving, until } from "./server.mjs";
 
 const files = (server) =>
@@ -194,7 +195,7 @@ test("a program sends its events before it ends", async (t) => {
   assert.deepEqual(files(server).filter((path) => /open|batch|owner/.test(path)), []);
 });
 
-for (const goodbye of ["process.exit(0)", "process.kill(process.pid, 'SIGKILL')", "process.abort()"]) {
+for (const goodbye of some("goodbye", ["process.exit(0)", "process.kill(process.pid, 'SIGKILL')", "process.abort()"])) {
   test(`events wait for the next process after ${goodbye}`, async (t) => {
     const server = await serving(t);
     await once(run(server, `echo({ n: 1 }); ${goodbye};`), "exit");
@@ -206,7 +207,7 @@ for (const goodbye of ["process.exit(0)", "process.kill(process.pid, 'SIGKILL')"
 
 test("a killed program loses no call that had returned", async (t) => {
   const server = await serving(t);
-  const kills = process.env["TOOLTRAIL_KILLS"] ?? 5;
+  const kills = process.env["TOOLTRAIL_KILLS"] ?? bounded(3, 10);
   for (let kill = 0; kill < kills; kill++) {
     server.plan = Math.random() < 0.5 ? () => ({ status: 503 }) : () => undefined;
     const program = run(server, 'for (let n = 0; ; n++) { echo({ n }); writeSync(1, n + "\\n"); }');
@@ -258,7 +259,7 @@ test("threads that start at once share one folder", async (t) => {
     const trail = new Trail(workerData.options);
     trail.record("echo", {}, () => 1);
     parentPort.postMessage(trail.stats().inMemory);`;
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < bounded(2, 10); round++) {
     const gate = new Int32Array(new SharedArrayBuffer(4));
     const options = { ...server.options, spoolDir: `${server.spoolDir}/${round}`, exitTimeout: 0.1 };
     const workers = Array.from({ length: 4 }, () => new Worker(code, { eval: true, workerData: { gate, options } }));
