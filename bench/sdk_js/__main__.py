@@ -3,10 +3,12 @@
     uv run python -m bench.sdk_js [--calls 20000] [--rounds 5] [--kills 10] [--outage 30]
 
 `run.mjs` makes the same calls in each mode, in turns, each in a process of its own, with a receiver
-on loopback: arguments of 500 bytes, a result of 1 KB. Then both SDKs are killed in the middle of
-their calls, and make calls while the receiver is away. Needs Node and npm, and installs the exact
-versions of package.json. Exit code 1 if Tooltrail loses a call. The goal for a call's p50 is twice
-OpenTelemetry's, which is not durable; it is printed, not enforced, as it is not reached yet.
+on loopback: arguments of 500 bytes, a result of 1 KB. Two modes are no SDK: the floor, below which
+nothing durable is, and what the format of events requires, in the shortest way. Then both SDKs are
+killed in the middle of their calls, and make calls while the receiver is away. Needs Node and npm,
+and installs the exact versions of package.json. Exit code 1 if Tooltrail loses a call. The goal for
+a call's p50 is twice OpenTelemetry's, which is not durable; it is printed, not enforced: the format
+alone is above it.
 """
 
 import argparse
@@ -31,6 +33,7 @@ GOAL = 2.0  # times OpenTelemetry's p50
 MODES = {
     "bare": "the function alone",
     "floor": "floor: two writeSync, JSON",
+    "format": "floor, ids, digest, crc32, search",
     "tooltrail-plain": "Tooltrail, no redaction",
     "tooltrail": "Tooltrail, default redaction",
     "opentelemetry": "OpenTelemetry SDK, batch, OTLP/HTTP",
@@ -201,7 +204,9 @@ def main() -> int:
         print(f"{title:38}{figures['p50']:8.1f}{figures['p99']:9.1f}{figures['mean']:8.1f}")
     ratio = p50["tooltrail"] / p50["opentelemetry"]
     print(f"\nTooltrail's p50 is {ratio:.2f} times OpenTelemetry's (goal {GOAL})", end="")
-    print(f", {p50['tooltrail'] / p50['floor']:.2f} times the floor\n")
+    print(f", {p50['tooltrail'] / p50['floor']:.2f} times the floor;", end="")
+    floor, needed = (p50[mode] / p50["opentelemetry"] for mode in ("floor", "format"))
+    print(f" the floor is {floor:.2f} times it, what the format requires {needed:.2f}\n")
     is_lost = False
     print(f"{'lost calls':38}{'of':>8}{'lost':>8}")
     for mode in SDKS:

@@ -3,9 +3,11 @@
 // receiver is away, and ends when it has tried to send them.
 //
 //     node run.mjs calls|print|outage MODE URL FOLDER COUNT
+import { hash, randomUUID } from "node:crypto";
 import { writeSync, openSync, closeSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as rest, setTimeout as sleep } from "node:timers/promises";
+import { crc32 } from "node:zlib";
 
 const [, , what, mode, url, folder, count] = process.argv;
 const CALLS = Number(count);
@@ -21,6 +23,7 @@ const RESULT = {
   total: 8,
 };
 const search = () => RESULT;
+const SECRETS = /pass|secret|token/i; // a few words: the least that a search can be
 
 const modes = {
   bare: () => [search, async () => {}],
@@ -31,6 +34,23 @@ const modes = {
       writeSync(file, `${JSON.stringify({ type: "toolExecutionStart", tool: "search", args })}\n`);
       const result = search(args);
       writeSync(file, `${JSON.stringify({ type: "toolExecutionEnd", tool: "search", output: result })}\n`);
+      return result;
+    };
+    return [tool, async () => { closeSync(file); }];
+  },
+  /** The floor with what each event must have: ids, the digest of the arguments, a check sum, and no secret. */
+  format: () => {
+    const file = openSync(join(folder, "format"), "a");
+    const write = (event) => {
+      const text = JSON.stringify(event);
+      const line = Buffer.from(SECRETS.test(text) ? "null" : text);
+      writeSync(file, Buffer.concat([line, Buffer.from(`\t${crc32(line).toString(16).padStart(8, "0")}\n`)]));
+    };
+    const tool = (args) => {
+      const shared = { tool: "search", id: randomUUID(), call: hash("sha256", JSON.stringify({ args, tool: "search" })), at: new Date().toISOString() };
+      write({ type: "toolExecutionStart", event: randomUUID(), ...shared, args });
+      const result = search(args);
+      write({ type: "toolExecutionEnd", event: randomUUID(), ...shared, output: result });
       return result;
     };
     return [tool, async () => { closeSync(file); }];

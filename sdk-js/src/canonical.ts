@@ -5,6 +5,7 @@
 import { hash } from "node:crypto";
 
 const FEW_NAMES = 12;
+const SHORT_TEXT = 32; // characters
 const NAMES_REMEMBERED = 1024;
 const NAME_REMEMBERED_MAX = 64; // characters
 const quotedNames = new Map<string, string>();
@@ -70,7 +71,7 @@ function writeContainer(value: object, ancestors: Set<object>): string {
 }
 
 function writePlain(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "string") return quoted(value);
   if (typeof value !== "object" || value === null) return String(value);
   let text = "";
   if (Array.isArray(value)) {
@@ -101,14 +102,24 @@ function sortedNames(members: object): string[] {
   return names;
 }
 
+/** A text as JSON. Few short texts need `JSON.stringify`, which takes as long as all of this for a word. */
+function quoted(text: string): string {
+  if (text.length > SHORT_TEXT) return JSON.stringify(text);
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code < 32 || code === 34 || code === 92 || code > 126) return JSON.stringify(text);
+  }
+  return `"${text}"`;
+}
+
 /** A name as JSON with its colon. Tools are called with the same names again and again. */
 function quotedName(name: string): string {
   const known = quotedNames.get(name);
   if (known !== undefined) return known;
   if (quotedNames.size >= NAMES_REMEMBERED) quotedNames.clear();
-  const quoted = `${JSON.stringify(name)}:`;
-  if (name.length <= NAME_REMEMBERED_MAX) quotedNames.set(name, quoted);
-  return quoted;
+  const text = `${JSON.stringify(name)}:`;
+  if (name.length <= NAME_REMEMBERED_MAX) quotedNames.set(name, text);
+  return text;
 }
 
 /** Whether an object is of no class: `{}`, or without prototype. */

@@ -25,9 +25,9 @@ export function followed(result: unknown, call: Call): unknown {
   if (typeof result !== "object" || result === null) return undefined;
   const { asyncIterator } = Symbol;
   const members = result as Record<PropertyKey, unknown>;
+  if (typeof members[asyncIterator] !== "function") return undefined;
   if (has(members, "pipe", "_read", "emit")) return followNode(result as unknown as NodeStream, call);
   if (result instanceof ReadableStream) return result.locked ? undefined : followWeb(result, call);
-  if (!has(members, asyncIterator)) return undefined;
   if (has(members, "next", "return", "throw")) return new Followed(result as unknown as AsyncIterator<unknown>, call);
   const iterate = replaced.get(result) ?? (members[asyncIterator] as () => AsyncIterator<unknown>);
   // The same object, as it may have members that its consumer uses; a frozen one cannot be followed.

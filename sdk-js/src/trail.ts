@@ -146,7 +146,7 @@ export class Trail {
       const finish = (returned: unknown): unknown => {
         if (isMcp) call.finishMcp(returned);
         else {
-          const items = this.attempt(() => followed(returned, call));
+          const items = this.#isOn ? this.attempt(() => followed(returned, call)) : undefined;
           if (items !== undefined) return items;
           call.finish(returned);
         }

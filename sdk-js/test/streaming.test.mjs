@@ -89,6 +89,15 @@ test("a call is open until its last item, and what runs in it is nested", async 
   assert.equal(ends.length, 3 * 5);
 });
 
+test("a trail that is off hands streams on as they are", () => {
+  const off = new Trail({ url: "", apiKey: "" });
+  for (const items of [generator(1), ReadableStream.from([1]), Readable.from([1])]) {
+    const { emit } = items;
+    assert.equal(off.record("t", {}, () => items), items);
+    assert.equal(items.emit, emit);
+  }
+});
+
 test("streams and iterators keep what their consumers use", async (t) => {
   class Words extends Readable { /* a class of its own */ }
   class Page {
