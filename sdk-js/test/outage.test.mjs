@@ -33,6 +33,7 @@ const program = (seconds) => `
     while (isAway()) await new Promise((resolve) => set(resolve, 10));
     process.stdout.write("over");
     await new Promise((resolve) => process.stdin.once("data", resolve));
+    await trail.flush(60); // close gives up after a failure, and one may be on its way
     process.exitCode = (await trail.close(60)) ? 0 : 1;
     process.stdin.destroy();
   })();
