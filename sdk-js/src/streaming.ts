@@ -12,16 +12,25 @@ interface NodeStream {
   _read(...given: unknown[]): unknown;
 }
 
+/** Calls whose items nobody can ask for any more, as what has them was collected. Those that have ended stay so. */
+const abandoned = new FinalizationRegistry<Call>((call) => { call.fail(stopped()); });
+
 /** `[Symbol.asyncIterator]` of objects whose own one was replaced: one that is returned again is followed once. */
 const replaced = new WeakMap<object, () => AsyncIterator<unknown>>();
 
 /**
  * What a tool returned, recorded if it comes in items: an async generator, a stream of the web or of Node, or another
  * async iterable. Its call ends with the last item, and contains how many there were, the first and the
- * last. What runs inside the tool is nested in its call. A consumer that stops before the last item cancels
- * the call. Undefined for any other value.
+ * last. What runs inside the tool is nested in its call. A consumer that stops before the last item, or never
+ * begins, cancels the call. Undefined for any other value.
  */
 export function followed(result: unknown, call: Call): unknown {
+  const items = itemsOf(result, call);
+  if (items !== undefined) abandoned.register(items, call);
+  return items;
+}
+
+function itemsOf(result: unknown, call: Call): object | undefined {
   if (typeof result !== "object" || result === null) return undefined;
   const { asyncIterator } = Symbol;
   const members = result as Record<PropertyKey, unknown>;

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { Trail } from "../dist/index.mjs";
 import { recordTools } from "../dist/adapters/ai.mjs";
 import { recordTools as recordMastraTools } from "../dist/adapters/mastra.mjs";
@@ -87,6 +89,20 @@ test("a call is open until its last item, and what runs in it is nested", async 
     assert.equal(outer.has(parent), tool_name === "inner", tool_name);
   }
   assert.equal(ends.length, 3 * 5);
+});
+
+test("a call whose items nobody asks for is cancelled when they are collected", async (t) => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc");
+  const { ends } = await recorded(t, async (trail) => {
+    const kinds = [generator, (to) => ReadableStream.from(generator(to)), (to) => ({ [Symbol.asyncIterator]: () => generator(to) })];
+    await (async () => {
+      for (const kind of kinds) trail.record("unread", {}, () => kind(2));
+      await trail.tool(generator, { name: "begun" })(2).next();
+    })();
+    await until(() => (collect(), trail.stats().emitted === 8));
+  });
+  assert.deepEqual(ends.map(({ tool_name, call_state }) => `${tool_name} ${call_state}`).sort(), ["begun cancelled", ...Array(3).fill("unread cancelled")]);
 });
 
 test("a trail that is off hands streams on as they are", () => {
