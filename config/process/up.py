@@ -15,8 +15,6 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
-from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -31,21 +29,18 @@ from django.db import DatabaseError, connections
 from django.utils import timezone
 from django.utils.text import slugify
 
-from audit.demo.prices import MODELS, TOOLS
 from audit.index import partitions
-from audit.prices.lists import save_list
-from audit.queries.price_lists import ModelPrice, ToolPrice, all_lists
 from config import env, instance
 from config.postgresql import database, processes, schema
 from config.postgresql.aliases import OWNER
 from config.postgresql.embedded import EmbeddedPostgresError
 from config.process import supervise
+from config.process.demo_tenant import furnish
 from config.process.javascript import JavaScriptError, ensure_sdk
 from config.readiness import why_not_ready
 from tenants.keys import KeyRefused, authenticate, create_key
-from tenants.models import Scope, Tenant, User
+from tenants.models import Scope, Tenant
 from tenants.provision import ensure_member, ensure_tenant
-from tenants.scope import tenant_scope
 
 DEMO = "demo"
 """Slug of the demo's tenant and name of its user."""
@@ -245,28 +240,8 @@ def _provision(name: str | None) -> Tenant | None:
     }
     instance.save_secrets(stored | {f"{slug}.{key}": value for key, value in kept.items()})
     if slug == DEMO:
-        _price(tenant, user)
+        furnish(tenant, user)
     return tenant
-
-
-def _price(tenant: Tenant, user: User) -> None:
-    """Give the demo a price list, unless it has one."""
-    now = timezone.now()
-    with tenant_scope(tenant.id):
-        if all_lists():
-            return
-        save_list(
-            tenant,
-            user,
-            (now - timedelta(days=7)).date(),
-            "USD",
-            [ToolPrice(tool, Decimal(amount), path) for tool, (amount, path) in TOOLS.items()],
-            now,
-            models=[
-                ModelPrice(model, Decimal(took), Decimal(gave), Decimal(cached))
-                for model, (took, cached, gave) in MODELS.items()
-            ],
-        )
 
 
 def _collect_static(report: Callable[[str], None]) -> None:
