@@ -99,12 +99,20 @@ class Latency:
     """By tool and version ('' if calls name none)."""
     errors: dict[tuple[str, str], int] = field(default_factory=dict)
     """Failed calls by tool and error type ('' if the error has none)."""
+    before: list[Spent] = field(default_factory=list[Spent])
+    """The range before by its parts, as of `OverTime`."""
 
 
-def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
+def latency(of: TimeRange, wanted: ToolFilter, *, with_parts_before: bool = False) -> Latency:
     """The figures of a range. One statement."""
     result = Latency(of, wanted, Spent(), Spent(), [Spent() for _ in of.parts])
-    parameters = slot_parameters((of.previous.start, *of.bounds)) | edge_parameters(of)
+    earlier = [of.previous.start]
+    if with_parts_before and of.has_parts_before:
+        earlier = of.bounds_before
+        result.before = [Spent() for _ in earlier]
+    current = len(earlier)
+    parameters = slot_parameters((*earlier, *of.bounds)) | edge_parameters(of)
+    parameters["current"] = current
     for row in rows("latency_by_version", parameters | wanted.parameters | FORMULA):
         slot, taken_from, sign, tool, version, error, number, buckets, bucket_calls, *sums = row
         if error is not None:
@@ -115,11 +123,14 @@ def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
             result.versions.setdefault((tool, version), Spent()).add(sums, counts, sign)
             continue
         for place, way in ((slot, 1), (taken_from, -1)):
-            if place == 0:
-                result.previous.add(sums, counts, way)
-            elif place is not None:
-                result.total.add(sums, counts, way)
-                result.parts[place - 1].add(sums, counts, way)
+            if place is None:
+                continue
+            if place < current:
+                counted = [result.previous, *result.before[place : place + 1]]
+            else:
+                counted = [result.total, result.parts[place - current]]
+            for spent in counted:
+                spent.add(sums, counts, way)
     result.versions = {key: spent for key, spent in result.versions.items() if spent.calls}
     result.errors = {key: count for key, count in result.errors.items() if count}
     return result

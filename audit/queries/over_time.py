@@ -121,7 +121,7 @@ def over_time(of: TimeRange, *, with_parts_before: bool = False) -> OverTime:
     series = OverTime(of, Figures(), Figures(), [Figures() for _ in of.parts], {})
     earlier = [of.previous.start]
     if with_parts_before and of.has_parts_before:
-        earlier = [at - of.length for at in of.bounds[:-1]]
+        earlier = of.bounds_before
         series.before = [Figures() for _ in earlier]
     parameters = slot_parameters((*earlier, *of.bounds)) | {"current": len(earlier)}
     if not _has_cancelled(of.previous.start):

@@ -115,6 +115,16 @@ class TimeRange:
         """Whether the range before has the same parts: whole quarters of an hour, or longer."""
         return self.step >= 15 * _MINUTE and not self.length % self.step
 
+    @property
+    def bounds_before(self) -> list[datetime]:
+        """The beginnings of the parts of the range before, each one length before a part.
+
+        If it does not have the same parts, only its beginning.
+        """
+        if not self.has_parts_before:
+            return [self.previous.start]
+        return [at - self.length for at in self.bounds[:-1]]
+
     def whole[T](self, of_parts: Sequence[T]) -> list[T]:
         """The values of the parts that are whole steps.
 

@@ -139,6 +139,8 @@ class Violations:
     """Calls with rejected arguments by version; those with such violations, most calls first."""
     bounds: list[datetime] = field(default_factory=list[datetime])
     """The ends of the parts that a kind's course has: of a long range UTC days."""
+    before: Sequence[int] = ()
+    """Violations of the range before by part, if they were asked for (`violations_before`)."""
 
     @property
     def total(self) -> int:
@@ -186,6 +188,23 @@ def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
     """The violations of a range. At most five statements."""
     parameters = range_parameters(of, wanted)
     return summed_up(of, parameters, rows("violation_kinds", parameters))
+
+
+def violations_before(of: TimeRange, wanted: ViolationFilter) -> list[int]:
+    """The violations of the range before, by parts each of which is one length before a part.
+
+    Empty if it does not have the same parts. At most two statements.
+    """
+    has_parts = not of.length % _DAY if of.length > _BY_DAY_FROM else of.has_parts_before
+    if not has_parts:
+        return []
+    bounds = [at - of.length for at in _parameters(of, wanted)["bounds"]]
+    parameters = range_parameters(of.previous, wanted) | {"bounds": bounds}
+    by_part = [0] * (len(bounds) - 1)
+    for *_, outcome, part, count, _, _, _ in rows("violation_kinds", parameters):
+        if outcome is None:
+            by_part[part] += count
+    return by_part
 
 
 def range_parameters(of: TimeRange, wanted: ViolationFilter) -> dict[str, Any]:

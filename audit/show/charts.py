@@ -58,6 +58,14 @@ class Series:
     """Of a row of a heat map: what the axis says there; None: its name."""
     role: Role = ""
 
+    @classmethod
+    def earlier(
+        cls, of: TimeRange, values: Sequence[float | None], name: str = ""
+    ) -> "list[Series]":
+        """A line of the range before; none if nothing is known of it. `name` is what it shows."""
+        named = ", ".join(filter(None, [name, f"{of.length_name} before"]))
+        return [cls(named, "dim", values, role="before")] if any(values) else []
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:

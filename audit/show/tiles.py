@@ -164,9 +164,8 @@ def charts(
     marks = {name: alert_marks(of, fired, which) for name, which in watched.items()}
     slots, per = time_slots(of), f"per {of.step_name}"
 
-    def before(name: str, figure: Callable[[Figures], float | None]) -> list[Series]:
-        values = [figure(part) for part in range_figures.before]
-        return [Series(name, "dim", values, role="before")] if any(values) else []
+    def before(figure: Callable[[Figures], float | None], name: str = "") -> list[Series]:
+        return Series.earlier(of, [figure(part) for part in range_figures.before], name)
 
     of_calls = [
         Series("Failed", "failed", [part.failed for part in parts], "state:failed"),
@@ -185,7 +184,6 @@ def charts(
             ("p99", "accent-3", 0.99),
         )
     ]
-    earlier = f"{of.length_name} before"
     return {
         "calls": Chart(
             id="calls",
@@ -196,7 +194,7 @@ def charts(
             slots=slots,
             series=[
                 *of_calls,
-                *before(earlier, lambda part: part.calls + part.open + part.cancelled),
+                *before(lambda part: part.calls + part.open + part.cancelled),
             ],
             note=per,
         ),
@@ -209,7 +207,7 @@ def charts(
             slots=slots,
             series=[
                 Series("Failed", "failed", rates, "state:failed"),
-                *before(earlier, lambda part: part.error_rate),
+                *before(lambda part: part.error_rate),
             ],
             note=per,
         ),
@@ -222,7 +220,7 @@ def charts(
             slots=slots,
             series=[
                 *percentiles,
-                *before(f"p95, {earlier}", lambda part: part.duration_ms(0.95)),
+                *before(lambda part: part.duration_ms(0.95), "p95"),
             ],
             note=per,
         ),
@@ -235,7 +233,7 @@ def charts(
             slots=slots,
             series=[
                 Series("Calls", "violation", broken, "violation:*"),
-                *before(earlier, lambda part: part.violating),
+                *before(lambda part: part.violating),
             ],
             note=per,
         ),

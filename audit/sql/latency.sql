@@ -11,7 +11,7 @@ sum(completed_count) AS calls, sum(failed_count) AS failed, sum(prompt_tokens) A
 
 -- latency_by_version --
 -- Completed calls, their durations, tokens and cache hits: by slot, and by tool and version for all
--- slots but the first, which is the previous range. Also failed calls by tool and error type: by
+-- slots but those before the current one, which are of the previous range. Also failed calls by tool and error type: by
 -- whole hours and, at the two ends, as single calls, because few calls fail. Histograms of whole
 -- hours and quarters are numbers (audit/index/histogram.py); those of moved calls are buckets with
 -- their counts. It is one statement, as for the overview (over_time.sql).
@@ -20,14 +20,15 @@ SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, tool_version,
        NULL::bigint[] AS bucket_calls, sum(calls)::bigint AS calls, sum(failed)::bigint AS failed, sum(prompt), sum(completion),
        sum(hits)::bigint
 FROM (
-    SELECT {{hour_slot}} AS slot, {{hour_slot}} > 0 AS is_current, tool_name, tool_version,
-           {{spent_sums}}
+    SELECT {{hour_slot}} AS slot, {{hour_slot}} >= %(current)s AS is_current, tool_name,
+           tool_version, {{spent_sums}}
     FROM rollup
     WHERE {{whole_hours}}
       AND {{of_tool}}
     GROUP BY 1, 2, 3, 4
     UNION ALL
-    SELECT {{quarter_slot}}, {{quarter_slot}} > 0, tool_name, tool_version, {{spent_sums}}
+    SELECT {{quarter_slot}}, {{quarter_slot}} >= %(current)s, tool_name, tool_version,
+           {{spent_sums}}
     FROM quarter_rollup
     WHERE {{cut_quarters}}
       AND {{of_tool}}

@@ -237,6 +237,13 @@
     draw(figure);
   });
 
+  // What saves a chart is loaded when somebody wants to.
+  const { files } = document.currentScript.dataset;
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("figure.chart button[data-save]");
+    if (button) (await import(files)).saveChart(button);
+  });
+
   const resized = new ResizeObserver((entries) => {
     for (const { target } of entries) if (target.isConnected) drawn.get(target)?.resize();
   });

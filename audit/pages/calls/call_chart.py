@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from audit.pages.show.requested_query import read_query
 from audit.queries.call_query import Query
 from audit.queries.call_walk import Budget
-from audit.queries.over_time import over_time
+from audit.queries.over_time import has_figures_before, over_time
 from audit.queries.queried import figures_of_query
 from audit.queries.time_range import MAX_LENGTH, TimeRange
 from audit.show.charts import Chart
@@ -31,18 +31,24 @@ _USUAL = timedelta(hours=24)
 def call_chart(request: TenantRequest) -> HttpResponse:
     """Show the calls of the URL's query by state over time, without `since` those of a day.
 
-    A query of nothing but times is answered from sums, in two statements; another one from at most
-    `BUDGET` calls, newest first. A query of payloads reads too much for it, and has no chart.
+    A query of nothing but times is answered from sums, in three statements, with the range before;
+    another one from at most `BUDGET` calls, newest first, which do not reach as far. A query of
+    payloads reads too much for it, and has no chart.
     """
     query, now = read_query(request), timezone.now()
-    address = f"{reverse('call_list')}?{request.GET.urlencode()}"
-    context: dict[str, Any] = {"list_address": address}
+    path = reverse("call_list")
+    context: dict[str, Any] = {
+        "list_path": path,
+        "list_address": f"{path}?{request.GET.urlencode()}",
+    }
     if not query.problems and not query.wanted.payload:
         of = range_of(query, now)
         chart, searched_until = _counted(query, of, now)
         notes = [f"last {of.length_name}" if query.wanted.since is None else "", chart.note]
         context |= {
-            "chart": replace(chart, id="list", note=", ".join(filter(None, notes))),
+            "chart": replace(chart, id="list", note=", ".join(filter(None, notes))).with_threshold(
+                request.GET.get("line-list", "")
+            ),
             "searched_until": searched_until,
             "zoom_query": query.without("since", "until"),
         }
@@ -59,7 +65,10 @@ def range_of(query: Query, now: datetime) -> TimeRange:
 
 def _counted(query: Query, of: TimeRange, now: datetime) -> tuple[Chart, datetime | None]:
     if not query.without("since", "until"):
-        return within_query(charts(over_time(of))["calls"], query), None
+        counted = over_time(of, with_parts_before=True)
+        if not has_figures_before(of.previous.start):
+            counted.before = []
+        return within_query(charts(counted)["calls"], query), None
     wanted = replace(query.wanted, since=of.start, until=of.end)
     figures = figures_of_query(wanted, of, now, budget=BUDGET)
     return charts_of_query(figures, query)["calls"], figures.searched_until

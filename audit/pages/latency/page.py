@@ -147,10 +147,12 @@ def charts(
 ) -> dict[str, Chart]:
     """Return the charts by name: over_time (a heat map), histogram, tokens.
 
-    Alerts and published versions are marked.
+    Alerts and published versions are marked. The range before, if it is known, is a line; a heat
+    map has no place for one.
     """
-    slots, per = time_slots(range_figures.of), f"per {range_figures.of.step_name}"
-    versions = version_marks(range_figures.of, published)
+    of = range_figures.of
+    slots, per = time_slots(of), f"per {of.step_name}"
+    versions = version_marks(of, published)
     of_tool, latency = terms(range_figures.wanted), range_figures.total.latency
     heat = [
         Series(
@@ -171,7 +173,10 @@ def charts(
         )
         for band in narrow
     ]
-    counted = [Series("Calls", "accent", [band.count(latency) for band in narrow])]
+    counted = [
+        Series("Calls", "accent", [band.count(latency) for band in narrow]),
+        *Series.earlier(of, [band.count(range_figures.previous.latency) for band in narrow]),
+    ]
     tokens = [
         Series(
             name,
@@ -218,7 +223,7 @@ def charts(
             kind="bars",
             unit="count",
             slots=slots,
-            series=tokens,
+            series=[*tokens, *Series.earlier(of, [part.tokens for part in range_figures.before])],
             note=per,
         ),
     }

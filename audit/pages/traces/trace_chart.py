@@ -1,5 +1,6 @@
 """Traces over time, above their list."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from audit.pages.traces.forms import TraceFilterForm
+from audit.queries.over_time import has_figures_before
 from audit.queries.time_range import MAX_LENGTH, TimeRange
 from audit.queries.traces_over_time import STATES, TracesOverTime, traces_over_time
 from audit.show.charts import Chart, Series, time_slots
@@ -26,17 +28,25 @@ def trace_chart(request: TenantRequest) -> HttpResponse:
     """Show the traces of the URL's filters by state over time, without a range those of a day."""
     now = timezone.now()
     form = TraceFilterForm(request.GET, now)
-    address = f"{reverse('trace_list')}?{request.GET.urlencode()}"
-    context: dict[str, Any] = {"list_address": address}
+    path = reverse("trace_list")
+    context: dict[str, Any] = {
+        "list_path": path,
+        "list_address": f"{path}?{request.GET.urlencode()}",
+    }
     if form.is_valid():
         wanted = form.wanted()
         end = min(wanted.until or now, now)
         start = max(min(wanted.since or end - _USUAL, end - timedelta(minutes=1)), end - MAX_LENGTH)
         of = TimeRange(start, end, timezone.get_current_timezone())
         counted = traces_over_time(of, wanted.prefix)
+        if counted.before and not has_figures_before(of.previous.start):
+            # What was recorded in part only would look like a rise.
+            counted = replace(counted, before={})
         usual = "" if wanted.since else f"last {of.length_name}, "
         context |= {
-            "chart": chart_of(counted, wanted.state, wanted.prefix, usual),
+            "chart": chart_of(counted, wanted.state, wanted.prefix, usual).with_threshold(
+                request.GET.get("line-list", "")
+            ),
             "searched_until": counted.since,
             "requested": of,  # parts can be chosen as the range
         }
@@ -44,7 +54,7 @@ def trace_chart(request: TenantRequest) -> HttpResponse:
 
 
 def chart_of(counted: TracesOverTime, state: str, prefix: str, usual: str) -> Chart:
-    """Return the chart: of one state, if the list shows only that."""
+    """Return the chart: of one state, if the list shows only that. The range before is a line."""
     shown = [state] if state in STATES else list(STATES)
     known = [counted.since is None or start >= counted.since for start, _ in counted.of.parts]
     named = {"trace": prefix} if prefix else {}
@@ -60,6 +70,9 @@ def chart_of(counted: TracesOverTime, state: str, prefix: str, usual: str) -> Ch
         )
         for one in shown
     ]
+    if counted.before:
+        before = zip(*(counted.before[one] for one in shown), strict=True)
+        series += Series.earlier(counted.of, [sum(part) for part in before])
     return Chart(
         id="list",
         title="Traces by state",

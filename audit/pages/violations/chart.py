@@ -16,7 +16,10 @@ _SIDES: dict[Side, tuple[str, str, str]] = {
 def violations_chart(
     range_violations: Violations, wanted: ViolationFilter, published: Sequence[Published]
 ) -> Chart:
-    """Return the violations by side; a longer range is shown by UTC days, as they are summed up."""
+    """Return the violations by side; a longer range is shown by UTC days, as they are summed up.
+
+    Those of the range before, if they are known, are a line.
+    """
     of, bounds = range_violations.of, range_violations.bounds
     is_by_part = len(bounds) == len(of.bounds) and list(of.bounds) == bounds
     by_side = {side: [0.0] * (len(bounds) - 1) for side in SIDES}
@@ -39,7 +42,7 @@ def violations_chart(
         kind="bars",
         unit="count",
         slots=time_slots(of) if is_by_part else day_slots(of, bounds),
-        series=series,
+        series=[*series, *Series.earlier(of, range_violations.before)],
         note=f"per {of.step_name if is_by_part else 'UTC day'}",
         query=" ".join(named),
         marks=version_marks(of, published) if is_by_part else (),
