@@ -65,6 +65,7 @@ def spoken(page: Page) -> list[dict[str, Any]]:
         {
             "role": node["role"]["value"],
             "name": node.get("name", {}).get("value", ""),
+            "description": node.get("description", {}).get("value", ""),
             **{one["name"]: one["value"].get("value") for one in node.get("properties", ())},
         }
         for node in nodes
