@@ -1,6 +1,6 @@
 """The page of service accounts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from django.contrib import messages
@@ -8,6 +8,7 @@ from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import Actor
 from tenants.forms import ServiceAccountForm
@@ -21,6 +22,14 @@ from tenants.service_accounts import (
     service_accounts,
     working_keys,
 )
+
+_COLUMNS: Mapping[str, Key[tuple[Membership, int]]] = {
+    "account": lambda row: row[0].user.get_username().casefold(),
+    "keys": lambda row: row[1],
+    "created": lambda row: row[0].created_at,
+    "state": lambda row: "enabled" if row[0].disabled_at is None else "disabled",
+}
+"""The columns by which accounts are sorted."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -39,12 +48,12 @@ def service_list(request: TenantRequest) -> HttpResponseBase:
         else:
             messages.success(request, f"{account.user.username} created. Now give it a key.")
             return redirect("service_list")
-    accounts = list(service_accounts(request.tenant).order_by("user__username"))
     keys = working_keys(request.tenant)
-    context = {
-        "form": form,
-        "accounts": [(account, keys.get(account.user_id, 0)) for account in accounts],
-    }
+    accounts = [
+        (account, keys.get(account.user_id, 0))
+        for account in service_accounts(request.tenant).order_by("user__username")
+    ]
+    context = {"form": form, "accounts": sorted_table(request, accounts, _COLUMNS, "account")}
     return render(request, "tenants/service_list.html", context)
 
 

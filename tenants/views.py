@@ -1,5 +1,6 @@
 """Sign-in, the tenant switcher, and the settings pages: keys, members, password."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -20,6 +21,7 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods, require_POST
 
+from config.http.ordering import Key, sorted_table
 from tenants.access import (
     SESSION_TENANT,
     TenantRequest,
@@ -50,6 +52,26 @@ from tenants.sign_in import SignInForm
 
 _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 _LAST_ADMIN = "Give another member the role admin first, or name another one for SSO only."
+_KEYS: Mapping[str, Key[ApiKey]] = {
+    "name": lambda key: key.name.casefold(),
+    "scopes": lambda key: ", ".join(key.scopes),
+    "owner": lambda key: key.owner and key.owner.get_username().casefold(),
+    "created": lambda key: key.created_at,
+    "expires": lambda key: key.expires_at,
+    "used": lambda key: key.last_used_at,
+}
+_MEMBERS: Mapping[str, Key[Membership]] = {
+    "user": lambda member: member.user.get_username().casefold(),
+    "role": lambda member: member.get_role_display(),
+    "since": lambda member: member.created_at,
+}
+_INVITATIONS: Mapping[str, Key[Invitation]] = {
+    "for": lambda one: one.label.casefold(),
+    "role": lambda one: one.get_role_display(),
+    "by": lambda one: one.created_by and one.created_by.get_username().casefold(),
+    "until": lambda one: one.expires_at,
+}
+"""The columns by which keys, members and invitations are sorted."""
 
 
 class _SignIn(LoginView):
@@ -181,7 +203,7 @@ def _key_page(request: TenantRequest, form: KeyForm, new_key: NewKey | None) -> 
     )
     context = {
         "form": form,
-        "keys": keys,
+        "keys": sorted_table(request, keys, _KEYS, "created", page=reverse("key_list")),
         "new_key": new_key,
         "now": now,
         "idle": {key.pk for key in idle_keys(request.tenant, now)},
@@ -220,10 +242,13 @@ def member_list(request: TenantRequest) -> HttpResponseBase:
         shown = request.build_absolute_uri(address) if token else ""
         form, new_link = InvitationForm(), NewLink(shown, invitation)
     members = people_of(request.tenant).order_by("user__username")
+    invitations = open_invitations(request.tenant, timezone.now())
     context = {
         "form": form,
-        "members": members,
-        "invitations": open_invitations(request.tenant, timezone.now()),
+        "members": sorted_table(request, members, _MEMBERS, "user"),
+        "invitations": sorted_table(
+            request, invitations, _INVITATIONS, "until", "sort-invitations"
+        ),
         "new_link": new_link,
         "roles": [(role, ROLE_HELP[role]) for role in Role],
     }

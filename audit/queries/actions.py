@@ -91,10 +91,6 @@ class ActionPage:
     older: Cursor[UUID] | None
 
 
-NO_ACTIONS = ActionPage([], None)
-"""The page of an invalid filter: nothing was searched."""
-
-
 def action_page(
     wanted: ActionFilter, *, before: Cursor[UUID] | None = None, size: int
 ) -> ActionPage:

@@ -55,10 +55,6 @@ class InboxPage:
     older: UUID | None
 
 
-NO_LINES = InboxPage([], None, None)
-"""The page of an invalid filter: nothing was searched."""
-
-
 def inbox_page(
     wanted: InboxFilter,
     *,

@@ -8,8 +8,8 @@ from django.template import Context
 from django.utils.html import conditional_escape as escape
 from django.utils.safestring import SafeString, mark_safe
 
-from audit.pages.show.ordering import Order
 from audit.queries.listed_call import ListedCall
+from config.http.ordering import Order
 
 register = template.Library()
 
@@ -54,7 +54,7 @@ def sort_head(
     is_text = "is-text" in classes.split()
     is_current = order.column == column
     turned = "-" if is_current and not order.is_reversed else ""
-    address = f"{_address(context, order.parameter)}{order.parameter}={turned}{column}"
+    address = f"{order.page}{_address(context, order.parameter)}{order.parameter}={turned}{column}"
     is_ascending = is_text != (is_current and order.is_reversed)
     way = "ascending" if is_ascending else "descending"
     beside = f' <span class="unit-of">{escape(note)}</span>' if note else f" {zone}"
@@ -66,8 +66,30 @@ def sort_head(
         )
     )
     return mark_safe(  # noqa: S308  # texts are escaped, and a zone is markup
-        f'<th scope="col"{attributes}><a href="{address}" hx-get="{address}">{escape(label)}</a>'
+        f'<th scope="col"{attributes}><a{_id(context, f"{order.parameter}-{column}")}'
+        f' href="{address}" hx-get="{address}">{escape(label)}</a>'
         f"{beside}</th>"
+    )
+
+
+def _id(context: Context, name: str) -> str:
+    """The id by which htmx finds the focus again. Several tables with one order have one."""
+    ids: set[str] = vars(context["request"]).setdefault("sort_ids", set())
+    if name in ids:
+        return ""
+    ids.add(name)
+    return f' id="{name}"'
+
+
+@register.simple_tag
+def sorts(name: str) -> SafeString:
+    """Attributes of the part of a page that a head in it loads again: its id, and how.
+
+    Of a page that is a part itself, with targets of its own, they are not needed.
+    """
+    return mark_safe(  # noqa: S308  # a word of ours
+        f'id="{name}" hx-target:inherited="#{name}" hx-select:inherited="#{name}"'
+        ' hx-swap:inherited="outerMorph" hx-push-url:inherited="true"'
     )
 
 

@@ -36,17 +36,43 @@
     document.addEventListener(name, () => setTimeout(showHeld), true);
   }
 
-  // What a part that was asked for says of itself is said aloud; a periodic refresh says nothing.
+  // What a part that was asked for says of itself is said aloud, and how its table is sorted now.
   const say = (text) => {
     const said = document.getElementById("said");
     if (said) said.textContent = text;
   };
   document.addEventListener("htmx:after:swap", (event) => {
-    const { sourceEvent } = event.detail.ctx;
+    const { sourceElement, sourceEvent } = event.detail.ctx;
     if (sourceEvent?.type === "every" || sourceEvent?.type === "load") return;
+    const head = sourceElement?.id && document.getElementById(sourceElement.id)?.closest("th[aria-sort]");
+    if (head) {
+      say(`Sorted by ${head.querySelector("a").textContent}, ${head.ariaSort}`);
+      return;
+    }
     const says = document.querySelector("main [data-says]");
     if (says) say(says.textContent);
   });
+
+  // Of a periodic refresh only news are said: the state of a job, how many calls arrived. Each once, the last of
+  // what happens within ten seconds.
+  const NEWS_MS = 10000;
+  const news = () => document.querySelector("main [data-news]")?.dataset.news ?? "";
+  let known = news(), saidAt = 0, waiting = null;
+  const sayNews = () => {
+    waiting = null;
+    saidAt = Date.now();
+    say(known || "Done");
+  };
+  document.addEventListener("htmx:after:swap", (event) => {
+    const now = news();
+    if (now === known) return;
+    known = now;
+    if (event.detail.ctx.sourceEvent?.type !== "every") return;
+    waiting ??= setTimeout(sayNews, Math.max(0, saidAt + NEWS_MS - Date.now()));
+  });
+
+  // A form that was not accepted begins with its first mistake, whose message describes the field.
+  document.querySelector("main form[method=post] [aria-invalid=true]")?.focus();
 
   // In a navigation longer than the window, the current page's link is in sight.
   document.querySelector(".nav-links [aria-current]")?.scrollIntoView({ block: "nearest" });

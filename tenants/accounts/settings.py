@@ -1,5 +1,6 @@
 """What an admin asks of the sign-in to a tenant: the page and the operations of the API."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from django import forms
@@ -10,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 from ninja import Router
 from pydantic import Field
 
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import Actor, record_action
 from tenants.api_acts import Act, Body, acts
@@ -17,7 +19,7 @@ from tenants.api_auth import tenant_of
 from tenants.api_reads import Answer, reads
 from tenants.identity.providers import all_providers
 from tenants.identity.sso_only import SsoOnlyForm
-from tenants.models import Role, Scope, Tenant
+from tenants.models import IdentityProvider, Role, Scope, Tenant
 
 router = Router()
 
@@ -27,6 +29,14 @@ _FIELDS = (
     *("second_factor_roles", "step_up", "session_idle_minutes", "session_max_hours"),
     "anonymous_links",
 )
+
+_PROVIDERS: Mapping[str, Key[IdentityProvider]] = {
+    "provider": lambda one: one.name.casefold(),
+    "protocol": lambda one: one.get_kind_display(),
+    "issuer": lambda one: one.settings.get("issuer") or None,
+    "state": lambda one: "enabled" if one.disabled_at is None else "disabled",
+}
+"""The columns by which identity providers are sorted."""
 
 RoleName = Literal["viewer", "editor", "auditor", "admin"]
 
@@ -137,7 +147,7 @@ def sign_in_settings(request: TenantRequest) -> HttpResponseBase:
         return redirect("sign_in_settings")
     context = {
         "form": form,
-        "providers": all_providers(request.tenant),
+        "providers": sorted_table(request, all_providers(request.tenant), _PROVIDERS, "provider"),
         "sso_form": SsoOnlyForm(tenant=request.tenant),
     }
     return render(request, "tenants/sign_in_settings.html", context)

@@ -1,6 +1,7 @@
 """The pages of a tool: one of its versions, its history, and a comparison of two contracts."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 from tools_registry.changes import timeline, version_states
@@ -35,6 +37,14 @@ class VersionRow(NamedTuple):
     state: State
     diff_url: str
     """URL of its comparison with the current version."""
+
+
+_VERSIONS: Mapping[str, Key[VersionRow]] = {
+    "version": lambda row: row.version.number,
+    "state": lambda row: row.state.label,
+    "published": lambda row: row.version.created_at,
+}
+"""The columns by which versions are sorted."""
 
 
 @require_safe
@@ -66,7 +76,12 @@ def tool_detail(request: TenantRequest, pk: UUID, number: int | None = None) -> 
         "state": state(shown),
         "actions": possible_actions(state(shown), is_current=is_current),
         "compared_to": tool.current_number if not is_current else _before(versions, shown),
-        "versions": [VersionRow(each, state(each), _diff_url(tool, each)) for each in versions],
+        "versions": sorted_table(
+            request,
+            [VersionRow(each, state(each), _diff_url(tool, each)) for each in versions],
+            _VERSIONS,
+            "version",
+        ),
         "unchecked_because": _unchecked(tool, shown) if tool.is_checked_on_arrival else "",
     }
     return render(request, "tools/tool_detail.html", _context(request, tool) | context)

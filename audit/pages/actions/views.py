@@ -1,6 +1,7 @@
 """The audit log: the list of actions, and its export."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
@@ -12,15 +13,24 @@ from django.views.decorators.http import require_safe
 
 from audit.exports.actions import FORMS, chunks
 from audit.pages.actions.forms import ActionFilterForm
-from audit.queries.actions import NO_ACTIONS, VERBS, ActionFilter, action_page
+from audit.queries.actions import VERBS, ActionFilter, action_page
 from audit.queries.cursor import read_cursor
 from config.http.htmx import render_page
+from config.http.ordering import SORTED_MAX, Key, Order, page_in_order, requested_order
 from config.http.streams import stream
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_view
 from tenants.models import Action, Role
 
 PAGE_SIZE = 50
+_COLUMNS: Mapping[str, Key[Action]] = {
+    "time": lambda action: action.at,
+    "actor": lambda action: action.user_name.casefold(),
+    "action": lambda action: action.verb,
+    "target": lambda action: action.subject.casefold(),
+}
+"""The columns by which actions are sorted."""
+_NEWEST = Order("time")
 
 
 class CallAddress(NamedTuple):
@@ -46,20 +56,37 @@ def action_list(request: TenantRequest) -> HttpResponse:
     form = ActionFilterForm(request.GET)
     is_valid = form.is_valid()
     wanted = form.wanted(timezone.now())
-    before = read_cursor(request.GET.get("before", ""), UUID)
-    page = NO_ACTIONS  # half a filter may match the opposite of what was meant
+    order = requested_order(request, _COLUMNS, "time")
+    page: list[Action] = []  # half a filter may match the opposite of what was meant
+    pager: dict[str, Any] = {"is_first_page": True}
     if is_valid:
-        page = action_page(wanted, before=before, size=PAGE_SIZE)
+        page, pager = _page(request, wanted, order)
     context = {
         "form": form,
         "wanted": wanted,
         "verbs": VERBS,
-        "actions": [ListedAction(one, _pairs(one), _call(one)) for one in page.actions],
-        "older": page.older and str(page.older),
-        "is_first_page": before is None,
+        "actions": [ListedAction(one, _pairs(one), _call(one)) for one in page],
+        "order": order,
+        **pager,
         "is_filtered": wanted != ActionFilter(),
     }
     return render_page(request, "actions/action_list.html", "action-list", context)
+
+
+def _page(
+    request: TenantRequest, wanted: ActionFilter, order: Order
+) -> tuple[list[Action], dict[str, Any]]:
+    """Return the actions of the page that the address names, and the context of its pager."""
+    place = request.GET.get("before", "")
+    if order != _NEWEST:
+        newest = action_page(wanted, size=SORTED_MAX + 1).actions
+        page = page_in_order(
+            newest, _COLUMNS, order, identify=lambda one: one.id, after=place, size=PAGE_SIZE
+        )
+        return page.rows, page.pager
+    before = read_cursor(place, UUID)
+    listed = action_page(wanted, before=before, size=PAGE_SIZE)
+    return listed.actions, {"older": str(listed.older or ""), "is_first_page": before is None}
 
 
 @require_safe

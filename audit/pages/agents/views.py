@@ -8,7 +8,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.pages.show.graph_view import shown_graph
-from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.agents import CALLS_MAX, Agent, AgentFigures, agents_in, environments_in
 from audit.queries.call_graph import graph_of_range
@@ -18,6 +17,7 @@ from audit.queries.token_costs import token_costs_of_agents
 from audit.show.charts import range_query
 from audit.show.costs import agent_costs, cost_facts
 from config.http.htmx import render_page
+from config.http.ordering import in_order, requested_order
 from tenants.access import TenantRequest, tenant_page
 
 _SHOWN = 200

@@ -1,8 +1,8 @@
 """Alerts: the list, one alert with its history, acknowledge and resolve."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
@@ -22,11 +22,20 @@ from audit.pages.show.choice import choice
 from audit.queries.alerts import AlertFilter, alert_page
 from audit.queries.cursor import read_cursor
 from audit.queries.price_lists import currency_used
+from config.http.ordering import SORTED_MAX, Key, Order, page_in_order, requested_order
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role, User
 
 PAGE_SIZE = 50
 EDITS = Role.EDITOR
+_COLUMNS: Mapping[str, Key[Alert]] = {
+    "alert": lambda alert: alert.title.casefold(),
+    "state": lambda alert: alert.state,
+    "from": lambda alert: alert.held_from,
+    "to": lambda alert: alert.held_to,
+}
+"""The columns by which alerts are sorted."""
+_NEWEST = Order("from")
 
 
 class Act(NamedTuple):
@@ -43,17 +52,33 @@ class Act(NamedTuple):
 def alert_list(request: TenantRequest) -> HttpResponseBase:
     """Show the alerts that nobody has resolved; `?state=all` shows all."""
     is_all = choice(request, "state", ["all"]) == "all"
-    before = read_cursor(request.GET.get("before", ""), UUID)
-    page = alert_page(AlertFilter(only_unresolved=not is_all), before=before, size=PAGE_SIZE)
+    order = requested_order(request, _COLUMNS, "from")
+    alerts, pager = _alerts(request, AlertFilter(only_unresolved=not is_all), order)
     context = {
-        "alerts": page.alerts,
+        "alerts": alerts,
         "is_all": is_all,
-        "older": page.older,
-        "is_first_page": before is None,
+        "order": order,
+        **pager,
         "has_rules": AlertRule.objects.for_tenant(request.tenant.id).exists(),
         "may_edit": has_role(request.membership, EDITS),
     }
     return render(request, "alerts/alert_list.html", context)
+
+
+def _alerts(
+    request: TenantRequest, wanted: AlertFilter, order: Order
+) -> tuple[list[Alert], dict[str, Any]]:
+    """Return the alerts of the page that the address names, and the context of its pager."""
+    place = request.GET.get("before", "")
+    if order != _NEWEST:
+        newest = alert_page(wanted, size=SORTED_MAX + 1).alerts
+        page = page_in_order(
+            newest, _COLUMNS, order, identify=lambda one: one.id, after=place, size=PAGE_SIZE
+        )
+        return page.rows, page.pager
+    before = read_cursor(place, UUID)
+    listed = alert_page(wanted, before=before, size=PAGE_SIZE)
+    return listed.alerts, {"older": listed.older, "is_first_page": before is None}
 
 
 @require_safe

@@ -1,5 +1,6 @@
 """Maintenance windows: the list, with a form for a new one, and delete."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -25,6 +27,7 @@ from audit.alerts.shown import length, recurrence
 from audit.models import MaintenanceWindow
 from audit.pages.alerts.alert_list import EDITS
 from audit.pages.alerts.forms import MaintenanceForm
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, has_role, tenant_page
 
 
@@ -37,6 +40,15 @@ class ListedWindow(NamedTuple):
     length: str
     ends_at: datetime | None
     next_at: datetime | None
+
+
+_COLUMNS: Mapping[str, Key[ListedWindow]] = {
+    "window": lambda one: one.window.name.casefold(),
+    "first": lambda one: one.window.starts_at,
+    "often": lambda one: one.when,
+    "rules": lambda one: len(one.window.rules) or None,
+}
+"""The columns by which maintenance windows are sorted."""
 
 
 @require_safe
@@ -97,7 +109,7 @@ def _page(request: TenantRequest, form: MaintenanceForm, status: int) -> HttpRes
         )
     listed.sort(key=lambda one: (one.ends_at is None, one.next_at is None, one.next_at or now))
     context: dict[str, Any] = {
-        "windows": listed,
+        "windows": sorted_table(request, listed, _COLUMNS, "", page=reverse("maintenance_list")),
         "form": form,
         "may_edit": has_role(request.membership, EDITS),
     }

@@ -1,5 +1,6 @@
 """Rules of alerts: the list, the form with its trial, mute and delete."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -38,6 +39,7 @@ from audit.queries.price_lists import currency_used
 from audit.show.charts import Chart, range_query
 from audit.show.figures import counted
 from audit.tasks.requested import try_alert_rule
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import name_of
 from tenants.models import User
@@ -55,6 +57,14 @@ class ListedRule(NamedTuple):
     query: str
     unresolved: int
     is_muted: bool
+
+
+_COLUMNS: Mapping[str, Key[ListedRule]] = {
+    "rule": lambda one: one.rule.name.casefold(),
+    "unresolved": lambda one: one.unresolved,
+    "judged": lambda one: one.rule.judged_to,
+}
+"""The columns by which rules are sorted."""
 
 
 class Firing(NamedTuple):
@@ -98,7 +108,7 @@ def rule_list(request: TenantRequest) -> HttpResponseBase:
             )
         )
     context = {
-        "rules": listed,
+        "rules": sorted_table(request, listed, _COLUMNS, ""),
         "may_edit": has_role(request.membership, EDITS),
         "mute": MuteForm(),
     }

@@ -1,6 +1,6 @@
 """Approvals: what awaits one now, how long answers took, and who gave them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from audit.queries.approvals import (
     Approval,
     ApprovalFigures,
     ApprovalFilter,
+    Decider,
     approvals,
     awaiting_now,
     by_band,
@@ -28,6 +29,7 @@ from audit.show.charts import range_query
 from audit.show.figures import count, counted, duration
 from audit.show.tiles import Tile
 from config.http.htmx import render_page
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, tenant_page
 
 WAITING_SHOWN, ANSWERS_SHOWN, DECIDERS_SHOWN = 50, 30, 20
@@ -49,6 +51,26 @@ class Band(NamedTuple):
     share: float
 
 
+_WAITING: Mapping[str, Key[Waiting]] = {
+    "waiting": lambda row: row.waiting_us,
+    "tool": lambda row: row.approval.tool_name,
+}
+_DECIDERS: Mapping[str, Key[Decider]] = {
+    "by": lambda one: one.words or None,
+    "approved": lambda one: one.answers.approved,
+    "refused": lambda one: one.answers.refused,
+    "p50": lambda one: one.answers.p50_us,
+    "p95": lambda one: one.answers.p95_us,
+    "self": lambda one: one.answers.self_approved,
+}
+_ANSWERED: Mapping[str, Key[Approval]] = {
+    "requested": lambda one: one.decided_at,
+    "tool": lambda one: one.tool_name,
+    "after": lambda one: one.waited_us,
+}
+"""The columns by which the three tables are sorted."""
+
+
 @require_safe
 @tenant_page()
 def approval_list(request: TenantRequest) -> HttpResponse:
@@ -68,12 +90,22 @@ def approval_list(request: TenantRequest) -> HttpResponse:
         **range_bar(request, requested),
         "figures": of_range,
         "tiles": tiles(of_range, waiting, range_query(requested.range.start, requested.range.end)),
-        "waiting": [Waiting(one, waiting_us(one, now)) for one in waiting[:WAITING_SHOWN]],
+        "waiting": sorted_table(
+            request,
+            [Waiting(one, waiting_us(one, now)) for one in waiting[:WAITING_SHOWN]],
+            _WAITING,
+            "",
+            "sort-waiting",
+        ),
         "more_waiting": len(waiting) > WAITING_SHOWN,
         "bands": [Band(name, number, number / most if most else 0) for name, number in bands],
-        "deciders": of_range.deciders[:DECIDERS_SHOWN],
+        "deciders": sorted_table(
+            request, of_range.deciders, _DECIDERS, "", "sort-by", most=DECIDERS_SHOWN
+        ),
         "more_deciders": max(0, len(of_range.deciders) - DECIDERS_SHOWN),
-        "answered": answered[:ANSWERS_SHOWN],
+        "answered": sorted_table(
+            request, answered, _ANSWERED, "requested", "sort", most=ANSWERS_SHOWN
+        ),
         "more_answered": max(0, len(answered) - ANSWERS_SHOWN),
         "since": listed[-1].decided_at if is_cut else None,
         "filters": active_filters(wanted, FILTERS),

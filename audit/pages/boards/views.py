@@ -1,5 +1,6 @@
 """The list of boards, a board, and its form."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -7,6 +8,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -26,11 +28,19 @@ from audit.queries.boards import (
 )
 from audit.queries.saved_views import saved_views
 from config.http.htmx import render_page
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 
 SHARES = Role.EDITOR
 """The role that makes, changes and deletes shared boards."""
+_COLUMNS: Mapping[str, Key[Board]] = {
+    "board": lambda board: board.name.casefold(),
+    "panels": lambda board: len(board.panels),
+    "range": lambda board: board.range,
+    "changed": lambda board: board.changed_at,
+}
+"""The columns by which boards are sorted."""
 
 
 @require_safe
@@ -139,7 +149,11 @@ def _may_edit(request: TenantRequest, board: Board) -> bool:
 
 
 def _list(request: TenantRequest, form: BoardForm, status: int) -> HttpResponseBase:
-    context = {"boards": boards_of(request.user), "form": form}
+    boards = boards_of(request.user)
+    context = {
+        "boards": sorted_table(request, boards, _COLUMNS, "", page=reverse("board_list")),
+        "form": form,
+    }
     return render(request, "boards/board_list.html", context, status=status)
 
 

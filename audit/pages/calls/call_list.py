@@ -17,7 +17,6 @@ from django.views.decorators.http import require_safe
 from audit.exports.calls import FORMS
 from audit.pages.calls.completion import complete, last_name
 from audit.pages.show.columns import column_choices, shown_columns
-from audit.pages.show.ordering import Order, requested_order
 from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
 from audit.pages.show.saved_views import default_address, view_address
 from audit.pages.show.texts import record_texts
@@ -41,6 +40,7 @@ from audit.queries.withheld import without_messages, without_reasons
 from audit.show import reasons
 from audit.show.figures import duration
 from config.http.htmx import render_page
+from config.http.ordering import Order, requested_order
 from tenants.access import TenantRequest, tenant_page
 
 PAGE_SIZE = 50

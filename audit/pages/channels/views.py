@@ -19,6 +19,14 @@ from audit.models import AlertChannel, AlertDelivery, ChannelKind, DeliveryState
 from audit.pages.channels.forms import ChannelForm, form_for_new, form_of
 from config.boxes import BoxError
 from config.http.htmx import render_page
+from config.http.ordering import (
+    SORTED_MAX,
+    Key,
+    Order,
+    page_in_order,
+    requested_order,
+    sorted_table,
+)
 from tenants.access import TenantRequest, tenant_page
 from tenants.models import Role
 
@@ -61,23 +69,36 @@ class ListedChannel:
     last: ListedDelivery | None
 
 
+_COLUMNS: Mapping[str, Key[ListedChannel]] = {
+    "channel": lambda one: one.channel.name.casefold(),
+    "kind": lambda one: one.kind,
+    "to": lambda one: one.leads_to,
+    "last": lambda one: one.last and one.last.delivery.created_at,
+}
+_OF_DELIVERIES: Mapping[str, Key[AlertDelivery]] = {
+    "message": lambda one: one.message.get("title", "").casefold() or None,
+    "state": lambda one: one.state,
+    "created": lambda one: one.created_at,
+    "attempts": lambda one: len(one.attempts),
+}
+"""The columns by which channels, and the deliveries of one, are sorted."""
+
+
 @require_safe
 @tenant_page(role=Role.ADMIN)
 def channel_list(request: TenantRequest) -> HttpResponse:
     """Show the channels, each with its newest delivery."""
     last = channels.last_deliveries()
-    context = {
-        "channels": [
-            ListedChannel(
-                channel,
-                ChannelKind(channel.kind).label,
-                leads_to(channel),
-                _listed(last[channel.id]) if channel.id in last else None,
-            )
-            for channel in channels.all_channels()
-        ],
-        "kinds": _kinds(),
-    }
+    listed = [
+        ListedChannel(
+            channel,
+            ChannelKind(channel.kind).label,
+            leads_to(channel),
+            _listed(last[channel.id]) if channel.id in last else None,
+        )
+        for channel in channels.all_channels()
+    ]
+    context = {"channels": sorted_table(request, listed, _COLUMNS, ""), "kinds": _kinds()}
     return render(request, "channels/channel_list.html", context)
 
 
@@ -175,19 +196,34 @@ def _saved(
 def _detail(
     request: TenantRequest, channel: AlertChannel, form: ChannelForm, secret: str = ""
 ) -> HttpResponse:
-    before = request.GET.get("before", "")
-    rows, older = channels.deliveries_of(channel.id, channels.id_in(before), PAGE_SIZE)
+    order = requested_order(request, _OF_DELIVERIES, "")
+    rows, pager = _deliveries(request, channel, order)
     context = {
         "channel": channel,
         "kind": ChannelKind(channel.kind).label,
         "form": form,
         "secret": secret,
         "deliveries": [_listed(row) for row in rows],
-        "older": older,
-        "is_first_page": not before,
+        "order": order,
+        **pager,
         "is_waiting": any(row.state == DeliveryState.WAITING for row in rows[:1]),
     }
     return render_page(request, "channels/channel_detail.html", "deliveries", context)
+
+
+def _deliveries(
+    request: TenantRequest, channel: AlertChannel, order: Order
+) -> tuple[list[AlertDelivery], dict[str, Any]]:
+    """Return the deliveries of the page that the address names, and the context of its pager."""
+    place = request.GET.get("before", "")
+    if order.column:
+        newest, _ = channels.deliveries_of(channel.id, None, SORTED_MAX + 1)
+        page = page_in_order(
+            newest, _OF_DELIVERIES, order, identify=lambda one: one.id, after=place, size=PAGE_SIZE
+        )
+        return page.rows, page.pager
+    rows, older = channels.deliveries_of(channel.id, channels.id_in(place), PAGE_SIZE)
+    return rows, {"older": older, "is_first_page": not place}
 
 
 def _listed(delivery: AlertDelivery) -> ListedDelivery:

@@ -1,5 +1,8 @@
 """Conversations: their traces in order, on one axis of time."""
 
+from collections.abc import Mapping
+from operator import attrgetter
+
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -11,6 +14,7 @@ from audit.queries.call_graph import graph_of_conversation
 from audit.queries.conversations import (
     CALLS_MAX,
     LISTED,
+    Conversation,
     conversation,
     conversations_in,
 )
@@ -18,7 +22,16 @@ from audit.queries.costs import cost_of_conversation
 from audit.queries.token_costs import token_costs_of
 from audit.show.costs import cost_facts
 from config.http.htmx import render_page
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, tenant_page
+
+_COLUMNS: Mapping[str, Key[Conversation]] = {
+    "conversation": attrgetter("run_id"),
+    "latest": attrgetter("last_at"),
+    "began": attrgetter("first_at"),
+    **{name: attrgetter(name) for name in ("traces", "calls", "failed", "violations", "tokens")},
+}
+"""The columns by which conversations are sorted."""
 
 
 @require_safe
@@ -32,7 +45,7 @@ def conversation_list(request: TenantRequest) -> HttpResponse:
     listed = conversations_in(requested.range)
     context = {
         **range_bar(request, requested),
-        "conversations": listed[:LISTED],
+        "conversations": sorted_table(request, listed[:LISTED], _COLUMNS, "latest"),
         "has_more": len(listed) > LISTED,
     }
     return render_page(request, page, "conversations", context)

@@ -1,5 +1,8 @@
 """The page of costs."""
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -11,14 +14,42 @@ from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.pages.show.saved_views import opens_with
 from audit.queries.agents import CALLS_MAX
 from audit.queries.costs import CALLS_MAX as READ_MAX
-from audit.queries.costs import LISTED, costs_by_dimension, costs_over_time
+from audit.queries.costs import LISTED, ToolCost, costs_by_dimension, costs_over_time
 from audit.queries.over_time import has_figures_before
 from audit.queries.price_lists import all_lists, percent_counted
-from audit.queries.token_costs import token_costs_by_name
+from audit.queries.token_costs import ModelCost, token_costs_by_name
 from audit.show.charts import range_query
 from audit.show.costs import cost_tile, token_tile
 from config.http.htmx import render_page
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, tenant_page
+
+_OF_CALLS: Final[Mapping[str, Key[Any]]] = {
+    "calls": lambda row: row.cost.calls,
+    "unpriced": lambda row: row.cost.unpriced,
+    "cost": lambda row: row.cost.amount,
+}
+_OF_ANSWERS: Final[Mapping[str, Key[Any]]] = {
+    "answers": lambda row: row.cost.answers,
+    "unpriced": lambda row: row.cost.unpriced,
+    "cost": lambda row: row.cost.amount,
+}
+_TOOLS: Final[Mapping[str, Key[ToolCost]]] = {"tool": lambda row: row.tool, **_OF_CALLS}
+_MODELS: Final[Mapping[str, Key[ModelCost]]] = {
+    "model": lambda row: row.model or None,
+    "provider": lambda row: row.provider or None,
+    "input": lambda row: row.cost.input,
+    "cached": lambda row: row.cost.cached,
+    "output": lambda row: row.cost.output,
+    **_OF_ANSWERS,
+}
+_NAMED: Final[Mapping[str, Key[Any]]] = {"name": lambda row: row.name or None, **_OF_CALLS}
+_NAMED_TOKENS: Final[Mapping[str, Key[Any]]] = {
+    "name": lambda row: row.name or None,
+    "tokens": lambda row: row.cost.tokens,
+    **_OF_ANSWERS,
+}
+"""The columns by which the tables are sorted; each table has an order of its own."""
 
 
 @require_safe
@@ -49,10 +80,32 @@ def cost_page(request: TenantRequest) -> HttpResponseBase:
     is_comparable = has_figures_before(of.previous.start)
     if costs is not None:
         context["tile"] = cost_tile(costs, is_comparable=is_comparable)
-        context["by"] = costs_by_dimension(of, most=CALLS_MAX)
+        context["tools"] = sorted_table(request, costs.tools, _TOOLS, "cost")
+        by = costs_by_dimension(of, most=CALLS_MAX)
+        context["by"] = by
+        context["named"] = by and {
+            name: sorted_table(request, rows, _NAMED, "cost", f"sort-{name}")
+            for name, rows in (
+                ("agents", by.agents),
+                ("models", by.models),
+                ("conversations", by.conversations),
+                ("traces", by.traces),
+            )
+        }
     if (both := token_costs_by_name(of, most=CALLS_MAX)) is not None:
-        tokens, context["tokens_by"] = both
-        context["tokens"] = tokens
+        tokens, tokens_by = both
+        context |= {
+            "tokens": tokens,
+            "tokens_by": tokens_by,
+            "models": sorted_table(request, tokens.models, _MODELS, "cost", "sort-answers"),
+            "answers_of": {
+                name: sorted_table(request, rows, _NAMED_TOKENS, "cost", f"sort-answers-{name}")
+                for name, rows in (
+                    ("agents", tokens_by.agents),
+                    ("conversations", tokens_by.conversations),
+                )
+            },
+        }
         context["token_tile"] = token_tile(tokens, of, is_comparable=is_comparable)
     return render_page(request, page, "costs", context)
 

@@ -1,7 +1,7 @@
 """Definitions as served: the list of tools by server, one definition with its changes, approve."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ from audit.queries.definitions import (
 from audit.queries.time_range import TimeRange
 from audit.show.figures import counted
 from audit.work.definitions import approve, withdraw
+from config.http.ordering import SORTED_MAX, Key, Order, page_in_order, requested_order
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import storable_text
 from tenants.models import Role, Tenant, User
@@ -56,6 +57,15 @@ _TONES = {
 }
 
 
+_COLUMNS: Mapping[str, Key[ServedTool]] = {
+    "tool": lambda one: one.tool_name,
+    "server": lambda one: one.server,
+    "since": lambda one: one.since,
+    "calls": lambda one: one.unapproved_calls,
+}
+"""The columns by which tools of servers are sorted."""
+
+
 class ListedTool(NamedTuple):
     """A tool of a server, and the query for its calls under what is in force."""
 
@@ -67,36 +77,50 @@ class ListedTool(NamedTuple):
 @tenant_page()
 def definition_list(request: TenantRequest) -> HttpResponseBase:
     """Show the tools of all servers with the definition in force; `?state=unapproved` filters."""
-    server, tool, after_server, after_tool = (
-        storable_text(request.GET.get(name, "")[:_NAME_MAX])
-        for name in ("server", "tool", "after", "after_tool")
+    server, tool = (
+        storable_text(request.GET.get(name, "")[:_NAME_MAX]) for name in ("server", "tool")
     )
     wanted = ToolFilter(server, tool, bool(choice(request, "state", ["unapproved"])))
     now = timezone.now()
-    page = served_tools(wanted, after=(after_server, after_tool), size=PAGE_SIZE)
+    order = requested_order(request, _COLUMNS, "")
+    tools, pager = _page(request, wanted, order)
     context = {
-        "tools": [ListedTool(one, _query(one.tool_name, one.since)) for one in page.tools],
+        "tools": [ListedTool(one, _query(one.tool_name, one.since)) for one in tools],
+        "order": order,
+        **pager,
         "wanted": wanted,
         "is_filtered": wanted != ToolFilter(),
-        "is_first_page": not after_server,
-        "next": page.after
-        and urlencode(
-            {
-                "server": server,
-                "tool": tool,
-                "state": "unapproved" if wanted.only_unapproved else "",
-                "after": page.after[0],
-                "after_tool": page.after[1],
-            }
-        ),
         "counted_max": COUNTED_MAX,
         "may_approve": bool(server)
         and has_role(request.membership, APPROVES)
-        and any(one.may_be_approved for one in page.tools),
+        and any(one.may_be_approved for one in tools),
         "reason": ApproveForm()["reason"],
         "use": unapproved_use_in(TimeRange(now - USE_SHOWN, now, UTC)),
     }
     return render(request, "definitions/definition_list.html", context)
+
+
+def _page(
+    request: TenantRequest, wanted: ToolFilter, order: Order
+) -> tuple[list[ServedTool], dict[str, Any]]:
+    """Return the tools of the page that the address names, and the context of its pager."""
+    place = request.GET.get("after", "")
+    if order.column:
+        page = page_in_order(
+            served_tools(wanted, size=SORTED_MAX + 1).tools,
+            _COLUMNS,
+            order,
+            identify=lambda one: f"{one.server}\n{one.tool_name}",
+            after=place,
+            size=PAGE_SIZE,
+        )
+        return page.rows, page.pager | {"next": page.older and {"after": page.older}}
+    after_server, after_tool = (
+        storable_text(request.GET.get(name, "")[:_NAME_MAX]) for name in ("after", "after_tool")
+    )
+    listed = served_tools(wanted, after=(after_server, after_tool), size=PAGE_SIZE)
+    following = listed.after and {"after": listed.after[0], "after_tool": listed.after[1]}
+    return listed.tools, {"is_first_page": not after_server, "next": following}
 
 
 @require_safe

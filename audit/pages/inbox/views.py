@@ -1,6 +1,8 @@
 """The inbox: rejected lines, what is wrong with each, and how it was resolved."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,11 +15,12 @@ from audit.exports import inbox as exports
 from audit.models import RejectedEvent, Resolution
 from audit.pages.inbox.forms import DiscardAllForm, DiscardForm, InboxFilterForm
 from audit.pages.show.reveal import RevealForm, is_shown, reveal, reveals
-from audit.queries.inbox import NO_LINES, InboxFilter, InboxRow, inbox_line, inbox_page
+from audit.queries.inbox import InboxFilter, InboxRow, inbox_line, inbox_page
 from audit.show import raw_view
 from audit.show.figures import counted
 from audit.work import inbox
 from config.http.htmx import render_page
+from config.http.ordering import SORTED_MAX, Key, Order, page_in_order, requested_order
 from config.http.streams import stream
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.accounts.step_up import needs_fresh_factor
@@ -25,6 +28,14 @@ from tenants.actions import record_view
 from tenants.models import Role
 
 PAGE_SIZE = 50
+_COLUMNS: Mapping[str, Key[InboxRow]] = {
+    "received": lambda row: row.id,
+    "reason": lambda row: inbox.CODES.get(row.code, row.code),
+    "size": lambda row: row.raw_length,
+    "outcome": lambda row: row.resolution,
+}
+"""The columns by which lines are sorted. Their ids are in the order of time."""
+_NEWEST = Order("received")
 
 _SENT = {
     Resolution.ACCEPTED: "Event stored.",
@@ -51,17 +62,12 @@ def inbox_list(request: TenantRequest) -> HttpResponse:
     is_valid = form.is_valid()
     now = timezone.now()
     wanted = form.wanted(now)
-    before, after = form.cleaned_data.get("before"), form.cleaned_data.get("after")
-    page = NO_LINES  # half a filter may match the opposite of what was meant
+    order = requested_order(request, _COLUMNS, "received")
+    rows: list[InboxRow] = []  # half a filter may match the opposite of what was meant
+    pager: dict[str, Any] = {"is_first_page": True}
     if is_valid:
-        page = inbox_page(
-            wanted,
-            before=before,
-            after=after,
-            size=PAGE_SIZE,
-            with_raw=request.membership.sees_payloads,
-        )
-    if request.membership.sees_payloads and page.rows:
+        rows, pager = _page(request, form, wanted, order)
+    if request.membership.sees_payloads and rows:
         query = request.GET.urlencode()
         record_view(request.tenant.id, request.user, "inbox.view", "beginnings", query=query)
     context = {
@@ -75,17 +81,41 @@ def inbox_list(request: TenantRequest) -> HttpResponse:
                 excerpt=raw_view.excerpt(row.excerpt) if row.excerpt is not None else "",
                 outcome=Resolution(row.resolution).label if row.resolution else "",
             )
-            for row in page.rows
+            for row in rows
         ],
-        "newest_id": page.rows[0].id if page.rows else None,
-        "newer": page.newer,
-        "older": page.older,
-        "is_first_page": not before and not after,
+        "newest_id": max((row.id for row in rows), default=None),
+        "order": order,
+        **pager,
         "is_filtered": wanted != InboxFilter(),
         "may_discard": has_role(request.membership, Role.EDITOR),
         "may_export": has_role(request.membership, Role.AUDITOR),
     }
     return render_page(request, "inbox/inbox_list.html", "inbox-list", context)
+
+
+def _page(
+    request: TenantRequest, form: InboxFilterForm, wanted: InboxFilter, order: Order
+) -> tuple[list[InboxRow], dict[str, Any]]:
+    """Return the lines of the page that the address names, and the context of its pager."""
+    before, after = form.cleaned_data.get("before"), form.cleaned_data.get("after")
+    with_raw = request.membership.sees_payloads
+    if order != _NEWEST:
+        newest = inbox_page(wanted, size=SORTED_MAX + 1, with_raw=with_raw).rows
+        page = page_in_order(
+            newest,
+            _COLUMNS,
+            order,
+            identify=lambda row: row.id,
+            after=str(before or ""),
+            size=PAGE_SIZE,
+        )
+        return page.rows, page.pager
+    listed = inbox_page(wanted, before=before, after=after, size=PAGE_SIZE, with_raw=with_raw)
+    return listed.rows, {
+        "newer": listed.newer,
+        "older": listed.older,
+        "is_first_page": not before and not after,
+    }
 
 
 @require_safe

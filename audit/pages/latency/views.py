@@ -1,5 +1,6 @@
 """Durations and tokens by tool and version, and figures that need single calls."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseBase
@@ -7,9 +8,11 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from audit.events.end_meta import Route, Routed
 from audit.exports.latency import FORMS, documents
 from audit.pages.latency.page import (
     ORDERS,
+    SourceRow,
     charts,
     error_rows,
     limit_rows,
@@ -22,12 +25,11 @@ from audit.pages.latency.page import (
 )
 from audit.pages.show.active_filters import active_filters
 from audit.pages.show.figures_file import figures_file
-from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.pages.show.saved_views import opens_with
 from audit.queries.alerts import fired_in
 from audit.queries.costs import costs_over_time
-from audit.queries.latency import SHARES, ToolFilter, latency
+from audit.queries.latency import SHARES, Spent, ToolFilter, latency
 from audit.queries.newest import newest
 from audit.queries.over_time import has_figures_before
 from audit.queries.published import published_in
@@ -35,12 +37,29 @@ from audit.queries.token_costs import token_costs_over_time
 from audit.show.charts import range_query, with_thresholds
 from audit.show.costs import cost_facts
 from config.http.htmx import render_page
+from config.http.ordering import Key, in_order, requested_order, sorted_table
 from tenants.access import TenantRequest, tenant_page
 
 ROWS_SHOWN = 100
 ERRORS_SHOWN = 8
 ROUTES_SHOWN, SOURCES_SHOWN, EARLY_SHOWN = 12, 12, 8
 FILTERS = {"tool": "Tool", "version": "Version"}
+_ROUTES: Mapping[str, Key[tuple[Route, Routed]]] = {
+    "tool": lambda row: row[0].tool_name,
+    "profile": lambda row: row[0].profile or None,
+    "space": lambda row: row[0].space or None,
+    "calls": lambda row: row[1].calls,
+    "p50": lambda row: row[1].duration_ms(0.5),
+    "p95": lambda row: row[1].duration_ms(0.95),
+}
+_SOURCES: Mapping[str, Key[SourceRow]] = {
+    "tool": lambda row: row.tool,
+    "source": lambda row: row.name,
+    "calls": lambda row: row.source.calls,
+    "results": lambda row: row.source.results,
+    "mean": lambda row: row.source.mean,
+}
+"""The columns by which routes and sources are sorted."""
 
 
 @require_safe
@@ -54,8 +73,10 @@ def latency_page(request: TenantRequest) -> HttpResponseBase:
     if requested.problem:
         return invalid_range(request, requested, "latency/latency.html", "Latency & tokens")
     order = requested_order(request, ORDERS, "p95")
-    range_figures = latency(requested.range, wanted)
+    range_figures = latency(requested.range, wanted, with_parts_before=True)
     before = range_figures.previous.calls > 0 and has_figures_before(requested.range.previous.start)
+    if not before:  # what was recorded in part only would look like a rise
+        range_figures.before, range_figures.previous = [], Spent()
     ordered = in_order(version_rows(range_figures), order_keys(), order)
     errors = error_rows(range_figures)
     costs = costs_over_time(requested.range, wanted.tool)
@@ -115,9 +136,7 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
     )
     early = [one for one in details.waits if one.verdict == "early"]
     verdicts = [one.verdict for one in details.waits]
-    routes = sorted(
-        details.end_metadata.routes.items(), key=lambda item: (-item[1].calls, item[0].tool_name)
-    )
+    routes = sorted(details.end_metadata.routes.items(), key=lambda item: item[0].tool_name)
     context: dict[str, Any] = {
         "range": requested.range,
         "requested": requested,
@@ -130,8 +149,15 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
         "verdicts": {name: verdicts.count(name) for name in ("waited", "early", "none")},
         "early": early[:EARLY_SHOWN],
         "upstream": upstream_rows(details.tools, by_tool)[:ERRORS_SHOWN],
-        "routes": routes[:ROUTES_SHOWN],
-        "sources": source_rows(details.end_metadata.sources)[:SOURCES_SHOWN],
+        "routes": sorted_table(request, routes, _ROUTES, "calls", "sort-routes", most=ROUTES_SHOWN),
+        "sources": sorted_table(
+            request,
+            source_rows(details.end_metadata.sources),
+            _SOURCES,
+            "calls",
+            "sort-sources",
+            most=SOURCES_SHOWN,
+        ),
         "most_tokens": max((run.tokens for run in details.runs), default=0),
     }
     return render_page(request, "latency/latency_newest.html", "newest", context)

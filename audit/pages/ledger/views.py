@@ -1,6 +1,7 @@
 """The ledger: its state, entries, proofs, keys, and the check of the whole ledger."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -22,12 +23,13 @@ from audit.ledger.proofs import AlteredError, Inclusion, UnsignedError
 from audit.ledger.signer_state import origin_of
 from audit.ledger.statements import ErasedError
 from audit.ledger.status import LedgerStatus, ledger_status, unsigned_since
-from audit.ledger.witnesses.states import cosigned_notes, witness_states
+from audit.ledger.witnesses.states import WitnessState, cosigned_notes, witness_states
 from audit.models import LedgerCheck, LedgerCheckpoint
 from audit.pages.ledger.acts import begin_check, stop_check
 from audit.queries.call_list import call_day
 from config.boxes import BoxError
 from config.http.htmx import render_page
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 from tenants.slices import UNDER_WAY, JobState, percent
@@ -35,6 +37,12 @@ from tenants.slices import UNDER_WAY, JobState, percent
 PAGE_SIZE = 25
 LATE = timedelta(seconds=60)
 """An entry that is unsigned for longer than this needs an operator."""
+_WITNESSES: Mapping[str, Key[WitnessState]] = {
+    "witness": lambda one: one.name.casefold(),
+    "size": lambda one: one.size,
+    "signed": lambda one: one.signed_at,
+}
+"""The columns by which witnesses are sorted."""
 _INDEX_MAX = (1 << 63) - 1
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -69,6 +77,7 @@ def ledger_page(request: TenantRequest) -> HttpResponseBase:
     page = proofs.checkpoint_page(before, PAGE_SIZE)
     origin = origin_of(request.tenant.id, 0) if newest is None else newest.origin
     waiting_since = unsigned_since(request.tenant.id, status)
+    witnesses = witness_states(request.tenant.id)
     context: dict[str, Any] = {
         "status": status,
         "newest": newest,
@@ -82,7 +91,8 @@ def ledger_page(request: TenantRequest) -> HttpResponseBase:
         "older": page.older and "{}-{}".format(*page.older),
         "is_first_page": before is None,
         "keys": proofs.public_keys(origin, now),
-        "witnesses": witness_states(request.tenant.id),
+        "witnesses": witnesses,
+        "each_witness": sorted_table(request, witnesses.all, _WITNESSES, ""),
         **_check_context(checks.last_check()),
     }
     return render(request, "ledger/ledger.html", context)

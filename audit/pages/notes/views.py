@@ -1,5 +1,6 @@
 """The list of notes, a new note, and one note with change and delete."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
@@ -21,12 +22,22 @@ from audit.pages.notes.subjects import (
 )
 from audit.queries.notes import NoteFilter, Subject, find_note, note_page
 from audit.work.notes import TooManyNotesError, add_note, change_note, delete_note
+from config.http.ordering import SORTED_MAX, Key, Order, page_in_order, requested_order
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 
 PAGE_SIZE = 50
 EDITS = Role.EDITOR
 ME = "me"
+_COLUMNS: Mapping[str, Key[Note]] = {
+    "note": lambda note: note.text.casefold() or None,
+    "about": lambda note: note.about,
+    "state": lambda note: note.state,
+    "label": lambda note: note.label or None,
+    "assignee": lambda note: note.assignee.casefold() or None,
+    "changed": lambda note: note.changed_at,
+}
+"""The columns by which notes are sorted."""
 
 
 class ListedNote(NamedTuple):
@@ -47,12 +58,12 @@ def note_list(request: TenantRequest) -> HttpResponseBase:
     named = form.cleaned_data
     is_mine = named["assignee"] == ME
     wanted = NoteFilter(**named | ({"assignee": request.user.get_username()} if is_mine else {}))
-    before = _read_id(request.GET.get("before", ""))
-    page = note_page(wanted, before=before, size=PAGE_SIZE)
+    order = requested_order(request, _COLUMNS, "")
+    notes, pager = _page(request, wanted, order)
     context = {
-        "notes": [listed(note) for note in page.notes],
-        "older": page.older,
-        "is_first_page": before is None,
+        "notes": [listed(note) for note in notes],
+        "order": order,
+        **pager,
         "wanted": named,
         "is_mine": is_mine,
         "is_filtered": any(named.values()),
@@ -61,6 +72,22 @@ def note_list(request: TenantRequest) -> HttpResponseBase:
         "may_edit": has_role(request.membership, EDITS),
     }
     return render(request, "notes/note_list.html", context)
+
+
+def _page(
+    request: TenantRequest, wanted: NoteFilter, order: Order
+) -> tuple[list[Note], dict[str, Any]]:
+    """Return the notes of the page that the address names, and the context of its pager."""
+    place = request.GET.get("before", "")
+    if order.column:
+        newest = note_page(wanted, size=SORTED_MAX + 1).notes
+        page = page_in_order(
+            newest, _COLUMNS, order, identify=lambda one: one.id, after=place, size=PAGE_SIZE
+        )
+        return page.rows, page.pager
+    before = _read_id(place)
+    newest_first = note_page(wanted, before=before, size=PAGE_SIZE)
+    return newest_first.notes, {"older": newest_first.older, "is_first_page": before is None}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -11,7 +11,6 @@ from django.views.decorators.http import require_safe
 
 from audit.pages.calls.call_list import CallRow, call_rows
 from audit.pages.first_steps.guide import guide
-from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.alerts import fired_in
 from audit.queries.call_list import call_page
@@ -28,6 +27,7 @@ from audit.show import tiles
 from audit.show.charts import range_query, with_thresholds
 from audit.show.costs import cost_tile, token_tile
 from config.http.htmx import render_page
+from config.http.ordering import in_order, requested_order
 from tenants.access import TenantRequest, tenant_page
 
 FAILURES_SHOWN = 6

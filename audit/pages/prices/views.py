@@ -1,6 +1,6 @@
 """The pages of price lists: all, a new one, one to change."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
 from typing import Any
@@ -29,6 +29,7 @@ from audit.queries.price_lists import (
     percent_counted,
 )
 from config.http.htmx import render_page
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, tenant_page
 from tenants.models import Role
 
@@ -45,6 +46,16 @@ class ListedList:
     """now, later, before or counting."""
     names: Sequence[str]
     """Of the tools and models with a price."""
+
+
+_COLUMNS: Mapping[str, Key[ListedList]] = {
+    "from": lambda one: one.stored.holds_from,
+    "until": lambda one: one.until,
+    "currency": lambda one: one.stored.currency,
+    "prices": lambda one: len(one.names),
+    "changed": lambda one: one.stored.changed_at,
+}
+"""The columns by which price lists are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +86,12 @@ def price_list_list(request: TenantRequest) -> HttpResponse:
     today = timezone.now().astimezone(UTC).date()
     stored = all_lists()
     later: list[date | None] = [None, *(one.holds_from for one in stored)]
+    listed = [
+        ListedList(one, until, _state(one, until, today), _names(one))
+        for one, until in zip(stored, later[:-1], strict=True)
+    ]
     context: dict[str, object] = {
-        "lists": [
-            ListedList(one, until, _state(one, until, today), _names(one))
-            for one, until in zip(stored, later[:-1], strict=True)
-        ],
+        "lists": sorted_table(request, listed, _COLUMNS, "from"),
         "percent": percent_counted(),
     }
     return render_page(request, "prices/price_lists.html", "lists", context)

@@ -19,7 +19,6 @@ from audit.pages.repeats.forms import PollingToolForm
 from audit.pages.show.active_filters import active_filters
 from audit.pages.show.api_query import time_of, within
 from audit.pages.show.figures_file import figures_file
-from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.pages.show.ranges import Span
 from audit.pages.show.requested_query import invalid, mistakes, read_query
@@ -44,6 +43,7 @@ from audit.queries.repetition import InTrace, Repeat
 from audit.queries.time_range import LENGTHS, TimeRange
 from audit.show.charts import range_query
 from config.http.htmx import render_page
+from config.http.ordering import in_order, requested_order
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import record_view
 from tenants.models import Role

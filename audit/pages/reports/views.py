@@ -1,5 +1,6 @@
 """Reports: list, read, create, and the schedule of the worker's reports."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -19,12 +20,22 @@ from audit.reports.periods import SCHEDULED, last_whole, read_period, short_word
 from audit.reports.queries import Report, find_report, report_page
 from audit.reports.schedule import LEAST_DAYS, MOST_DAYS, schedule
 from audit.reports.stored import create_report, of_one_moment, record_creation
+from config.http.ordering import SORTED_MAX, Key, Order, page_in_order, requested_order
 from config.instants import local
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import record_action
 from tenants.models import Membership, Role
 
 PAGE_SIZE = 30
+_COLUMNS: Mapping[str, Key[Report]] = {
+    "report": lambda report: report.of.start,
+    "calls": lambda report: report.figures["volume"]["calls"],
+    "failed": lambda report: report.figures["reliability"]["error_rate"],
+    "violations": lambda report: report.figures["violations"]["violating"],
+    "created": lambda report: report.created_at,
+}
+"""The columns by which reports are sorted."""
+_NEWEST = Order("created")
 _NAMES = {"day": "Daily", "week": "Weekly", "month": "Monthly"}
 
 
@@ -44,15 +55,14 @@ def may_make(membership: Membership) -> bool:
 @tenant_page()
 def report_list(request: TenantRequest) -> HttpResponse:
     """Show all reports, newest first, and the form to create one if the member may."""
-    before = _id(request.GET.get("before", ""))
-    page = report_page(before=before, size=PAGE_SIZE)
+    order = requested_order(request, _COLUMNS, "created")
+    reports, pager = _page(request, order)
     now, zone = timezone.now(), timezone.get_current_timezone()
     decided = schedule()
     context: dict[str, Any] = {
-        "reports": [ListedReport(one, short_words(one.kind, one.of)) for one in page.reports],
-        "older": page.older,
-        "newer": page.newer,
-        "is_first_page": before is None,
+        "reports": [ListedReport(one, short_words(one.kind, one.of)) for one in reports],
+        "order": order,
+        **pager,
         "exports": tuple(FORMS),
         "may_have_evidence": has_role(request.membership, Role.AUDITOR),
         "may_make": may_make(request.membership),
@@ -72,6 +82,21 @@ def report_list(request: TenantRequest) -> HttpResponse:
         else request.tenant.time_zone or str(zone),
     }
     return render(request, "reports/report_list.html", context)
+
+
+def _page(request: TenantRequest, order: Order) -> tuple[list[Report], dict[str, Any]]:
+    """Return the reports of the page that the address names, and the context of its pager."""
+    place = request.GET.get("before", "")
+    if order != _NEWEST:
+        newest = report_page(size=SORTED_MAX + 1).reports
+        page = page_in_order(
+            newest, _COLUMNS, order, identify=lambda one: one.id, after=place, size=PAGE_SIZE
+        )
+        return page.rows, page.pager
+    before = _id(place)
+    listed = report_page(before=before, size=PAGE_SIZE)
+    pager = {"older": listed.older, "newer": listed.newer, "is_first_page": before is None}
+    return listed.reports, pager
 
 
 @require_safe

@@ -1,5 +1,6 @@
 """Pages of samples: the list, one sample with its calls, and the acts on it."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -40,6 +41,7 @@ from audit.sampling.working import (
     sign,
 )
 from config.http.htmx import render_page
+from config.http.ordering import Key, sorted_table
 from config.http.streams import stream
 from tenants.access import TenantRequest, tenant_page
 from tenants.accounts.step_up import needs_fresh_factor
@@ -75,6 +77,21 @@ _TONES = {
     SampleState.CANCELLED: "cancelled",
 }
 _CONCLUDED = {"pass": "ok", "exception": "failed", "unjudged": "violation"}
+_COLUMNS: Mapping[str, Key[ListedSample]] = {
+    "sample": lambda one: one.sample.name.casefold(),
+    "state": lambda one: one.state,
+    "drawn": lambda one: one.sample.size if one.sample.drawn_at else None,
+    "population": lambda one: one.sample.found_count,
+    "begun": lambda one: one.sample.created_at,
+}
+_OF_CALLS: Mapping[str, Key[Row]] = {
+    "place": lambda row: row.drawn.position,
+    "call": lambda row: row.call and row.call.started_at,
+    "tool": lambda row: row.call and row.call.tool_name,
+    "entry": lambda row: row.drawn.ledger_index,
+    "conclusion": lambda row: row.label or None,
+}
+"""The columns by which samples, and the calls of one, are sorted."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -217,14 +234,15 @@ def _own(pk: UUID) -> Sample:
 
 
 def _list(request: TenantRequest, form: SampleForm, query: Query) -> HttpResponse:
+    listed = [
+        ListedSample(each, SampleState(each.state).label, _tone(each))
+        for each in all_samples()[:_LISTED]
+    ]
     context = {
         "form": form,
         "q": query.text[:MAX_LENGTH],
         "mistakes": mistakes(query),
-        "samples": [
-            ListedSample(each, SampleState(each.state).label, _tone(each))
-            for each in all_samples()[:_LISTED]
-        ],
+        "samples": sorted_table(request, listed, _COLUMNS, "begun"),
     }
     status = _REFUSED if form.is_bound else HTTPStatus.OK
     return render(request, "samples/sample_list.html", context, status=status)
@@ -267,7 +285,9 @@ def _page(
         "seeding": seeding,
         "steerable": seeding.why_steerable(sample) if seeding else [],
         "draw": draw or DrawForm(),
-        "rows": rows,
+        "drawn": sorted_table(
+            request, rows, _OF_CALLS, "-place", page=reverse("sample_detail", args=[sample.id])
+        ),
         "opened": opened,
         "conclusion": concluding or (opened and _conclusion_form(opened.drawn)),
         "root": bytes(checkpoint.root).hex() if checkpoint else "",

@@ -1,11 +1,13 @@
 """Erasures by filter: the list, a dry run, its confirmation, and the progress."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -17,6 +19,7 @@ from audit.retention import erasure
 from audit.retention.erasure_targets import CallsAlteredError
 from audit.tasks.requested import erase_calls
 from config.http.htmx import render_page
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.accounts.step_up import needs_fresh_factor
 from tenants.models import Role
@@ -31,6 +34,15 @@ class ListedErasure(NamedTuple):
 
     erasure: Erasure
     state: str
+
+
+_COLUMNS: Mapping[str, Key[ListedErasure]] = {
+    "calls": lambda one: one.erasure.query,
+    "state": lambda one: one.state,
+    "erased": lambda one: one.erasure.erased_calls,
+    "requested": lambda one: one.erasure.id,
+}
+"""The columns by which erasures are sorted. Their ids are in the order of time."""
 
 
 @require_safe
@@ -108,10 +120,11 @@ def _list(request: TenantRequest, text: str, *, is_submitted: bool = False) -> H
     problem = ""
     if is_submitted and not query.problems and not query.terms:
         problem = "Enter a query. An empty query would select all calls."
+    listed = [ListedErasure(each, ErasureState(each.state).label) for each in erasures[:_LISTED]]
     context = {
-        "erasures": [
-            ListedErasure(each, ErasureState(each.state).label) for each in erasures[:_LISTED]
-        ],
+        "erasures": sorted_table(
+            request, listed, _COLUMNS, "requested", page=reverse("erasure_list")
+        ),
         "q": text[:MAX_LENGTH],
         "mistakes": mistakes(query),
         "problem": problem,

@@ -1,5 +1,6 @@
 """Legal holds: the list, create and release."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from uuid import UUID
@@ -14,6 +15,7 @@ from audit.models import LegalHold
 from audit.pages.settings.hold_forms import HoldForm, ReasonForm
 from audit.queries.call_query import quoted
 from audit.retention import holds
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, tenant_page
 from tenants.accounts.step_up import needs_fresh_factor
 from tenants.models import Role
@@ -27,6 +29,14 @@ class ListedHold:
 
     hold: LegalHold
     query: str
+
+
+_COLUMNS: Mapping[str, Key[ListedHold]] = {
+    "hold": lambda one: one.hold.name.casefold(),
+    "created": lambda one: one.hold.set_at,
+    "released": lambda one: one.hold.released_at,
+}
+"""The columns by which holds are sorted."""
 
 
 @_form_methods
@@ -46,7 +56,11 @@ def hold_list(request: TenantRequest) -> HttpResponseBase:
         messages.success(request, f"{hold.name} is in force. Calls that it covers can't be erased.")
         return redirect("hold_list")
     listed = [ListedHold(hold, _query(hold)) for hold in holds.all_holds()]
-    context = {"form": form, "holds": listed, "reason": ReasonForm()["reason"]}
+    context = {
+        "form": form,
+        "holds": sorted_table(request, listed, _COLUMNS, ""),
+        "reason": ReasonForm()["reason"],
+    }
     return render(request, "settings/hold_list.html", context)
 
 

@@ -1,7 +1,8 @@
 """Share links: a new one, the list, payloads, and revoke."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
@@ -24,12 +25,21 @@ from audit.work.sharing import (
     revoke_link,
     token_of,
 )
+from config.http.ordering import SORTED_MAX, Key, Order, page_in_order, requested_order
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.accounts.step_up import needs_fresh_factor
 from tenants.models import Role
 
 PAGE_SIZE = 50
 EDITS = Role.EDITOR
+_COLUMNS: Mapping[str, Key[ShareLink]] = {
+    "page": lambda link: link.address,
+    "for": lambda link: "anybody" if link.is_anonymous else "members",
+    "payloads": lambda link: link.payloads_by,
+    "opened": lambda link: link.opened_count,
+    "expires": lambda link: link.expires_at,
+}
+"""The columns by which links are sorted."""
 
 
 class ListedLink(NamedTuple):
@@ -45,22 +55,37 @@ class ListedLink(NamedTuple):
 def share_list(request: TenantRequest) -> HttpResponseBase:
     """Show all links, newest first. Editors can copy those that can be opened."""
     now = timezone.now()
-    links = ShareLink.objects.for_tenant(request.tenant.id)
-    before = _read_id(request.GET.get("before", ""))
-    if before is not None:
-        links = links.filter(id__lt=before)
-    newest = list(links.order_by("-id")[: PAGE_SIZE + 1])
-    shown = newest[:PAGE_SIZE]
+    order = requested_order(request, _COLUMNS, "")
+    shown, pager = _page(request, order)
     may_edit = has_role(request.membership, EDITS)
     context = {
         "links": [_listed(request, link, now, with_url=may_edit) for link in shown],
-        "older": shown[-1].id if len(newest) > PAGE_SIZE else None,
-        "is_first_page": before is None,
+        "order": order,
+        **pager,
         "may_edit": may_edit,
         "may_reveal": has_role(request.membership, Role.AUDITOR),
         "allows_anonymous": request.tenant.anonymous_links,
     }
     return render(request, "sharing/share_list.html", context)
+
+
+def _page(request: TenantRequest, order: Order) -> tuple[list[ShareLink], dict[str, Any]]:
+    """Return the links of the page that the address names, and the context of its pager."""
+    links = ShareLink.objects.for_tenant(request.tenant.id).order_by("-id")
+    place = request.GET.get("before", "")
+    if order.column:
+        newest = links[: SORTED_MAX + 1]
+        page = page_in_order(
+            newest, _COLUMNS, order, identify=lambda one: one.id, after=place, size=PAGE_SIZE
+        )
+        return page.rows, page.pager
+    before = _read_id(place)
+    if before is not None:
+        links = links.filter(id__lt=before)
+    listed = list(links[: PAGE_SIZE + 1])
+    shown = listed[:PAGE_SIZE]
+    older = shown[-1].id if len(listed) > PAGE_SIZE else None
+    return shown, {"older": older, "is_first_page": before is None}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

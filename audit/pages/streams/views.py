@@ -1,6 +1,6 @@
 """The pages of streams: list, create, change, test, pause, resume, replay, payloads, delete."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,7 @@ from audit.stream.addressing import StreamError, leads_to
 from audit.stream.lag import Lag, lag_of
 from config.boxes import BoxError
 from config.http.htmx import render_page
+from config.http.ordering import Key, sorted_table
 from config.instance import BASE_DIR
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.accounts.step_up import needs_fresh_factor
@@ -46,13 +47,25 @@ class ListedStream:
     tone: str
 
 
+_COLUMNS: Mapping[str, Key[ListedStream]] = {
+    "stream": lambda one: one.stream.name.casefold(),
+    "sends": lambda one: one.of,
+    "to": lambda one: one.leads_to,
+    "state": lambda one: one.lag.state,
+    "waiting": lambda one: one.lag.entries,
+    "sent": lambda one: one.stream.sent_at,
+}
+"""The columns by which streams are sorted."""
+
+
 @require_safe
 @tenant_page(role=Role.AUDITOR)
 def stream_list(request: TenantRequest) -> HttpResponse:
     """Show the streams, and how each stands."""
     status, now = ledger_status(request.tenant.id), timezone.now()
+    listed = [_listed(one, status, now) for one in streams.all_streams()]
     context = {
-        "streams": [_listed(one, status, now) for one in streams.all_streams()],
+        "streams": sorted_table(request, listed, _COLUMNS, ""),
         "ways": StreamWay.choices,
         "may_edit": has_role(request.membership, Role.ADMIN),
     }

@@ -11,7 +11,6 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.agents import AgentFigures, agents_of_query
 from audit.queries.alerts import Fired, fired_in
@@ -22,7 +21,12 @@ from audit.queries.costs import costs_over_time
 from audit.queries.latency import Latency, Spent, ToolFilter, latency
 from audit.queries.over_time import has_figures_before
 from audit.queries.time_range import TimeRange
-from audit.queries.violations import ViolationFilter, Violations, violations
+from audit.queries.violations import (
+    ViolationFilter,
+    Violations,
+    violations,
+    violations_before,
+)
 from audit.show import figures
 from audit.show.charts import (
     MARKED,
@@ -34,11 +38,13 @@ from audit.show.charts import (
     range_query,
     time_slots,
     value_text,
+    with_thresholds,
 )
 from audit.show.costs import cost_facts
 from audit.show.text import plain
 from audit.show.tiles import Tile, points, relative, tokens_tile
 from config.http.htmx import render_page
+from config.http.ordering import in_order, requested_order
 from tenants.access import TenantRequest, tenant_page
 from tools_registry.models import Tool
 from tools_registry.versions import versions_named
@@ -110,9 +116,13 @@ def tool_overview(request: TenantRequest, pk: UUID) -> HttpResponse:
     if requested.problem:
         return invalid_range(request, requested, "tools/tool_overview.html", plain(tool.name))
     of = requested.range
-    spent = latency(of, ToolFilter(tool.name))
+    spent = latency(of, ToolFilter(tool.name), with_parts_before=True)
     broken = violations(of, ViolationFilter(tool=tool.name))
     is_comparable = spent.previous.calls > 0 and has_figures_before(of.previous.start)
+    if not is_comparable:  # what was recorded in part only would look like a rise
+        spent.before = []
+    elif broken.total:
+        broken.before = violations_before(of, ViolationFilter(tool=tool.name))
     within = f"{range_query(of.start, of.end)} tool:{quoted(tool.name)}"
     versions = version_rows(request.tenant.id, tool, spent, broken, within)
     order = requested_order(request, _ORDERS, "calls")
@@ -124,7 +134,9 @@ def tool_overview(request: TenantRequest, pk: UUID) -> HttpResponse:
         "within": within,
         "is_comparable": is_comparable,
         "tiles": tiles(spent, broken, within, is_comparable=is_comparable),
-        "charts": charts(spent, broken, tool.name, fired_in(of, tool.name)),
+        "charts": with_thresholds(
+            charts(spent, broken, tool.name, fired_in(of, tool.name)), request.GET.dict()
+        ),
         "costs": cost_facts(costs_over_time(of, tool.name), None),
         "order": order,
         "versions": in_order(versions, _ORDERS, order)[:VERSIONS_SHOWN],
@@ -192,8 +204,11 @@ def tiles(spent: Latency, broken: Violations, within: str, *, is_comparable: boo
 
 def charts(
     spent: Latency, broken: Violations, tool_name: str, fired: Sequence[Fired] = ()
-) -> list[Chart]:
-    """The charts over time: calls by result, durations, violations. Pure."""
+) -> dict[str, Chart]:
+    """The charts over time by name: calls by result, durations, violations. Pure.
+
+    The range before, if its parts are known, is a line.
+    """
     slots, per, of_tool = time_slots(spent.of), f"per {spent.of.step_name}", quoted(tool_name)
     parts = spent.parts
 
@@ -208,18 +223,24 @@ def charts(
             ("p99", "accent-3", 0.99),
         )
     ]
+    before = spent.before
+    durations += Series.earlier(spent.of, [part.duration_ms(0.95) for part in before], "p95")
     calls = [
         series("Failed", "failed", [part.failed for part in parts], "state:failed"),
         series("OK", "ok", [part.calls - part.failed for part in parts], "state:ok"),
+        *Series.earlier(spent.of, [part.calls for part in before]),
     ]
-    violating = [series("Violations", "violation", _violations_by_part(broken), "violation:*")]
+    violating = [
+        series("Violations", "violation", _violations_by_part(broken), "violation:*"),
+        *Series.earlier(spent.of, broken.before),
+    ]
     kept: tuple[tuple[str, str, Kind, Unit, list[Series], str], ...] = (
         ("calls", "Calls by result", "bars", "count", calls, "errors"),
         ("latency", "Duration", "lines", "duration", durations, "latency"),
         ("violations", "Violations", "bars", "count", violating, "violations"),
     )
-    return [
-        Chart(
+    return {
+        name: Chart(
             id=name,
             marks=alert_marks(spent.of, fired, MARKED[watched]),
             title=title,
@@ -230,7 +251,7 @@ def charts(
             note=per,
         )
         for name, title, kind, unit, lines, watched in kept
-    ]
+    }
 
 
 def version_rows(

@@ -10,7 +10,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.pages.show.columns import column_choices, shown_columns
-from audit.pages.show.ordering import Order, requested_order
 from audit.pages.show.saved_views import default_address, kept_query, view_address
 from audit.pages.show.texts import record_texts
 from audit.pages.traces.forms import TraceFilterForm
@@ -21,6 +20,7 @@ from audit.queries.traces import Reason, TraceDay, TraceFilter, trace_page
 from audit.queries.withheld import without_message
 from audit.show import reasons
 from config.http.htmx import render_page
+from config.http.ordering import Order, requested_order
 from config.instants import iso_exact
 from tenants.access import TenantRequest, tenant_page
 

@@ -20,7 +20,6 @@ from audit.models import Note
 from audit.pages.show.active_filters import active_filters
 from audit.pages.show.choice import choice
 from audit.pages.show.figures_file import figures_file
-from audit.pages.show.ordering import in_order, requested_order
 from audit.pages.show.range_bar import OF_THE_RANGE, invalid_range, range_bar, requested_range
 from audit.pages.show.saved_views import opens_with
 from audit.pages.show.texts import record_texts
@@ -28,6 +27,7 @@ from audit.pages.violations.chart import violations_chart
 from audit.queries.call_query import quoted
 from audit.queries.decisions import WORDS
 from audit.queries.notes import notes_about_violations
+from audit.queries.over_time import has_figures_before
 from audit.queries.published import published_in
 from audit.queries.violations import (
     RejectedCalls,
@@ -37,11 +37,13 @@ from audit.queries.violations import (
     Violations,
     samples,
     violations,
+    violations_before,
 )
 from audit.show import figures
 from audit.show.charts import range_query
 from audit.show.reasons import GUARD_OUTCOMES
 from config.http.htmx import render_page
+from config.http.ordering import in_order, requested_order
 from tenants.access import TenantRequest, tenant_page
 from tools_registry.models import ToolVersion
 from tools_registry.versions import versions_named
@@ -156,6 +158,8 @@ def violation_list(request: TenantRequest) -> HttpResponseBase:
     sampled = wanted if has_arguments else replace(wanted, side="results")
     latest = samples(requested.range, sampled, limit=SAMPLES_SHOWN) if shown else []
     record_texts(request, "violations", (one.received for one in latest))
+    if shown and has_figures_before(requested.range.previous.start):
+        range_violations.before = violations_before(requested.range, wanted)
     context: dict[str, Any] = {
         **range_bar(request, requested),
         "range_violations": range_violations,

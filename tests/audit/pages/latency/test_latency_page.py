@@ -22,7 +22,6 @@ from audit import sql
 from audit.log.payload import unpack
 from audit.models import Batch
 from audit.pages.latency.page import charts, order_keys, version_rows
-from audit.pages.show.ordering import Order, in_order
 from audit.queries import newest as newest_module
 from audit.queries.call_list import call_page, count_calls
 from audit.queries.call_query import parse
@@ -32,6 +31,7 @@ from audit.queries.latency import Latency, Spent, ToolFilter, edge_parameters, l
 from audit.queries.newest import newest
 from audit.queries.over_time import FORMULA, slot_parameters
 from audit.queries.time_range import LENGTHS, TimeRange
+from config.http.ordering import Order, in_order
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 from tests.support.expected_calls import ExpectedCall, assert_percentiles
