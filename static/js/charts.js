@@ -143,11 +143,16 @@
   // Where alerts fired and versions were published, along the top, on an axis of their own. Not clickable: the
   // calls below are.
   function marks(chart) {
+    const slotsOf = (symbol) => new Set(chart.marks.filter((mark) => mark[3] === symbol).map(([slot]) => slot));
+    const [triangles, diamonds] = ["triangle", "diamond"].map(slotsOf);
     return ["triangle", "diamond"].flatMap((symbol) => {
       const own = chart.marks.filter((mark) => mark[3] === symbol);
       if (!own.length) return [];
-      const data = chart.slots.map(() => null);
-      for (const [slot, , tone] of own) data[slot] = { value: 1, itemStyle: { color: colour(tone) } };
+      const data = chart.slots.map(() => null), aside = symbol === "triangle" ? -7 : 7;
+      for (const [slot, , tone] of own) {
+        const isShared = triangles.has(slot) && diamonds.has(slot); // side by side
+        data[slot] = { value: 1, itemStyle: { color: colour(tone) }, symbolOffset: [isShared ? aside : 0, 0] };
+      }
       return [{
         type: "line", data, yAxisIndex: 1, silent: true, z: 5, lineStyle: { width: 0 }, emphasis: { disabled: true },
         symbol, symbolRotate: symbol === "triangle" ? 180 : 0, symbolSize: symbol === "triangle" ? [11, 8] : 10,

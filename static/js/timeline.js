@@ -12,6 +12,24 @@
   const inPanel = () => document.getElementById(
     `c-${document.querySelector("#call-panel")?.dataset.call}`);
 
+  // The panel has no scroll bar of its own: it stays when its top, or if it is longer than the window its end, is
+  // reached.
+  const EDGE = 14;
+  const placePanel = () => {
+    const panel = document.querySelector(".split > .panel");
+    if (!panel) return;
+    const top = Math.min(EDGE, document.documentElement.clientHeight - panel.offsetHeight - EDGE);
+    panel.style.setProperty("--panel-top", `${top}px`);
+  };
+  const panelResized = new ResizeObserver(placePanel);
+  const watchPanel = () => {
+    panelResized.disconnect();
+    for (const panel of document.querySelectorAll(".split > .panel")) panelResized.observe(panel);
+  };
+  addEventListener("resize", placePanel);
+  document.addEventListener("htmx:after:swap", watchPanel);
+  watchPanel();
+
   // Marks the row of the call that the panel shows, and the rows of identical calls.
   function mark() {
     const selected = inPanel();
