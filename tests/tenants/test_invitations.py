@@ -179,12 +179,12 @@ def test_link_expires(acme: Cast) -> None:
 
 def test_revoked_link_does_not_work(acme: Cast) -> None:
     link, client = _invite(acme), _signed_in(acme.admin)
-    (invitation,) = client.get(reverse("member_list")).context["invitations"]
+    (invitation,) = client.get(reverse("member_list")).context["invitations"].rows
     revoke = reverse("invitation_revoke", args=[invitation.pk])
     assert "revoked" in client.post(revoke, follow=True).text
     assert "is no longer open" in client.post(revoke, follow=True).text
     assert _join(link, "nina").status_code == 410
-    assert client.get(reverse("member_list")).context["invitations"] == []
+    assert client.get(reverse("member_list")).context["invitations"].rows == []
     assert [verb for verb, _ in _acts(acme.tenant)] == ["member.invite", "member.uninvite"]
 
 
@@ -194,7 +194,7 @@ def test_invitation_of_another_tenant_is_not_found(acme: Cast, globex: Cast) -> 
         invitation = Invitation.objects.get(tenant=globex.tenant)
     client = _signed_in(acme.admin)
     assert client.post(reverse("invitation_revoke", args=[invitation.pk])).status_code == 404
-    assert client.get(reverse("member_list")).context["invitations"] == []
+    assert client.get(reverse("member_list")).context["invitations"].rows == []
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])
@@ -297,4 +297,4 @@ def test_invitation_by_a_former_admin_does_not_work(acme: Cast, leaving: str) ->
     for answer in (Client().get(link), _join(link, "me"), _signed_in(make_user("me")).post(link)):
         assert answer.status_code == 410
         assert "no longer an admin" in answer.text
-    assert client.get(reverse("member_list")).context["invitations"] == []
+    assert client.get(reverse("member_list")).context["invitations"].rows == []

@@ -251,7 +251,7 @@ def test_graph_of_many_nodes_folds_those_with_few_calls(acme: Cast) -> None:
 
 def test_conversation_has_its_traces_in_order_on_one_axis(team: Cast) -> None:
     client = signed_in(team)
-    (listed,) = client.get("/conversations/", {"range": "24h"}).context["conversations"]
+    (listed,) = client.get("/conversations/", {"range": "24h"}).context["conversations"].rows
     assert (listed.run_id, listed.traces, listed.failed) == ("c-1", 2, 1)
     page = client.get("/conversations/c-1")
     placed = page.context["detail"].placed

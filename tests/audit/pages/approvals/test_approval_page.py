@@ -73,12 +73,12 @@ def api(cast: Cast, path: str) -> Any:
 def test_page_shows_what_waits_and_who_answered(acme: Cast) -> None:
     send_all(acme)
     answer = signed_in(acme.viewer).get("/approvals/")
-    waiting = [(one.tool_name, us // 60_000_000) for one, us in answer.context["waiting"]]
+    waiting = [(one.tool_name, us // 60_000_000) for one, us in answer.context["waiting"].rows]
     assert waiting[0][0] == "refund" and 30 <= waiting[0][1] <= 35
     assert waiting[1][0] == "wire" and waiting[1][1] >= 3 * 24 * 60, "since the first request"
     deciders = {
         one.words: (one.answers.approved, one.answers.refused, one.answers.self_approved)
-        for one in answer.context["deciders"]
+        for one in answer.context["deciders"].rows
     }
     assert deciders == {"Bob": (2, 1, 0), "Ada": (1, 0, 1), "": (0, 1, 0)}
     shown = text(answer.content.decode())
@@ -107,7 +107,7 @@ def test_page_shows_what_waits_and_who_answered(acme: Cast) -> None:
 def test_filters(acme: Cast, query: str, waiting: int, answered: int) -> None:
     send_all(acme)
     context = signed_in(acme.viewer).get(f"/approvals/?{query}").context
-    assert (len(context["waiting"]), len(context["answered"])) == (waiting, answered)
+    assert (len(context["waiting"].rows), len(context["answered"].rows)) == (waiting, answered)
     of_api = api(acme, f"approvals?{query.replace('self=1', 'only_self=true')}")["approvals"]
     is_open = [one["state"] == "awaiting" for one in of_api]
     assert len(is_open) - sum(is_open) == answered
@@ -117,8 +117,8 @@ def test_request_is_in_its_range_whenever_it_is_answered(acme: Cast) -> None:
     hours = 60 * 30
     send_events(acme.tenant, requested(("approved", hours - 1, person("bob")), minutes_ago=hours))
     client = signed_in(acme.viewer)
-    assert client.get("/approvals/?range=24h").context["answered"] == []
-    (one,) = client.get("/approvals/?range=7d").context["answered"]
+    assert client.get("/approvals/?range=24h").context["answered"].rows == []
+    (one,) = client.get("/approvals/?range=7d").context["answered"].rows
     assert one.waited_us == (hours - 1) * 60_000_000
 
 

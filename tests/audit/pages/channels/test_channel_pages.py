@@ -84,7 +84,8 @@ def test_secret_stays_unless_it_is_replaced(acme: Cast) -> None:
     own = "whsec_" + base64.b64encode(bytes(32)).decode()
     assert own in admin.post(address, {**changed, "secret": own}).content.decode()
     with tenant_scope(acme.tenant.id):
-        actions = list(Action.objects.filter(tenant=acme.tenant, verb="channel.change"))
+        own_actions = Action.objects.filter(tenant=acme.tenant, verb="channel.change")
+        actions = list(own_actions.order_by("at"))
     changes = [each.details["changed"] for each in actions]
     assert changes == [["name", "url"], ["secret"], ["secret"]]
     assert secret not in str([each.details for each in actions])
