@@ -33,7 +33,7 @@ from audit.pages.reports import schedule_api
 from audit.pages.reports.api import router as reports_router
 from audit.pages.samples import api as samples
 from audit.pages.settings import api as settings_api
-from audit.pages.settings import retention_api, witnesses_api
+from audit.pages.settings import floor_api, retention_api, witnesses_api
 from audit.pages.sharing import api as sharing
 from audit.pages.show import agents_api, figures_api
 from audit.pages.show.router import router as read_router
@@ -94,6 +94,7 @@ OPERATIONS = (
     streams,
     pull_api,
     retention_api,
+    floor_api,
     samples,
     service_api,
     publishing_api,

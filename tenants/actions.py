@@ -3,6 +3,7 @@
 import getpass
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid5
@@ -17,6 +18,17 @@ THE_SERVER = "Tooltrail"
 
 type Actor = User | str
 """Who acts: a user, or the name of an actor without an account (`record_action`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who decides something as a person, on a page or with a key of their own."""
+
+    account: User
+    actor: Actor
+    """As the audit log names them."""
+
+
 _SUBJECT_MAX = 300
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 

@@ -18,11 +18,12 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from config.http.problems import ProblemError, problem_responses
 from config.http.request_bodies import json_body
-from tenants.actions import storable
+from tenants.access import has_role
+from tenants.actions import Person, storable
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.api_reads import Answer, answer_members
 from tenants.keys import ApiKeyIdentity, actor_of
-from tenants.models import ApiKey, Membership, Scope, Tenant, User
+from tenants.models import ApiKey, Membership, Role, Scope, Tenant, User
 from tenants.scope import tenant_scope
 
 BODY_MAX_BYTES = 1_000_000
@@ -77,6 +78,24 @@ class Act:
                 "no_owner", "This needs a key whose owner is a member: it acts on the owner's own."
             )
         return owner
+
+    def person(self, role: Role) -> Person:
+        """The key's owner, who decides something as a person.
+
+        Raises ProblemError unless they have the role and made the key themselves: whoever makes a
+        key for somebody else knows it.
+        """
+        self.refuse_program()
+        owner = self.owner
+        membership = Membership.objects.get(tenant_id=self.identity.tenant_id, user=owner)
+        is_own = not membership.is_service and self.key.created_by_id == owner.pk
+        if not (is_own and has_role(membership, role)):
+            raise ProblemError(
+                "needs_person",
+                f"This needs a person: a key that somebody with the role {role.value} made for"
+                " themselves on the page of keys.",
+            )
+        return Person(owner, self.actor)
 
     def refuse_program(self) -> None:
         """Raise ProblemError if the tenant wants a person to do this, not a key alone."""

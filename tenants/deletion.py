@@ -16,11 +16,16 @@ from tooltrail.ledger import HASH_LENGTH, root_of
 
 from config.postgresql.aliases import OWNER
 from tenants.keys import BELIEVED_FOR
-from tenants.models import Tenant, Tombstone
+from tenants.models import Tenant, TenantSetting, Tombstone
 
 _ROWS = 2_000
 _BATCHES = 500
 _STILL_WRITING_S = BELIEVED_FOR.total_seconds() + 1
+
+
+class FloorInForceError(Exception):
+    """The tenant has a retention floor: nothing was deleted. The message says what to do."""
+
 
 type Progress = Callable[[int, int], None]
 """Called with the number of deleted rows and the number of all rows."""
@@ -42,8 +47,10 @@ _TABLES = """
 def delete_tenant(tenant: Tenant, operator: str, progress: Progress) -> Tombstone:
     """Delete a tenant, or continue an interrupted deletion. Runs as the database owner.
 
-    The tombstone names `operator`. The time it takes grows with the tenant's rows.
+    The tombstone names `operator`. The time it takes grows with the tenant's rows. Raises
+    FloorInForceError: two admins of the tenant remove the floor first.
     """
+    _refuse_floor(tenant)
     if tenant.suspended_at is None:
         tenant.suspended_at = timezone.now()
         Tenant.objects.using(OWNER).filter(pk=tenant.pk).update(suspended_at=tenant.suspended_at)
@@ -62,6 +69,17 @@ def delete_tenant(tenant: Tenant, operator: str, progress: Progress) -> Tombston
         tombstone.ended_at = timezone.now()
         tombstone.save(using=OWNER, update_fields=["ended_at"])
     return tombstone
+
+
+def _refuse_floor(tenant: Tenant) -> None:
+    """Raise FloorInForceError if the tenant has a retention floor, unless its end has begun."""
+    settings = TenantSetting.objects.using(OWNER).filter(tenant=tenant, floor_days__isnull=False)
+    days = settings.values_list("floor_days", flat=True).first()
+    if days is not None and not Tombstone.objects.using(OWNER).filter(pk=tenant.pk).exists():
+        raise FloorInForceError(
+            f"{tenant.slug} has a retention floor of {days:,} days; two of its admins must remove"
+            " it first, under Settings, Retention floor; nothing was deleted"
+        )
 
 
 def _wait_for_writers(tenant: Tenant) -> None:

@@ -125,6 +125,8 @@ class TenantSetting(models.Model):
     """How many days payloads are kept after they arrived; None: forever."""
     index_days = models.IntegerField(null=True, blank=True)
     """How many days calls are kept in the index; None: forever."""
+    floor_days = models.IntegerField(null=True, blank=True)
+    """The retention floor: neither of the two may be shorter (`audit.retention.floor`)."""
     redact_names = ArrayField(models.TextField(), default=list)
     redact_patterns = ArrayField(models.TextField(), default=list)
     redact_otlp = models.BooleanField(default=True, db_default=True)
@@ -147,10 +149,12 @@ class TenantSetting(models.Model):
         *("redact_names", "redact_patterns", "redact_otlp"),
         "clear_principals",
         *("witnesses", "witnesses_needed", "timestamp_url"),
+        "floor_days",
     )
-    in_ledger_later: ClassVar = (
+    in_ledger_later: ClassVar[tuple[dict[str, Any], ...]] = (
         {"clear_principals": False},
         {"witnesses": [], "witnesses_needed": 0, "timestamp_url": ""},
+        {"floor_days": None},
     )
     ledger_id: ClassVar = "tenant_id"
     ledger_exempt: ClassVar = models.Q(
@@ -164,6 +168,7 @@ class TenantSetting(models.Model):
         witnesses=[],
         witnesses_needed=0,
         timestamp_url="",
+        floor_days=None,
     )
     """The defaults. No action names such a row: it is made by code that only locks it."""
 

@@ -82,6 +82,8 @@ class Retention(Part):
 
     payload_days: int | None = None
     index_days: int | None = None
+    floor_days: int | None = None
+    """The retention floor; null: none. A file can raise it, and two admins lower it."""
 
 
 class RedactionRules(Part):

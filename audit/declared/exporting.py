@@ -83,6 +83,7 @@ def export_tenant(tenant: Tenant, actor: str, now: datetime) -> dict[str, Any]:
             "retention": {
                 "payload_days": setting.payload_days,
                 "index_days": setting.index_days,
+                "floor_days": setting.floor_days,
             },
             "redaction": {
                 "names": setting.redact_names,

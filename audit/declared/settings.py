@@ -30,14 +30,15 @@ from audit.pages.settings.acts import (
 from audit.pages.settings.forms import RedactionForm, TenantForm
 from audit.queries.polling import MAX_TOOLS, TooManyPollingToolsError, polling_tools
 from audit.reports.schedule import schedule
+from audit.retention.floor import FloorError, locked_setting, raise_floor
 from tenants.accounts import settings as sign_in
 
 _RETENTION = ("payload_days", "index_days")
 
 
 def apply_settings(work: Work, wanted: DeclaredTenant) -> None:
-    """Make name, time zone and retention those of the file."""
-    setting = setting_of(work.tenant)
+    """Make name, time zone and retention those of the file. A file raises the floor only."""
+    setting = locked_setting(work.tenant)
     current = current_settings(work.tenant, setting)
     given: dict[str, Any] = {}
     if wanted.name is not None:
@@ -66,6 +67,24 @@ def apply_settings(work: Work, wanted: DeclaredTenant) -> None:
         save_settings(work.tenant, work.actor, current, after)
         work.tenant.refresh_from_db()
         work.did("change", "settings", "", changed)
+    if wanted.retention is not None and wanted.retention.is_given("floor_days"):
+        _apply_floor(work, setting.floor_days, wanted.retention.floor_days)
+
+
+def _apply_floor(work: Work, before: int | None, after: int | None) -> None:
+    if before == after:
+        return
+    if after is None or after < (before or 0):
+        reason = "a file can only raise it: two admins lower it, on the page of the retention floor"
+        work.refuse("retention.floor_days", reason)
+        return
+    try:
+        raise_floor(work.tenant, work.actor, after, "A file of configuration says so.")
+    except FloorError as error:
+        work.refuse("retention.floor_days", str(error))
+    else:
+        changed = differences({"floor_days": before}, {"floor_days": after})
+        work.did("change", "retention floor", "", changed)
 
 
 def apply_redaction(work: Work, wanted: RedactionRules) -> None:

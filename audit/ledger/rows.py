@@ -28,6 +28,7 @@ _TABLES = {
     "definition": "definition",
     "definition_change": "change of a definition",
     "erasure": "erasure",
+    "floor_request": "request to lower the retention floor",
     "invitation": "invitation",
     "legal_hold": "legal hold",
     "maintenance_window": "maintenance window",

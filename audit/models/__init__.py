@@ -30,7 +30,15 @@ from audit.models.notes import About, Note, NoteState
 from audit.models.preferences import Board, PageChoice, PollingTool, SavedView
 from audit.models.prices import PriceList, UnitPath
 from audit.models.regression import RegressionCase, RegressionSet
-from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
+from audit.models.retention import (
+    Erasure,
+    ErasureCall,
+    ErasureState,
+    FloorRequest,
+    FloorState,
+    LedgerErasure,
+    LegalHold,
+)
 from audit.models.samples import Conclusion, Sample, SampledCall, SamplePart, SampleState
 from audit.models.sharing import ShareLink
 from audit.models.streams import Stream, StreamFormat, StreamOf, StreamWay
@@ -63,6 +71,8 @@ __all__ = [
     "Erasure",
     "ErasureCall",
     "ErasureState",
+    "FloorRequest",
+    "FloorState",
     "Gap",
     "Invocation",
     "LedgerCheck",

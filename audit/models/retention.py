@@ -56,6 +56,53 @@ class LegalHold(models.Model):
         return {name: value for name, value in filters.items() if value is not None}
 
 
+class FloorState(models.TextChoices):
+    """The state of a request to lower the retention floor."""
+
+    WAITING = "waiting", "Waiting"
+    APPROVED = "approved", "Approved"
+    REFUSED = "refused", "Refused"
+    EXPIRED = "expired", "Expired"
+
+
+class FloorRequest(models.Model):
+    """A request to lower the retention floor, or to remove it (`audit.retention.floor`)."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    from_days = models.IntegerField()
+    """The floor when it was requested."""
+    to_days = models.IntegerField(null=True)
+    """The lower one; None: none."""
+    reason = models.TextField()
+    requested_at = models.DateTimeField()
+    requested_by = models.TextField()
+    requested_person = models.BigIntegerField()
+    """The account of whoever requested it."""
+    expires_at = models.DateTimeField()
+    state = models.TextField(choices=FloorState)
+    decided_at = models.DateTimeField(null=True)
+    decided_by = models.TextField(null=True)
+    decided_person = models.BigIntegerField(null=True)
+    """None: nobody has decided, or it expired."""
+    decision_reason = models.TextField(null=True)
+
+    in_ledger: ClassVar = (
+        *("from_days", "to_days", "reason", "requested_at", "requested_by", "requested_person"),
+        *("expires_at", "state", "decided_at", "decided_by", "decided_person", "decision_reason"),
+    )
+
+    objects = TenantQuerySet["FloorRequest"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "floor_request"
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.from_days} to {self.to_days}"
+
+
 class LedgerErasure(models.Model):
     """An entry of the ledger that declares payloads erased, with the span of events it covers."""
 
@@ -120,10 +167,14 @@ class Erasure(models.Model):
     erased_lines = models.BigIntegerField(default=0)
     finished_at = models.DateTimeField(null=True)
     problem = models.TextField()
+    created_person = models.BigIntegerField(null=True)
+    """The account of whoever previewed it; None: a program did."""
 
     in_ledger: ClassVar = (
         *("query", "created_at", "created_by", "reason", "confirmed_at", "confirmed_by"),
+        "created_person",
     )
+    in_ledger_later: ClassVar = {"created_person": None}
 
     objects = TenantQuerySet["Erasure"].as_manager()
 

@@ -137,6 +137,13 @@ from audit.pages.settings.erasures import (
     erasure_list,
     erasure_start,
 )
+from audit.pages.settings.floor import (
+    floor_approve,
+    floor_page,
+    floor_raise,
+    floor_refuse,
+    floor_request,
+)
 from audit.pages.settings.holds import hold_list, hold_release
 from audit.pages.settings.views import redaction_settings, tenant_settings
 from audit.pages.settings.witnesses import witness_settings
@@ -395,6 +402,11 @@ urlpatterns = [
     path("settings/prices/new", price_list_new, name="price_list_new"),
     path("settings/prices/<day:holds_from>", price_list_detail, name="price_list_detail"),
     path("settings/prices/<day:holds_from>/delete", price_list_delete, name="price_list_delete"),
+    path("settings/floor", floor_page, name="floor_page"),
+    path("settings/floor/raise", floor_raise, name="floor_raise"),
+    path("settings/floor/request", floor_request, name="floor_request"),
+    path("settings/floor/<uuid:pk>/approve", floor_approve, name="floor_approve"),
+    path("settings/floor/<uuid:pk>/refuse", floor_refuse, name="floor_refuse"),
     path("settings/holds", hold_list, name="hold_list"),
     path("settings/holds/<uuid:pk>/release", hold_release, name="hold_release"),
 ]

@@ -48,6 +48,7 @@ VERBS = {
     "repeat.": "Repeats: arguments viewed, exported",
     "report.": "Reports",
     "retention.": "Retention",
+    "floor.": "Retention floor",
     "sample.": "Samples of auditors",
     "factor.": "Second factors",
     "service.": "Service accounts",

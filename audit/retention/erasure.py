@@ -35,6 +35,7 @@ from audit.queries.cursor import stored_cursor
 from audit.queries.listed_call import ListedCall
 from audit.retention.erasure_chunk import Chunk, go_to_log
 from audit.retention.erasure_targets import CallsAlteredError, Targets, previewed_calls
+from audit.retention.floor import FloorError, erasure_refusal, locked_setting
 from audit.retention.holds import (
     holds_in_force,
     holds_of_call,
@@ -45,7 +46,7 @@ from audit.sql import arrays
 from audit.sql.run import run
 from config.postgresql.aliases import KEEPER
 from tenants import slices
-from tenants.actions import THE_SERVER, Actor, name_of, record_action
+from tenants.actions import THE_SERVER, Actor, account_of, name_of, record_action
 from tenants.models import Tenant, new_id
 from tenants.scope import current_tenant_id, tenant_scope
 from tenants.slices import SLICE_SECONDS
@@ -70,6 +71,7 @@ def start_erasure(tenant: Tenant, actor: Actor, query: Query, now: datetime) -> 
         state=ErasureState.WAITING,
         step="find",
         problem="",
+        created_person=account_of(actor),
     )
     # Without the query: it may name a person, and the ledger cannot forget.
     record_action(tenant, actor, "erasure.count", str(erasure.id), rows=[erasure])
@@ -80,11 +82,15 @@ def confirm_erasure(tenant: Tenant, actor: Actor, pk: UUID, reason: str, now: da
     """Let the worker erase the counted calls. The caller defers the task.
 
     Returns False unless the erasure has counted calls and waits for confirmation. Raises
-    CallsAlteredError if the calls are not those that were counted. Needs the scope.
+    CallsAlteredError if the calls are not those that were counted, and FloorError if another person
+    must confirm it. Needs the scope.
     """
     erasure = find_erasure(pk)
     if erasure is None or erasure.state != ErasureState.COUNTED or not erasure.call_count:
         return False
+    floor_days = locked_setting(tenant).floor_days
+    if refusal := erasure_refusal(floor_days, erasure.created_person, actor):
+        raise FloorError(refusal)
     stated = previewed_calls(erasure)
     counted = Erasure.objects.for_tenant(tenant.id).filter(
         id=pk, state=ErasureState.COUNTED, call_count__gt=0

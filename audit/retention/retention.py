@@ -22,7 +22,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import cast
 from uuid import UUID
 
-from django.db import OperationalError, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 from tooltrail.ledger import Kind
 
 from audit.index import partitions
@@ -78,6 +78,10 @@ class CannotExpireError(Exception):
     """The database URL of a role that erases is not set; the message says which."""
 
 
+class _SettingChangedError(Exception):
+    """Retention was changed during a slice, so its limits are no longer those in force."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits before which data has expired; None if it never expires."""
@@ -114,12 +118,15 @@ def run_slice(tenant_id: UUID, now: datetime, *, seconds: float = SLICE_SECONDS)
         if limit is not None and alias not in connections:
             raise CannotExpireError(f"{variable} is not set: retention cannot be applied")
     deadline = time.monotonic() + seconds
-    if over.payloads is not None and (
-        _erase_payloads(setting, over.payloads, now, deadline)
-        or _blank_refused(setting, over.payloads, deadline)
-    ):
+    try:
+        if over.payloads is not None and (
+            _erase_payloads(setting, over.payloads, now, deadline)
+            or _blank_refused(setting, over.payloads, deadline)
+        ):
+            return True
+        return over.index is not None and _thin_index(setting, over.index, deadline)
+    except _SettingChangedError:
         return True
-    return over.index is not None and _thin_index(setting, over.index, deadline)
 
 
 def drop_empty_days() -> list[partitions.Partition]:
@@ -159,7 +166,7 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
     leaves none of them without the others.
     """
     tenant_id = setting.tenant_id
-    erased_to = lock_record(tenant_id, using=KEEPER)
+    erased_to = _lock(setting, using=KEEPER)
     holds = holds_to_keep(tenant_id, using=KEEPER)
     batches = rows(
         "expired_batches",
@@ -235,7 +242,7 @@ def _blank_refused(setting: TenantSetting, before: datetime, deadline: float) ->
     # after it has erased something; otherwise it might never get past the held ones.
     while has_more and not (ids and time.monotonic() >= deadline):
         with tenant_scope(setting.tenant_id, using=KEEPER):
-            lock_record(setting.tenant_id, using=KEEPER)
+            _lock(setting, using=KEEPER)
             holds = holds_to_keep(setting.tenant_id, using=KEEPER)
             limit = _READ_LINES if holds else _ROWS
             lines = rows(
@@ -272,6 +279,7 @@ def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
     tenant_id = setting.tenant_id
     if setting.index_from is None or setting.index_from < before:
         with tenant_scope(tenant_id):
+            _lock(setting, using=DEFAULT_DB_ALIAS)
             TenantSetting.objects.filter(tenant_id=tenant_id).update(index_from=before)
             record_action(
                 setting.tenant,
@@ -287,12 +295,13 @@ def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
             if time.monotonic() >= deadline:
                 return True
             with tenant_scope(tenant_id, using=OWNER):
-                lock_record(tenant_id, using=OWNER)
+                _lock(setting, using=OWNER)
                 holds_to_keep(tenant_id, using=OWNER)
                 ((deleted,),) = rows(delete_day, {"day": day, "row_limit": _ROWS}, using=OWNER)
             if deleted < _ROWS:  # a hold covers what is left
                 day = _oldest_day(tenant_id, oldest_day, day + timedelta(days=1), before)
     with tenant_scope(tenant_id, using=OWNER):
+        _lock(setting, using=OWNER)
         ((calls,),) = rows("delete_expired_rollups", {"before": before}, using=OWNER)
         if calls:
             record_action(
@@ -305,6 +314,19 @@ def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
                 calls=calls,
             )
     return False
+
+
+def _lock(setting: TenantSetting, *, using: str) -> int:
+    """Lock out others that erase, and changes of the settings. Returns `erased_to`.
+
+    So once a longer retention or a floor is stored, nothing goes by the shorter one. Raises
+    _SettingChangedError.
+    """
+    erased_to = lock_record(setting.tenant_id, using=using)
+    days = {"payload_days": setting.payload_days, "index_days": setting.index_days}
+    if not TenantSetting.objects.using(using).filter(pk=setting.pk, **days).exists():
+        raise _SettingChangedError
+    return erased_to
 
 
 def _oldest_day(tenant_id: UUID, statement: str, since: date, before: date) -> date | None:

@@ -16,8 +16,8 @@ from tooltrail.evidence.sample.layout import ERRORS, conclusions_digest, texts_d
 
 from audit.models import Conclusion, Sample, SampledCall, SampleState
 from audit.sampling.collecting import find_sample
-from tenants.actions import Actor, name_of, record_action
-from tenants.models import Tenant, User
+from tenants.actions import Actor, Person, name_of, record_action
+from tenants.models import Tenant
 
 TEXT_MAX = 4_000
 CONFIDENCE = 9_500
@@ -26,15 +26,6 @@ CONFIDENCE = 9_500
 
 class CannotWorkError(Exception):
     """Nothing was changed. The message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Somebody who signs, through a page or with a key of their own."""
-
-    account: User
-    actor: Actor
-    """As the audit log names them."""
 
 
 @dataclass(frozen=True, slots=True)

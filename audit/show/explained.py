@@ -79,6 +79,7 @@ EXPLAINED = {
     "erasure_list": "ledger/#erasure",
     "erasure_detail": "ledger/#erasure",
     "tenant_settings": "operations/#retention",
+    "floor_page": "operations/#retention-floor",
     "redaction_settings": "sdk/#redaction",
     "witness_settings": "ledger/#witnesses",
     "price_list_list": "costs/#price-lists",

@@ -89,6 +89,13 @@ AUDIT = (
     ),
     Destination("Audit log", "action_list", "actions who", _AUDITORS, icon="history"),
     Destination("Legal holds", "hold_list", "retention", _AUDITORS, icon="lock"),
+    Destination(
+        "Retention floor",
+        "floor_page",
+        "settings lower two admins",
+        _AUDITORS,
+        icon="arrow-bar-to-up",
+    ),
     Destination("Erasures", "erasure_list", "delete gdpr", _AUDITORS, icon="eraser"),
     Destination("Share links", "share_list", "expire anonymous revoke", icon="share"),
 )

@@ -34,7 +34,8 @@ _CRUD: Final[Mapping[str, int]] = {
         ("view", "read", "reveal", "list", "export", "search", "open", "download", "test"), _READ
     ),
     **dict.fromkeys(
-        ("change", "update", "role", "rotate", "approve", "release", "pause", "resume"), _UPDATE
+        ("change", "update", "raise", "role", "rotate", "approve", "release", "pause", "resume"),
+        _UPDATE,
     ),
     **dict.fromkeys(("delete", "remove", "erase", "revoke", "discard", "forget"), _DELETE),
 }

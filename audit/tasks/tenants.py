@@ -14,7 +14,7 @@ from audit.deliveries import delivering
 from audit.ledger import actions
 from audit.prices import units
 from audit.queries import skipped_spans
-from audit.retention import retention
+from audit.retention import floor, retention
 from audit.retention.proved_holds import HoldsAlteredError
 from audit.work import argument_comparison, mcp_uses, payload_search
 from audit.work.sightings import expire_ephemeral, note_tools
@@ -79,7 +79,8 @@ def keep_to_retention(timestamp: int) -> None:
 
     Whatever the settings are, also deletes payload searches, comparisons of arguments and
     trials of alert rules older than a day, the names of skipped spans that have not arrived for a
-    month, and deliveries of alerts older than 90 days.
+    month, and deliveries of alerts older than 90 days. Ends requests to lower the retention floor
+    that nobody approved.
     """
     now = timezone.now()
     for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
@@ -89,6 +90,7 @@ def keep_to_retention(timestamp: int) -> None:
             trying.forget_old(now)
             skipped_spans.forget_old(now)
             delivering.forget_old(tenant_id, now)
+            floor.expire_request(now)
         _expire_soon(str(tenant_id))
     if OWNER in connections and (dropped := retention.drop_empty_days()):
         _log.info("dropped %d partitions, up to %s", len(dropped), dropped[-1].day)

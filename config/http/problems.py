@@ -46,7 +46,7 @@ KINDS = {
     "method_not_allowed": Kind(405, "Method not allowed"),
     "name_taken": Kind(409, "The name is taken by another contract"),
     "conflict": Kind(409, "Not possible in the present state"),
-    "needs_person": Kind(403, "The tenant wants a person to do this, with a fresh second factor"),
+    "needs_person": Kind(403, "A person must do this, not a program"),
     "no_owner": Kind(409, "The API key has no owner who is a member"),
     "unsigned": Kind(409, "Not signed yet"),
     "altered": Kind(409, "The ledger differs from what was signed"),

@@ -111,6 +111,15 @@ def _act_on_sample(act: str, status: int) -> Object:
     )
 
 
+def _act_on_floor_request(act: str) -> Object:
+    return Object(
+        lambda world: f"/settings/floor/{world.floor_request_id}/{act}",
+        is_read=False,
+        role=Role.ADMIN,
+        answers=ACTION,
+    )
+
+
 def _act_on_provider(route: str) -> Object:
     return Object(
         lambda world: f"/settings/{route % world.provider_id}",
@@ -927,6 +936,15 @@ ROUTES: dict[str, Visit] = {
         role=Role.ADMIN,
         answers=ACTION,
     ),
+    "settings/floor": Listing("/settings/floor", role=Role.AUDITOR),
+    "settings/floor/raise": Listing(
+        "/settings/floor/raise", role=Role.ADMIN, answers={"POST": 422}, shows_canary=False
+    ),
+    "settings/floor/request": Listing(
+        "/settings/floor/request", role=Role.ADMIN, answers={"POST": 422}, shows_canary=False
+    ),
+    "settings/floor/<uuid:pk>/approve": _act_on_floor_request("approve"),
+    "settings/floor/<uuid:pk>/refuse": _act_on_floor_request("refuse"),
     "settings/holds": Listing(
         "/settings/holds",
         data=lambda world: {"name": "", "reason": ""},
@@ -1245,6 +1263,15 @@ ROUTES: dict[str, Visit] = {
             ),
             *(
                 (
+                    f"floor/requests/<uuidstr:request_id>/{act}",
+                    lambda world, act=act: f"/api/v1/floor/requests/{world.floor_request_id}/{act}",
+                    Scope.ADMIN,
+                    WITHOUT_BODY,
+                )
+                for act in ("approve", "refuse")
+            ),
+            *(
+                (
                     f"samples/<uuidstr:sample_id>/{route}",
                     lambda world, act=act: f"/api/v1/samples/{world.sample_id}/{act}",
                     Scope.SAMPLES,
@@ -1491,6 +1518,21 @@ ROUTES: dict[str, Visit] = {
         shows_canary=False,
         data=lambda world: {"names": ["x"], "patterns": [], "sample": "a stranger's"},
         answers=SENT,
+    ),
+    "api/v1/floor": Listing(
+        "/api/v1/floor",
+        Scope.READ,
+        shows_canary=False,
+        data=lambda world: {"floor_days": 36_500, "reason": "mine"},
+        answers={"GET": 200, "POST": 409},  # its retention is shorter
+        scopes={"POST": Scope.ADMIN},
+    ),
+    "api/v1/floor/requests": Listing(
+        "/api/v1/floor/requests",
+        Scope.READ,
+        data=lambda world: {"to_days": None, "reason": "mine"},
+        answers={"GET": 200, "POST": 409},  # it has no floor
+        scopes={"POST": Scope.ADMIN},
     ),
     "api/v1/holds": Listing(
         "/api/v1/holds",
@@ -1839,6 +1881,7 @@ def imagined(world: World) -> World:
         check_id=uuid_utils.compat.uuid7(),
         replay_id=uuid_utils.compat.uuid7(),
         hold_id=uuid_utils.compat.uuid7(),
+        floor_request_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
         invitation_id=uuid_utils.compat.uuid7(),
         analysis_id=uuid_utils.compat.uuid7(),

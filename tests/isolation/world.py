@@ -78,6 +78,9 @@ _FITTING: dict[str, dict[str, Any]] = {
     "ledger_check": {"state": "failed", "missing": []},
     "alert": {"state": "open", "severity": "alert", "resolved_at": None, "acknowledged_at": None},
     "erasure": {"state": "done", "step": "inbox"},
+    "floor_request": {"from_days": 400, "to_days": 200, "state": "waiting", "decided_at": None}
+    | {"decided_by": None, "decided_person": None, "decision_reason": None},
+    "tenant_setting": {"floor_days": None},
     "legal_hold": {"released_at": None, "released_by": None, "release_reason": None},
     "ledger_tile": {"level": 0, "tile_index": 0},
     "ledger_checkpoint": {"epoch": 0, "size": 2},
@@ -148,6 +151,7 @@ class World:
     import_id: UUID
     definition_id: UUID
     hold_id: UUID
+    floor_request_id: UUID
     alert_id: UUID
     trial_id: UUID
     rule_id: UUID
@@ -210,6 +214,7 @@ def make_world(name: str) -> World:
         import_id=uuid.uuid4(),
         definition_id=uuid_utils.compat.uuid7(),
         hold_id=uuid_utils.compat.uuid7(),
+        floor_request_id=uuid_utils.compat.uuid7(),
         alert_id=uuid_utils.compat.uuid7(),
         trial_id=uuid_utils.compat.uuid7(),
         rule_id=uuid_utils.compat.uuid7(),
@@ -373,6 +378,7 @@ def _values(world: World) -> dict[str, Any]:
         "audit_sample_call.sample_id": world.sample_id,
         "invitation.id": world.invitation_id,
         "legal_hold.id": world.hold_id,
+        "floor_request.id": world.floor_request_id,
         "alert.id": world.alert_id,
         "alert.rule_id": world.rule_id,
         "alert_rule.id": world.rule_id,

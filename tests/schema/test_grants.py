@@ -116,6 +116,16 @@ NARROWER = {
         "UPDATE (released_by)",
         "UPDATE (release_reason)",
     },
+    # So does a request to lower the floor; of it only the decision is written.
+    "floor_request": {
+        "SELECT",
+        "INSERT",
+        "UPDATE (state)",
+        "UPDATE (decided_at)",
+        "UPDATE (decided_by)",
+        "UPDATE (decided_person)",
+        "UPDATE (decision_reason)",
+    },
     # Of an invitation only its end is written.
     "invitation": {"SELECT", "INSERT", "DELETE", "UPDATE (accepted_at)", "UPDATE (revoked_at)"},
     # Without row-level security, hence every tenant's: what the application does write.

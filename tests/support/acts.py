@@ -19,6 +19,7 @@ from audit.deliveries.channels import all_channels
 from audit.models import Alert, AlertState, Sample, ShareLink, StoredReport, StoredServedDefinition
 from audit.prices import units
 from audit.queries.notes import NoteFilter, note_page
+from audit.retention.floor import waiting_request
 from audit.stream.streams import all_streams
 from audit.tasks.reports import keep_reports
 from audit.work.sharing import token_of
@@ -36,6 +37,7 @@ from tests.support.factories import (
     make_user,
     send_events,
 )
+from tests.support.floor import second_admin
 from tests.support.identity.directory import Directory
 from tests.support.ledger_log import as_owner
 from tests.support.legal_holds import set_hold
@@ -120,6 +122,20 @@ def act_on_holds_and_erasures(cast: Cast) -> None:
     set_hold(cast, tool_name="get_weather")
     post(signed_in(cast.auditor), "hold_release", hold.id, reason="over")
     confirm_erasure(cast, preview_erasure(cast, "case:gone").id)
+
+
+def act_on_floor(cast: Cast) -> None:
+    """Raise the retention floor; refuse a request to lower it, and approve another one."""
+    admin, second = signed_in(cast.admin), signed_in(second_admin(cast))
+    post(admin, "tenant_settings", name="New", time_zone="", payload_days=500)
+    post(admin, "floor_raise", **{"raise-days": 400, "raise-reason": "a law"})
+    for act in ("floor_refuse", "floor_approve"):
+        post(second, "floor_request", **{"lower-reason": "another law"})
+        with tenant_scope(cast.tenant.id):
+            request = waiting_request()
+        assert request is not None
+        post(admin, act, request.id, reason="seen")
+    post(admin, "tenant_settings", name="New", time_zone="", payload_days=30, is_sure="on")
 
 
 def act_on_reports(cast: Cast) -> None:
@@ -338,6 +354,7 @@ def row_of_each_table(cast: Cast, sign: Callable[[Cast], None] = sign_now) -> No
     act_on_keys(cast)
     act_on_members(cast)
     act_on_settings(cast)
+    act_on_floor(cast)
     act_on_channels(cast)
     act_on_streams(cast)
     act_on_notes(cast)

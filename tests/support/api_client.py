@@ -50,5 +50,5 @@ class Program:
 
 
 def program(tenant: Tenant, *scopes: Scope, owner: User | None = None, name: str = "ci") -> Program:
-    """A program whose key has these scopes; without any: all."""
-    return Program(tenant, create_key(tenant, name, scopes or list(Scope), owner=owner)[1])
+    """A program whose key its owner made, with these scopes; without any: all."""
+    return Program(tenant, create_key(tenant, name, scopes or list(Scope), created_by=owner)[1])

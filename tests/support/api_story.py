@@ -20,6 +20,7 @@ from tests.support.contracts import make_contract
 from tests.support.erasures import preview_erasure
 from tests.support.event_requests import post
 from tests.support.factories import Cast, make_call
+from tests.support.floor import requested_floor
 from tests.support.samples import begin_sample, sign_ledger
 
 
@@ -228,6 +229,10 @@ STORY: Sequence[Step] = (
     _step("cancel_import", import_id=Given("import")),
     # Administration
     _step("change_settings", {"name": "Acme Ltd"}),
+    _step("approve_floor_request", _REASON, request_id=Given("floor_request")),
+    _step("raise_floor", {"floor_days": 400, "reason": "a law"}),
+    _step("request_lower_floor", {"to_days": 200, "reason": "another law"}),
+    _step("refuse_floor_request", _REASON, request_id=Got("request_lower_floor.id")),
     _step("try_redaction", {"names": ["iban"], "patterns": [], "sample": '{"iban": "DE1"}'}),
     _step("change_redaction", {"names": ["iban"], "patterns": []}),
     _step("change_witnesses", {"needed": 1, "witnesses": [_WITNESS]}),
@@ -285,7 +290,7 @@ STORY: Sequence[Step] = (
 def make_story(cast: Cast) -> tuple[str, list[Step]]:
     """A key with all scopes, and the steps with the values of a new record in them."""
     record = make_record(cast)
-    key = create_key(cast.tenant, "story", list(Scope), owner=cast.admin)[1]
+    key = create_key(cast.tenant, "story", list(Scope), created_by=cast.admin)[1]
     api = Program(cast.tenant, key)
     for under_way in (
         f"ledger/checks/{record.check}",
@@ -315,6 +320,7 @@ def make_story(cast: Cast) -> tuple[str, list[Step]]:
         "erased_calls": preview["calls"],
         "digest": preview["digest"],
         "sample": str(sample),
+        "floor_request": str(requested_floor(cast)),
         "alert": str(record.alert),
         "definition": str(record.definition),
         "server": api.get(f"definitions/{record.definition}")["server"],

@@ -258,6 +258,50 @@ REVOKE UPDATE, DELETE ON legal_hold FROM tooltrail_app;
 GRANT UPDATE (released_at, released_by, release_reason) ON legal_hold TO tooltrail_app;
 GRANT SELECT ON legal_hold TO tooltrail_keeper;
 
+-- floor_request: a request to lower the retention floor, or to remove it; another person approves it.
+--
+-- Retention: kept.
+-- Erasure: no effect.
+-- Tenant deletion: rows are deleted.
+-- Citus: distributed by tenant_id.
+CREATE TABLE floor_request (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,                    -- a UUIDv7: in order of time
+    from_days integer NOT NULL,          -- the floor when it was requested
+    to_days integer,                     -- the lower one; NULL: none
+    reason text NOT NULL,
+    requested_at timestamptz NOT NULL,
+    requested_by text NOT NULL,          -- a user's or key's name
+    requested_person bigint NOT NULL,    -- the account of whoever requested it
+    expires_at timestamptz NOT NULL,     -- from then on nobody can approve it
+    state text NOT NULL,
+    decided_at timestamptz,              -- approved, refused, or expired
+    decided_by text,
+    decided_person bigint,               -- NULL: it expired
+    decision_reason text,
+    CONSTRAINT floor_request_pkey PRIMARY KEY (tenant_id, id),
+    CONSTRAINT floor_request_state_check
+        CHECK (state IN ('waiting', 'approved', 'refused', 'expired')),
+    CONSTRAINT floor_request_days_check CHECK (to_days >= 183 AND to_days < from_days),
+    CONSTRAINT floor_request_decided_check CHECK (
+        num_nulls(decided_at, decided_by, decision_reason)
+            = CASE WHEN state = 'waiting' THEN 3 ELSE 0 END
+    ),
+    CONSTRAINT floor_request_people_check
+        CHECK (state <> 'approved' OR coalesce(decided_person <> requested_person, false)),
+    CONSTRAINT floor_request_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+-- One waits at a time.
+CREATE UNIQUE INDEX floor_request_waiting ON floor_request (tenant_id) WHERE state = 'waiting';
+ALTER TABLE floor_request ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON floor_request
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+-- A request stays on record; only what became of it is written.
+REVOKE UPDATE, DELETE ON floor_request FROM tooltrail_app;
+GRANT UPDATE (state, decided_at, decided_by, decided_person, decision_reason)
+    ON floor_request TO tooltrail_app;
+
 -- erasure: an erasure by query: its dry run, its confirmation, how far it is, what is gone.
 --
 -- Retention: kept.
@@ -291,6 +335,7 @@ CREATE TABLE erasure (
     erased_lines bigint NOT NULL,
     finished_at timestamptz,             -- of the dry run, then of the erasure
     problem text NOT NULL,               -- why it failed
+    created_person bigint,               -- the account of whoever previewed it; NULL: a program did
     CONSTRAINT erasure_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT erasure_state_check CHECK (
         state IN ('waiting', 'counting', 'counted', 'confirmed', 'erasing', 'done', 'cancelled', 'failed')

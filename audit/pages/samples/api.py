@@ -28,12 +28,11 @@ from audit.pages.show.router import router
 from audit.queries.call_query import Reader, parse
 from audit.sampling import collecting, working
 from audit.sampling.drawing import CannotDrawError, draw_sample
-from audit.sampling.working import TEXT_MAX, CannotWorkError, Person
+from audit.sampling.working import TEXT_MAX, CannotWorkError
 from config.http.problems import ProblemError
-from tenants.access import has_role
 from tenants.api_acts import Act, Body, Stripped, acts, checked
 from tenants.api_reads import ListParams, reads, seal, unseal
-from tenants.models import Membership, Role, Scope
+from tenants.models import Role, Scope
 from tenants.scope import current_tenant_id
 
 
@@ -215,18 +214,14 @@ def conclude_sample_call(act: Act, sample_id: Path[UUID], position: Path[int]) -
     problems=("not_found", "conflict", "no_owner", "needs_person"),
 )
 def sign_sample(act: Act, sample_id: Path[UUID]) -> dict[str, Any]:
-    """Sign all conclusions in the name of the key's owner, an auditor or admin.
+    """Sign all conclusions in the name of the key's owner, an auditor or admin who made the key.
 
     The first one prepared them, the second one, another person, reviewed them.
     """
     _sample(sample_id)
-    act.refuse_program()
-    owner = act.owner
-    membership = Membership.objects.get(tenant_id=act.tenant.pk, user=owner)
-    if membership.is_service or not has_role(membership, Role.AUDITOR):
-        raise ProblemError("needs_person", "A key of an auditor or an admin signs, not this one.")
+    person = act.person(Role.AUDITOR)
     with _conflicts():
-        working.sign(act.tenant, Person(owner, act.actor), sample_id, timezone.now())
+        working.sign(act.tenant, person, sample_id, timezone.now())
     return answers.detail(_sample(sample_id))
 
 

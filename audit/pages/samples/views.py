@@ -33,7 +33,6 @@ from audit.sampling.collecting import (
 from audit.sampling.drawing import CannotDrawError, draw_sample, seeding_of
 from audit.sampling.working import (
     CannotWorkError,
-    Person,
     conclude,
     projection_of,
     return_sample,
@@ -45,7 +44,7 @@ from config.http.ordering import Key, sorted_table
 from config.http.streams import stream
 from tenants.access import TenantRequest, tenant_page
 from tenants.accounts.step_up import needs_fresh_factor
-from tenants.actions import record_view
+from tenants.actions import Person, record_view
 from tenants.models import Role
 from tenants.slices import percent
 

@@ -19,6 +19,7 @@ from audit.pages.settings.acts import (
 )
 from audit.pages.settings.forms import PersonForm, RedactionForm, TenantForm, try_rules
 from audit.pages.show.router import router
+from audit.retention.floor import locked_setting
 from audit.retention.retention import limits
 from tenants.api_acts import Act, Body, acts, checked
 from tenants.api_auth import tenant_of
@@ -36,6 +37,8 @@ class TenantSettings(Answer):
     """How many days payloads are kept; null: forever."""
     index_days: int | None
     """How many days calls are kept in the index; null: forever."""
+    floor_days: int | None
+    """The retention floor: neither of the two can be shorter; null: there is none."""
     payloads_before: datetime | None
     """Payloads of events that arrived before are erased by now, or within an hour."""
     index_before: date | None
@@ -124,7 +127,7 @@ def read_settings(request: HttpRequest) -> dict[str, Any]:
 )
 def change_settings(act: Act) -> dict[str, Any]:
     """Change name, time zone or retention. A shorter retention needs `is_sure`, as on the page."""
-    body, setting = act.read(SettingsBody), setting_of(act.tenant)
+    body, setting = act.read(SettingsBody), locked_setting(act.tenant)
     current = current_settings(act.tenant, setting)
     given = body.model_dump(exclude_unset=True)
     form = checked(TenantForm({**current._asdict(), **given}, setting=setting))
@@ -207,6 +210,7 @@ def _settings(tenant: Tenant, setting: TenantSetting) -> dict[str, Any]:
     over = limits(setting, timezone.now())
     return {
         **current_settings(tenant, setting)._asdict(),
+        "floor_days": setting.floor_days,
         "payloads_before": over.payloads,
         "index_before": over.index,
     }

@@ -12,11 +12,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from audit.models import Erasure, ErasureState, LedgerErasure
+from audit.pages.settings.acts import setting_of
 from audit.pages.settings.hold_forms import ReasonForm
 from audit.pages.show.requested_query import mistakes, read_query
 from audit.queries.call_query import MAX_LENGTH
 from audit.retention import erasure
 from audit.retention.erasure_targets import CallsAlteredError
+from audit.retention.floor import FloorError, erasure_refusal
 from audit.tasks.requested import erase_calls
 from config.http.htmx import render_page
 from config.http.ordering import Key, sorted_table
@@ -79,6 +81,9 @@ def erasure_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "entries_max": _ENTRIES,
         "reason": ReasonForm()["reason"],
         "may_erase": has_role(request.membership, Role.ADMIN),
+        "refusal": erasure_refusal(
+            setting_of(request.tenant).floor_days, stored.created_person, request.user
+        ),
     }
     return render_page(request, "settings/erasure_detail.html", "erasure", context)
 
@@ -97,7 +102,7 @@ def erasure_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         is_confirmed = erasure.confirm_erasure(
             request.tenant, request.user, pk, form.cleaned_data["reason"], timezone.now()
         )
-    except CallsAlteredError as error:
+    except (CallsAlteredError, FloorError) as error:
         messages.error(request, str(error))
         is_confirmed = False
     if is_confirmed:

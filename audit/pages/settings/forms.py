@@ -9,6 +9,7 @@ from tooltrail.redact_text import MARK
 
 from audit.events.limits import MAX_LINE_BYTES
 from audit.events.redaction import MAX_LENGTH, MAX_RULES, Redaction
+from audit.retention.floor import is_below
 from audit.retention.retention import (
     DAYS_MAX,
     INDEX_DAYS_MIN,
@@ -70,10 +71,13 @@ class TenantForm(forms.Form):
         """Whether retention becomes shorter, which must be confirmed."""
 
     def clean(self) -> dict[str, Any]:
-        """Require a confirmation before anything is erased."""
+        """Keep to the floor, and require a confirmation before anything is erased."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        floor_days = self._setting.floor_days
         for name in ("payload_days", "index_days"):
             now, then = getattr(self._setting, name), cleaned.get(name)
+            if is_below(then, floor_days):
+                self.add_error(name, f"The retention floor of this tenant is {floor_days:,} days.")
             self.shortens |= then is not None and (now is None or then < now)
         if self.shortens and not cleaned.get("is_sure"):
             self.add_error("is_sure", "Confirm that older data is erased.")

@@ -19,6 +19,7 @@ from audit.pages.show.api_query import parsed_terms
 from audit.pages.show.router import router
 from audit.retention import erasure, holds
 from audit.retention.erasure_targets import CallsAlteredError, previewed_calls
+from audit.retention.floor import FloorError
 from audit.tasks.requested import erase_calls
 from config.http.problems import ProblemError
 from tenants.api_acts import Act, Body, Stripped, acts, checked
@@ -260,7 +261,13 @@ def confirm_erasure(act: Act, erasure_id: Path[UUID]) -> dict[str, Any]:
         raise ProblemError("conflict", "This erasure does not wait for a confirmation.")
     if preview != {"calls": body.calls, "digest": body.digest}:
         raise ProblemError("conflict", "The preview says otherwise. Nothing was erased.")
-    if not erasure.confirm_erasure(act.tenant, act.actor, erasure_id, body.reason, timezone.now()):
+    try:
+        is_confirmed = erasure.confirm_erasure(
+            act.tenant, act.actor, erasure_id, body.reason, timezone.now()
+        )
+    except FloorError as error:
+        raise ProblemError("needs_person", str(error)) from error
+    if not is_confirmed:
         raise ProblemError("conflict", "This erasure does not wait for a confirmation.")
     erase_calls.defer(tenant_id=str(act.tenant.pk), erasure_id=str(erasure_id))
     return _detail(_erasure_of(erasure_id))

@@ -17,6 +17,7 @@ from audit.pages.settings.acts import (
     setting_of,
 )
 from audit.pages.settings.forms import PersonForm, RedactionForm, TenantForm, try_rules
+from audit.retention.floor import locked_setting
 from audit.retention.retention import WARN_UNDER_DAYS, limits
 from tenants.access import TenantRequest, tenant_page
 from tenants.models import Role
@@ -28,7 +29,8 @@ _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page(role=Role.ADMIN)
 def tenant_settings(request: TenantRequest) -> HttpResponseBase:
     """Show and save name, time zone and retention. A shorter retention must be confirmed."""
-    tenant, setting = request.tenant, setting_of(request.tenant)
+    tenant = request.tenant
+    setting = locked_setting(tenant) if request.method == "POST" else setting_of(tenant)
     current = current_settings(tenant, setting)
     form = TenantForm(request.POST or None, setting=setting, initial=current._asdict())
     if form.is_valid():

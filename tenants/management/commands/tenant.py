@@ -13,7 +13,7 @@ from django.utils.text import slugify
 from config.postgresql.aliases import OWNER
 from config.progress import Progress
 from tenants.actions import operator, record_action
-from tenants.deletion import delete_tenant
+from tenants.deletion import FloorInForceError, delete_tenant
 from tenants.models import Role, Tenant, Tombstone
 from tenants.provision import ensure_member, ensure_tenant
 from tenants.scope import tenant_scope
@@ -127,7 +127,10 @@ class Command(BaseCommand):
         if given != tenant.name:
             raise CommandError(f"{given!r} is not the tenant's name; nothing was deleted")
         progress = Progress(self.stderr, tenant.slug, "rows")
-        stone = _of_tombstone(delete_tenant(tenant, operator(), progress))
+        try:
+            stone = _of_tombstone(delete_tenant(tenant, operator(), progress))
+        except FloorInForceError as error:
+            raise CommandError(str(error)) from error
         self._print(
             stone,
             f"{stone['name']} deleted; its ledger had {stone['ledger_size']:,} events and the root"

@@ -56,9 +56,12 @@ CREATE TABLE tenant_setting (
     witnesses jsonb DEFAULT '[]'::jsonb NOT NULL,  -- of the ledger: URL and public key of each
     witnesses_needed integer DEFAULT 0 NOT NULL,  -- how many of them must sign
     timestamp_url text DEFAULT ''::text NOT NULL,  -- of a time authority (RFC 3161); '': none
+    floor_days integer,                  -- the retention floor; NULL: there is none
     CONSTRAINT tenant_setting_pkey PRIMARY KEY (tenant_id),
     CONSTRAINT tenant_setting_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id),
-    CONSTRAINT tenant_setting_days_check CHECK (payload_days > 0 AND index_days > 0)
+    CONSTRAINT tenant_setting_days_check CHECK (payload_days > 0 AND index_days > 0),
+    CONSTRAINT tenant_setting_floor_check
+        CHECK (floor_days >= 183 AND payload_days >= floor_days AND index_days >= floor_days)
 );
 ALTER TABLE tenant_setting ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON tenant_setting

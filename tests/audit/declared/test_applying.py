@@ -21,7 +21,18 @@ from audit.deliveries.channels import all_channels, secrets_of
 from audit.models import LegalHold
 from tenants.admin_acts import WantedKey, make_key
 from tenants.keys import KeyRefused, authenticate, create_key, new_key_text
-from tenants.models import Action, ApiKey, Invitation, Membership, Role, Scope, Tenant, User, new_id
+from tenants.models import (
+    Action,
+    ApiKey,
+    Invitation,
+    Membership,
+    Role,
+    Scope,
+    Tenant,
+    TenantSetting,
+    User,
+    new_id,
+)
 from tenants.scope import tenant_scope
 from tenants.service_accounts import name_in, service_accounts
 from tests.support.declared import apply, changes_of, export, write_config
@@ -575,6 +586,25 @@ def test_shorter_retention_needs_a_confirmation(tenant: Tenant, tmp_path: Path) 
     assert [one["detail"] for one in outcome["changes"]] == ["payload_days: 90 → 30"]
     longer = {"slug": tenant.slug, "retention": {"payload_days": None}}
     assert changes_of(write_config(tmp_path, longer)) == ["change settings"]
+
+
+def test_file_raises_the_floor_and_never_lowers_it(tenant: Tenant, tmp_path: Path) -> None:
+    def wanted(**days: int | None) -> Path:
+        return write_config(tmp_path, {"slug": tenant.slug, "retention": days})
+
+    assert refused(wanted(floor_days=200))[0].endswith(
+        "floor_days: Payloads: kept for 90 days only. Make retention longer first"
+    )
+    assert changes_of(wanted(payload_days=400, floor_days=365)) == [
+        "change settings",
+        "change retention floor",
+    ]
+    assert changes_of(wanted(floor_days=365)) == []
+    for lower in (200, None):
+        [problem, _] = refused(wanted(floor_days=lower))
+        assert "a file can only raise it: two admins lower it" in problem
+    with tenant_scope(tenant.pk):
+        assert TenantSetting.objects.get(tenant=tenant).floor_days == 365
 
 
 def test_channel_and_rule_change(

@@ -25,7 +25,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "price_lists": ("save_price_list", "remove_price_list"),
     "redaction": ("change_redaction",),
     "reports": ("change_report_schedule",),
-    "retention": ("change_settings",),
+    "retention": ("change_settings", "raise_floor"),
     "saved_views": ("create_view", "edit_view", "remove_view"),
     "service_accounts": (
         *("create_service_account", "delete_service_account"),
@@ -65,6 +65,9 @@ NOT_DECLARED: Mapping[str, tuple[str, ...]] = {
     "a sample is drawn once, from calls that exist, and two people sign it": (
         *("start_sample", "cancel_sample", "bring_sample_to_witnesses", "draw_the_sample"),
         *("conclude_sample_call", "sign_sample", "return_sample"),
+    ),
+    "two people lower a floor, and never a file": (
+        *("request_lower_floor", "approve_floor_request", "refuse_floor_request"),
     ),
     "shows or looks something up": (
         *("reveal_call", "reveal_inbox_line", "look_up_principal"),

@@ -23,6 +23,7 @@ from tests.support.acts import (
     act_on_channels,
     act_on_definitions,
     act_on_directory,
+    act_on_floor,
     act_on_holds_and_erasures,
     act_on_keys,
     act_on_members,
@@ -67,7 +68,7 @@ ACTS = [
     *(act_on_keys, act_on_members, act_on_settings, act_on_holds_and_erasures),
     *(act_on_reports, act_on_tools, act_on_definitions, act_on_alerts),
     *(act_on_channels, act_on_notes, act_on_prices, act_on_providers, act_on_directory),
-    *(act_on_share_links, act_on_streams, act_on_samples),
+    *(act_on_share_links, act_on_streams, act_on_samples, act_on_floor),
 ]
 
 
@@ -110,6 +111,7 @@ CHANGES = {
     "directory_group": "display_name = 'owners'",
     "directory_user": "is_active = NULL",
     "erasure": "confirmed_by = 'ada'",
+    "floor_request": "to_days = 184",
     "identity_provider": """role_by_group = '{"staff": "admin"}'""",
     "invitation": "role = 'admin'",
     "legal_hold": "trace_id = 'another'",

@@ -475,12 +475,15 @@ def test_keys_sign_for_their_owners_and_programs_do_not(calls: Cast) -> None:
         robot = create_account(calls.tenant, calls.admin, "robot").user
     scopes = [Scope.SAMPLES]
     keys = {
-        owner: create_key(calls.tenant, "key", scopes, owner=owner)[1]
+        owner: create_key(calls.tenant, "key", scopes, created_by=owner)[1]
         for owner in (robot, calls.viewer, calls.editor, calls.auditor, calls.admin)
     }
     for owner in (robot, calls.viewer, calls.editor):
         refused = Program(calls.tenant, keys[owner]).refused(f"samples/{pk}/sign", {})
         assert refused == (403, "needs_person")
+    # Whoever made a key for somebody else knows it.
+    made = create_key(calls.tenant, "key", scopes, created_by=calls.admin, owner=calls.auditor)[1]
+    assert Program(calls.tenant, made).refused(f"samples/{pk}/sign", {})[1] == "needs_person"
     post(calls, calls.auditor, "sample_sign", pk)
     assert Program(calls.tenant, keys[calls.auditor]).refused(f"samples/{pk}/sign", {})[0] == 409
     signed = Program(calls.tenant, keys[calls.admin]).do(f"samples/{pk}/sign", {})

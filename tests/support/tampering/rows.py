@@ -44,6 +44,7 @@ _UNIQUE: Mapping[str, Mapping[str, str]] = {
     "directory_group": {},
     "directory_user": {"user_name": "%(word)s", "external_id": "%(word)s"},
     "erasure": {},
+    "floor_request": {},
     "invitation": {},
     "legal_hold": {},
     "maintenance_window": {"name": "%(word)s"},

@@ -28,6 +28,11 @@ ACTS: dict[str, tuple[Callable[[World], str], str, Scope]] = {
         "erasures/{0.erasure_id}/confirm",
         Scope.ERASE,
     ),
+    "approval of a lower floor": (
+        lambda world: f"/settings/floor/{world.floor_request_id}/approve",
+        "floor/requests/{0.floor_request_id}/approve",
+        Scope.ADMIN,
+    ),
     "release of a hold": (
         lambda world: f"/settings/holds/{world.hold_id}/release",
         "holds/{0.hold_id}/release",

@@ -24,6 +24,7 @@ from tests.support.contracts import make_contract
 from tests.support.erasures import read_erasure, run_erasure
 from tests.support.event_requests import post
 from tests.support.factories import Cast, make_call, make_ingest_key, make_user, send_events
+from tests.support.floor import requested_floor, set_floor
 from tests.support.ledger_log import sign
 from tests.support.pages import signed_in
 from tools_registry.models import Tool
@@ -214,6 +215,26 @@ ALIKE: dict[str, Alike] = {
         _hold,
         lambda pk: (f"/settings/holds/{pk}/release", {"reason": "over"}),
         lambda pk: ("POST", f"holds/{pk}/release", {"reason": "over"}),
+    ),
+    "floor.raise": (
+        lambda cast: set_floor(cast, None),
+        lambda _: ("/settings/floor/raise", {"raise-days": "183", "raise-reason": "r"}),
+        lambda _: ("POST", "floor", {"floor_days": 183, "reason": "r"}),
+    ),
+    "floor.request": (
+        lambda cast: set_floor(cast, 400),
+        lambda _: ("/settings/floor/request", {"lower-to_days": "200", "lower-reason": "r"}),
+        lambda _: ("POST", "floor/requests", {"to_days": 200, "reason": "r"}),
+    ),
+    "floor.approve": (
+        requested_floor,
+        lambda pk: (f"/settings/floor/{pk}/approve", {"reason": "r"}),
+        lambda pk: ("POST", f"floor/requests/{pk}/approve", {"reason": "r"}),
+    ),
+    "floor.refuse": (
+        requested_floor,
+        lambda pk: (f"/settings/floor/{pk}/refuse", {"reason": "r"}),
+        lambda pk: ("POST", f"floor/requests/{pk}/refuse", {"reason": "r"}),
     ),
     "erasure.count": (
         lambda cast: None,

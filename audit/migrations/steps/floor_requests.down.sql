@@ -1,0 +1,2 @@
+ALTER TABLE erasure DROP COLUMN created_person;
+DROP TABLE floor_request;

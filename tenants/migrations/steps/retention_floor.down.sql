@@ -1,0 +1,1 @@
+ALTER TABLE tenant_setting DROP COLUMN floor_days;
