@@ -78,6 +78,7 @@ class TenantForm(forms.Form):
             now, then = getattr(self._setting, name), cleaned.get(name)
             if is_below(then, floor_days):
                 self.add_error(name, f"The retention floor of this tenant is {floor_days:,} days.")
+                continue
             self.shortens |= then is not None and (now is None or then < now)
         if self.shortens and not cleaned.get("is_sure"):
             self.add_error("is_sure", "Confirm that older data is erased.")
