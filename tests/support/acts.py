@@ -127,7 +127,7 @@ def act_on_holds_and_erasures(cast: Cast) -> None:
 def act_on_floor(cast: Cast) -> None:
     """Raise the retention floor; refuse a request to lower it, and approve another one."""
     admin, second = signed_in(cast.admin), signed_in(second_admin(cast))
-    post(admin, "tenant_settings", name="New", time_zone="", payload_days=500)
+    post(admin, "tenant_settings", name="New", time_zone="", payload_days=500, is_sure="on")
     post(admin, "floor_raise", **{"raise-days": 400, "raise-reason": "a law"})
     for act in ("floor_refuse", "floor_approve"):
         post(second, "floor_request", **{"lower-reason": "another law"})

@@ -111,6 +111,7 @@ STORY: Sequence[Step] = (
     _step("cancel_ledger_check", check_id=Got("start_ledger_check.id")),
     _step("set_hold", {"name": "Case 8", "reason": "court order", "trace_id": "loop"}),
     _step("release_hold", {"reason": "over"}, hold_id=Got("set_hold.id")),
+    _step("approve_floor_request", _REASON, request_id=Given("floor_request")),
     _step("start_erasure", {"q": "tool:tool-2"}),
     _step("cancel_erasure", erasure_id=Got("start_erasure.id")),
     _step(
@@ -229,7 +230,6 @@ STORY: Sequence[Step] = (
     _step("cancel_import", import_id=Given("import")),
     # Administration
     _step("change_settings", {"name": "Acme Ltd"}),
-    _step("approve_floor_request", _REASON, request_id=Given("floor_request")),
     _step("raise_floor", {"floor_days": 400, "reason": "a law"}),
     _step("request_lower_floor", {"to_days": 200, "reason": "another law"}),
     _step("refuse_floor_request", _REASON, request_id=Got("request_lower_floor.id")),

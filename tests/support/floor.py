@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from audit.models import FloorRequest
 from audit.retention import floor
-from tenants.actions import Person
+from tenants.actions import Person, record_action
 from tenants.members import add_member
 from tenants.models import Role, TenantSetting, User
 from tenants.scope import tenant_scope
@@ -18,7 +18,8 @@ def second_admin(cast: Cast) -> User:
     """Another admin of the tenant."""
     user = make_user(f"second-{secrets.token_hex(4)}")
     with tenant_scope(cast.tenant.id):
-        add_member(cast.tenant, user, Role.ADMIN)
+        member = add_member(cast.tenant, user, Role.ADMIN)
+        record_action(cast.tenant, cast.admin, "member.add", user.get_username(), rows=[member])
     return user
 
 
