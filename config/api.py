@@ -24,6 +24,7 @@ from audit.pages.definitions import api as definitions
 from audit.pages.evidence.api import router as evidence_router
 from audit.pages.inbox import act_api as inbox_acts
 from audit.pages.inbox import api as losses
+from audit.pages.incidents import api as incidents
 from audit.pages.ledger import api as ledger
 from audit.pages.ledger import check_api
 from audit.pages.notes import api as notes
@@ -93,6 +94,7 @@ OPERATIONS = (
     sharing,
     streams,
     pull_api,
+    incidents,
     retention_api,
     floor_api,
     samples,

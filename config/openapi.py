@@ -31,7 +31,7 @@ _TAGS = {
     "streams": "The record on its way to SIEMs, each record with its proof. docs/siem.md.",
     "ledger": "Proofs that nothing was altered. docs/ledger.md explains how to check them.",
     "tools": "The registry of tools and their versions.",
-    "retention": "Legal holds, the retention floor, and erasures with preview and confirmation.",
+    "retention": "Legal holds, incidents, the retention floor, and erasures with their preview.",
     "samples": "Auditors' samples of calls: drawn, concluded about, and signed.",
     "administration": "Members, API keys and settings, as an admin has them on the pages.",
 }

@@ -402,6 +402,11 @@ class Membership(models.Model):
         return self.role == Role.AUDITOR
 
     @property
+    def may_hold(self) -> bool:
+        """Whether this member sets legal holds and exports evidence: auditors and admins."""
+        return self.role in {Role.AUDITOR, Role.ADMIN}
+
+    @property
     def reaches_payloads(self) -> bool:
         """Whether this member can see payloads, with or without giving a reason."""
         return self.sees_payloads or self.may_reveal

@@ -75,6 +75,16 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
+class Timelined:
+    """The members of a bundle that tell an incident, and the holds whose entries it has."""
+
+    id: UUID
+    file: bytes
+    page: bytes
+    hold_ids: Collection[UUID]
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """The parameters of a bundle: entries, range of time, requester, optional stored report.
 
@@ -90,6 +100,7 @@ class Wanted:
     previous: Collection[int] = ()
     sample: Sampled | None = None
     """Of a sample, `of` is no range of time: the bundle has the entries that the sample needs."""
+    incident: Timelined | None = None
 
     def on_record(self) -> dict[str, Any]:
         """Subject and details for the action that records the bundle."""
@@ -133,6 +144,7 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
             manifest,
             has_report=has_report,
             has_sample=wanted.sample is not None,
+            has_timeline=wanted.incident is not None,
             versions_left_out=left_out,
         ),
     )
@@ -235,10 +247,11 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
         checkpoints = _cosigned(tenant_id, ledger_range.epoch, checkpoints)
         within = range(ledger_range.first_index, ledger_range.end_index + 1)
         proved = {at for at in (*checkpoints, *wanted.previous) if at not in within and at < size}
-        report = wanted.report
+        report, incident = wanted.report, wanted.incident
         return {
             "report": None if report is None else FORMS["json"].write(report, wanted.tenant.name),
             "sample": None if sample is None else (sample.file, sample.population),
+            "timeline": None if incident is None else (incident.file, incident.page),
             "erasures": [
                 ProvedLine(line, raw, _proof(lambda at=line.index: tree.inclusion(at)))
                 for line, raw, _ in declared
@@ -314,9 +327,15 @@ def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) 
 
 
 def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
-    """The entries about versions, the report, the sample, erasures, retention, epochs and keys."""
+    """The entries about versions, erasures, retention, epochs and keys, and those about the report,
+    the sample or the incident.
+    """
     report = None if wanted.report is None else f'"{wanted.report.id}"'.encode()
-    sample = None if wanted.sample is None else f'"subject":"{wanted.sample.id}"'.encode()
+    subjects = [
+        f'"subject":"{each.id}"'.encode() for each in (wanted.sample, wanted.incident) if each
+    ]
+    holds = wanted.incident.hold_ids if wanted.incident else ()
+    held = [f'"hold":"{pk}"'.encode() for pk in holds]
     for batch in _batches(wanted.tenant.id, "evidence_own_batches", first_index=0, end_index=size):
         for line, raw in entries_of(batch):
             if line.index >= size:
@@ -326,7 +345,8 @@ def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
                 line.kind in (Kind.BASELINE, Kind.EPOCH, Kind.KEY)
                 or (is_action and (_PUBLISHED in raw or _CONFIRMED in raw or _SET in raw))
                 or (is_action and report is not None and _REPORTED in raw and report in raw)
-                or (is_action and sample is not None and sample in raw)
+                or (is_action and any(subject in raw for subject in subjects))
+                or (line.kind == Kind.HOLD and any(hold in raw for hold in held))
             ):
                 yield line, raw
 

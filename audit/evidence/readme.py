@@ -31,7 +31,7 @@ CONTENTS
   erasures.ndjson    the ledger entries that declare payloads as erased, with their proofs
   registry.ndjson    versions of registered tools published before the end of the range{left_out}
   statements.ndjson  the entries that say what was published{reported}, with their proofs
-{report}{sample}  checkpoints/       size and root of the ledger, signed
+{report}{sample}{timeline}  checkpoints/       size and root of the ledger, signed
   tree.json          the hashes that lead from these entries to the root of the largest checkpoint
   keys.txt           the public keys, according to the server
 
@@ -48,6 +48,10 @@ _REPORT = "  report.json        the report, as it was stored when it was made\n"
 _SAMPLE = """\
   sample.json        the auditor's sample: what it is of, the draw, conclusions
   population.bin     the calls that it was drawn from: 40 bytes each, ledger index and leaf
+"""
+_TIMELINE = """\
+  timeline.json      the timeline of the incident, as it was made
+  timeline.html      the same, to read in a browser; it loads nothing
 """
 _OF_RANGE = """\
 The bundle contains the entries received in the range, and all entries of the calls that started in
@@ -66,6 +70,7 @@ def readme(
     *,
     has_report: bool,
     has_sample: bool = False,
+    has_timeline: bool = False,
     versions_left_out: int = 0,
 ) -> str:
     """The readme's text with the facts of this bundle."""
@@ -86,6 +91,7 @@ def readme(
         made_by=manifest.made_by,
         report=_REPORT if has_report else "",
         sample=_SAMPLE if has_sample else "",
+        timeline=_TIMELINE if has_timeline else "",
         contains=_OF_SAMPLE if has_sample else _OF_RANGE,
         reported=" and created" if has_report else "",
         figures=_FIGURES if has_report else "",

@@ -29,6 +29,7 @@ _TABLES = {
     "definition_change": "change of a definition",
     "erasure": "erasure",
     "floor_request": "request to lower the retention floor",
+    "incident": "incident",
     "invitation": "invitation",
     "legal_hold": "legal hold",
     "maintenance_window": "maintenance window",

@@ -8,6 +8,7 @@ from audit.models.definitions import (
     StoredServedDefinition,
 )
 from audit.models.delivery import AlertChannel, AlertDelivery, ChannelKind, DeliveryState
+from audit.models.incidents import Incident
 from audit.models.index import (
     Batch,
     Gap,
@@ -74,6 +75,7 @@ __all__ = [
     "FloorRequest",
     "FloorState",
     "Gap",
+    "Incident",
     "Invocation",
     "LedgerCheck",
     "LedgerCheckpoint",

@@ -75,6 +75,7 @@ from audit.pages.inbox.views import (
     inbox_reveal,
     inbox_send,
 )
+from audit.pages.incidents.views import incident_detail, incident_evidence, incident_list
 from audit.pages.latency.views import latency_export, latency_newest, latency_page
 from audit.pages.ledger.views import (
     check_cancel,
@@ -323,6 +324,10 @@ urlpatterns = [
     # /evidence
     path("evidence/", evidence_page, name="evidence_page"),
     path("evidence/bundle.zip", evidence_bundle, name="evidence_bundle"),
+    # /incidents
+    path("incidents/", incident_list, name="incident_list"),
+    path("incidents/<uuid:pk>", incident_detail, name="incident_detail"),
+    path("incidents/<uuid:pk>/evidence.zip", incident_evidence, name="incident_evidence"),
     # /samples
     path("samples/", sample_list, name="sample_list"),
     path("samples/<uuid:pk>", sample_detail, name="sample_detail"),

@@ -29,6 +29,7 @@ VERBS = {
     "evidence.": "Evidence bundles",
     "provider.": "Identity providers",
     "installation-provider.": "Identity providers: of the installation",
+    "incident.": "Incidents",
     "index.": "Index: repaired, spans read again",
     "latency.": "Latency: exported",
     "ledger.": "Ledger",

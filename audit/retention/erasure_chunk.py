@@ -16,7 +16,7 @@ from tooltrail.ledger import Kind
 from audit.events.batch_ids import WINDOW_BACK
 from audit.events.instants import DAY_US, microseconds
 from audit.ledger.recompute import StoredBatch
-from audit.models import Erasure, ErasureState, LegalHold, Note, SampledCall
+from audit.models import Erasure, ErasureState, Incident, LegalHold, Note, SampledCall
 from audit.queries.inbox import first_id_of
 from audit.retention.erasure_targets import Targets
 from audit.retention.event_removal import Removed, declare, remove_events
@@ -153,6 +153,7 @@ class Chunk:
                 )
         self._clear_notes([*blank, *erased])
         self._clear_samples([*blank, *erased])
+        self._clear_incidents([*blank, *erased])
         started = {call.invocation_id for call in stored}
         erasure.erased_calls += len(blank)
         erasure.erased_calls += len({each.invocation_id for each in erased} - started)
@@ -196,6 +197,24 @@ class Chunk:
                     SampledCall(tenant_id=self._tenant_id, sample_id=sample_id, position=position)
                     for sample_id, position in cleared
                 ],
+            )
+
+    def _clear_incidents(self, calls: Sequence["_LockedCall | _Decision"]) -> None:
+        """Clear the timelines with a trace of these calls."""
+        cleared = run(
+            "erasure_clear_incidents",
+            using=KEEPER,
+            days=arrays.days([call.day for call in calls]),
+            invocation_ids=arrays.uuids([call.invocation_id for call in calls]),
+        )
+        if cleared:
+            record_action(
+                Tenant(id=self._tenant_id),
+                THE_SERVER,
+                "incident.erase",
+                str(self._erasure.id),
+                using=KEEPER,
+                rows=[Incident(tenant_id=self._tenant_id, id=pk) for (pk,) in cleared],
             )
 
     def _remove_events_of(

@@ -72,6 +72,8 @@ EXPLAINED = {
     "ledger_check": "ledger/#verify-it-yourself",
     "ledger_entry": "ledger/#verify-it-yourself",
     "evidence_page": "evidence/#get-one",
+    "incident_list": "evidence/#incidents",
+    "incident_detail": "evidence/#incidents",
     "sample_list": "sampling/",
     "sample_detail": "sampling/",
     "action_list": "start/auditor/#who-did-what",

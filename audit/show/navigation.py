@@ -81,6 +81,13 @@ AUDIT = (
         "Evidence", "evidence_page", "bundle verify export zip", _AUDITORS, icon="file-zip"
     ),
     Destination(
+        "Incidents",
+        "incident_list",
+        "hold evidence timeline bundle",
+        _AUDITORS,
+        icon="urgent",
+    ),
+    Destination(
         "Samples",
         "sample_list",
         "auditor draw population sign-off",

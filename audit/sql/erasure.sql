@@ -131,6 +131,26 @@ WHERE c.tenant_id = %(tenant_id)s
   AND NOT c.is_erased
 RETURNING c.sample_id, c.position
 
+-- erasure_clear_incidents --
+-- Clear the timelines of incidents with a trace of these calls. Runs as the keeper.
+UPDATE incident n
+SET timeline = '', page = '', is_erased = TRUE
+WHERE n.tenant_id = %(tenant_id)s
+  AND NOT n.is_erased
+  AND n.trace_ids && ARRAY(
+      SELECT i.trace_id::text
+      FROM invocation i
+      WHERE i.tenant_id = %(tenant_id)s
+        AND i.started_on = ANY(%(days)b::date[])
+        AND i.invocation_id = ANY(%(invocation_ids)b::uuid[])
+      UNION
+      SELECT d.trace_id::text
+      FROM decision d
+      WHERE d.tenant_id = %(tenant_id)s
+        AND d.invocation_id = ANY(%(invocation_ids)b::uuid[])
+  )
+RETURNING n.id
+
 -- erasure_blank_spans --
 -- Blank what the spans of these calls, and those above them, say of the calls below: it names users.
 -- Spans of other calls keep theirs. What arrives later below these spans inherits nothing from them.

@@ -9,6 +9,7 @@ from django.db import connections
 from procrastinate.contrib.django import app
 
 from audit.alerts import trying
+from audit.incidents import making
 from audit.ledger import checks
 from audit.log.payload import LogPayloadError
 from audit.retention import erasure
@@ -83,6 +84,13 @@ def collect_sample(tenant_id: str, sample_id: str) -> None:
     """Continue to list a sample's population for a few seconds, then let other tasks run."""
     if collecting.run_slice(UUID(tenant_id), UUID(sample_id)):
         collect_sample.defer(tenant_id=tenant_id, sample_id=sample_id)
+
+
+@app.task(name="audit.tasks.make_incident", retry=AGAIN)
+def make_incident(tenant_id: str, incident_id: str) -> None:
+    """Continue to hold and read the traces of an incident, then let other tasks run."""
+    if making.run_slice(UUID(tenant_id), UUID(incident_id)):
+        make_incident.defer(tenant_id=tenant_id, incident_id=incident_id)
 
 
 @app.task(name="audit.tasks.try_alert_rule", retry=AGAIN)

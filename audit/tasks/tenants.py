@@ -12,6 +12,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 from audit.alerts import trying
 from audit.deliveries import delivering
 from audit.ledger import actions
+from audit.incidents import making
 from audit.prices import units
 from audit.queries import skipped_spans
 from audit.retention import floor, retention
@@ -79,8 +80,8 @@ def keep_to_retention(timestamp: int) -> None:
 
     Whatever the settings are, also deletes payload searches, comparisons of arguments and
     trials of alert rules older than a day, the names of skipped spans that have not arrived for a
-    month, and deliveries of alerts older than 90 days. Ends requests to lower the retention floor
-    that nobody approved.
+    month, deliveries of alerts older than 90 days, and incidents that nothing holds any more. Ends
+    requests to lower the retention floor that nobody approved.
     """
     now = timezone.now()
     for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
@@ -91,6 +92,7 @@ def keep_to_retention(timestamp: int) -> None:
             skipped_spans.forget_old(now)
             delivering.forget_old(tenant_id, now)
             floor.expire_request(now)
+            making.forget_old(tenant_id, now)
         _expire_soon(str(tenant_id))
     if OWNER in connections and (dropped := retention.drop_empty_days()):
         _log.info("dropped %d partitions, up to %s", len(dropped), dropped[-1].day)

@@ -9,5 +9,7 @@ for _function in (
     addresses.call_address,
     addresses.trace_address,
     addresses.address_in_trace,
+    addresses.incident_address,
+    addresses.trace_incident_address,
 ):
     register.filter(_function.__name__, _function)

@@ -865,6 +865,21 @@ ROUTES: dict[str, Visit] = {
         role=Role.AUDITOR,
         answers={"GET": 302},  # its actions are not signed
     ),
+    "incidents/": Listing(
+        "/incidents/",
+        role=Role.AUDITOR,
+        data=lambda world: {"title": "mine", "reason": "mine", "q": "tool:stranger"},
+        answers={"GET": 200, "POST": 422},  # no call matches
+    ),
+    "incidents/<uuid:pk>": Object(
+        lambda world: f"/incidents/{world.incident_id}", role=Role.AUDITOR
+    ),
+    "incidents/<uuid:pk>/evidence.zip": Object(
+        lambda world: f"/incidents/{world.incident_id}/evidence.zip",
+        is_read=False,
+        role=Role.AUDITOR,
+        answers={"GET": 302},  # its entry is not signed
+    ),
     "settings/erasures": Listing("/settings/erasures", role=Role.AUDITOR),
     "settings/erasures/start": Listing(
         "/settings/erasures/start",
@@ -1540,6 +1555,15 @@ ROUTES: dict[str, Visit] = {
         data=lambda world: {"name": "mine", "reason": "mine", "trace_id": "mine"},
         answers={"GET": 200, "POST": 201},
         scopes={"POST": Scope.HOLDS},
+    ),
+    "api/v1/incidents": Listing(
+        "/api/v1/incidents",
+        Scope.HOLDS,
+        data=lambda world: {"title": "mine", "reason": "mine", "q": "tool:stranger"},
+        answers={"GET": 200, "POST": 422},  # no call matches
+    ),
+    "api/v1/incidents/<uuidstr:incident_id>": Object(
+        lambda world: f"/api/v1/incidents/{world.incident_id}", Scope.HOLDS
     ),
     "api/v1/samples": Listing(
         "/api/v1/samples",

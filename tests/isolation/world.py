@@ -55,6 +55,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     | {"prepared_person": None, "prepared_at": None, "reviewed_person": None, "reviewed_at": None}
     | {"finished_at": None, "checkpoint_size": 2},
     "audit_sample_call": {"position": 1, "ledger_index": 0, "conclusion": "", "is_erased": False},
+    "incident": {"state": "done", "cursor_at": None, "cursor_id": None, "is_erased": False},
     "alert_delivery": {"state": "delivered", "attempt_count": 1},
     "alert_rule": {"repeat_minutes": 0},
     "alert_trial": {"state": "done", "sums": "{}"},
@@ -167,6 +168,7 @@ class World:
     board_id: UUID
     """Of a shared board."""
     link_id: UUID
+    incident_id: UUID
     invitation_id: UUID
     price_day: date
     """The day of its price list: no other world has one then."""
@@ -229,6 +231,7 @@ def make_world(name: str) -> World:
         note_id=uuid_utils.compat.uuid7(),
         board_id=uuid_utils.compat.uuid7(),
         link_id=uuid_utils.compat.uuid7(),
+        incident_id=uuid_utils.compat.uuid7(),
         invitation_id=uuid_utils.compat.uuid7(),
         price_day=date(2000, 1, 1) + timedelta(days=secrets.randbelow(9_000)),
         api_key=create_key(tenant, canary, list(Scope))[0],
@@ -376,6 +379,8 @@ def _values(world: World) -> dict[str, Any]:
         "audit_sample_part.sample_id": world.sample_id,
         "audit_sample_part.records": bytes(60),
         "audit_sample_call.sample_id": world.sample_id,
+        "incident.id": world.incident_id,
+        "incident.timeline": json.dumps({"traces": [], "items": [], "title": world.canary}),
         "invitation.id": world.invitation_id,
         "legal_hold.id": world.hold_id,
         "floor_request.id": world.floor_request_id,

@@ -39,6 +39,7 @@ from tests.support.factories import (
 )
 from tests.support.floor import second_admin
 from tests.support.identity.directory import Directory
+from tests.support.incidents import make_incident
 from tests.support.ledger_log import as_owner
 from tests.support.legal_holds import set_hold
 from tests.support.pages import signed_in
@@ -348,6 +349,12 @@ def act_on_samples(cast: Cast, sign: Callable[[Cast], None] = sign_now) -> None:
     post(auditor, "sample_cancel", other.id)
 
 
+def act_on_incidents(cast: Cast) -> None:
+    """Begin an incident of the calls of a trace, and make its timeline."""
+    send_events(cast.tenant, make_call(trace_id="theft"), key=operators_key(cast, "ingest"))
+    make_incident(cast, "trace:theft")
+
+
 def row_of_each_table(cast: Cast, sign: Callable[[Cast], None] = sign_now) -> None:
     """At least one row of each proved model."""
     act_on_alerts(cast)
@@ -365,6 +372,7 @@ def row_of_each_table(cast: Cast, sign: Callable[[Cast], None] = sign_now) -> No
     act_on_holds_and_erasures(cast)
     act_on_definitions(cast)
     act_on_samples(cast, sign)
+    act_on_incidents(cast)
     fill_registry(cast)
     admin = signed_in(cast.admin)
     post(admin, "report_schedule", kinds=["day"], time_zone="UTC", keep_days=40)

@@ -58,6 +58,7 @@ class Record:
     comparison: UUID
     erasure: UUID
     sample: UUID
+    incident: UUID
     board: UUID
     alert: UUID
     trial: UUID
@@ -96,6 +97,7 @@ class Record:
             "read_search": {"search_id": str(self.search)},
             "read_erasure": {"erasure_id": str(self.erasure)},
             "read_sample": {"sample_id": str(self.sample)},
+            "read_incident": {"incident_id": str(self.incident)},
             "read_board": {"board_id": str(self.board)},
             "read_channel": {"name": "chat"},
             "read_stream": {"name": "kept"},
@@ -196,6 +198,7 @@ def make_record(cast: Cast) -> Record:
     provider = {"name": "Acme ID", "issuer": issuer, "client_id": "tooltrail"}
     rule = {"name": "tried", "condition": {"measure": "failed", "alert": 1}}
     prices = [{"tool": "tool-0", "amount": "0.004"}]
+    incident = {"title": "Case 7", "reason": "court order", "q": "trace:a/trace"}
     api.do("price-lists/2026-01-01", {"currency": "EUR", "prices": prices}, "PUT")
     api.do("streams/kept", {"way": "https", "url": "https://siem.example/in"}, "PUT")
     reported = Client().post(
@@ -222,6 +225,7 @@ def make_record(cast: Cast) -> Record:
         comparison=UUID(api.do("apart/arguments", {"q": "tool:search state:error"})["id"]),
         erasure=UUID(api.do("erasures", {"q": "tool:tool-1"})["id"]),
         sample=UUID(api.do("samples", {"name": "refunds", "size": 3})["id"]),
+        incident=UUID(api.do("incidents", incident)["id"]),
         board=UUID(
             api.do("boards", {"name": "Of the record", "panels": [{"shows": "errors"}]})["id"]
         ),

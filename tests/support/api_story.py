@@ -112,6 +112,7 @@ STORY: Sequence[Step] = (
     _step("set_hold", {"name": "Case 8", "reason": "court order", "trace_id": "loop"}),
     _step("release_hold", {"reason": "over"}, hold_id=Got("set_hold.id")),
     _step("approve_floor_request", _REASON, request_id=Given("floor_request")),
+    _step("begin_incident", {"title": "Case 9", "reason": "theft", "q": "trace:loop"}),
     _step("start_erasure", {"q": "tool:tool-2"}),
     _step("cancel_erasure", erasure_id=Got("start_erasure.id")),
     _step(

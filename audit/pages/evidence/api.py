@@ -12,6 +12,8 @@ from pydantic import Field
 from audit.evidence.bundling import Wanted, bundle, file_name
 from audit.evidence.ledger_range import NotSignedError, ledger_range_of
 from audit.evidence.parameters import read_previous, report_named
+from audit.incidents.bundled import evidence_of as incident_evidence
+from audit.incidents.making import find_incident
 from audit.pages.show.ranges import RangeParams
 from audit.pages.show.sample_evidence import evidence_of
 from audit.queries.time_range import TimeRange
@@ -48,12 +50,14 @@ _PROBLEMS = (
 
 
 class EvidenceParams(RangeParams):
-    """Which time range, which report, or which sample."""
+    """Which time range, which report, which sample, or which incident."""
 
     report: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
     """Instead of a range: a stored report. Its range is used, and the report is included."""
     sample: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
     """Instead of a range: a drawn sample. The bundle has its population, draw and conclusions."""
+    incident: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
+    """Instead of a range: an incident. Its traces' time is used, and the timeline is included."""
     previous: str = Field("", max_length=500, examples=["1200,3400"])
     """Sizes of checkpoints you have kept: the bundle proves that the ledger only grew since."""
 
@@ -83,6 +87,8 @@ def download_evidence(request: HttpRequest, params: Query[EvidenceParams]) -> Ht
     with tenant_scope(identity.tenant_id):
         if params.sample:
             return _of_sample(identity, params.sample, now)
+        if params.incident:
+            return _of_incident(identity, params.incident, now)
         report = None
         if params.report:
             report = report_named(params.report)
@@ -135,4 +141,22 @@ def _of_sample(identity: ApiKeyIdentity, sample_id: str, now: datetime) -> HttpR
     pk = str(sample.id)
     record_view(tenant.pk, actor, "evidence.export", f"sample {pk}", sample=pk)
     name = f"sample-{tenant.slug}-{pk}.zip"
+    return stream(tenant.pk, bundle(wanted), "application/zip", file_name=name)
+
+
+def _of_incident(identity: ApiKeyIdentity, incident_id: str, now: datetime) -> HttpResponseBase:
+    try:
+        incident = find_incident(UUID(incident_id))
+    except ValueError:
+        incident = None
+    if incident is None:
+        raise ProblemError("not_found", "Incident not found.")
+    tenant, actor = Tenant.objects.get(pk=identity.tenant_id), actor_of(identity)
+    try:
+        wanted = incident_evidence(tenant, incident, actor, now)
+    except NotSignedError as error:
+        raise ProblemError("unsigned", str(error)) from error
+    pk = str(incident.id)
+    record_view(tenant.pk, actor, "evidence.export", apart=pk, incident=pk, **wanted.on_record())
+    name = f"incident-{tenant.slug}-{pk}.zip"
     return stream(tenant.pk, bundle(wanted), "application/zip", file_name=name)

@@ -25,6 +25,7 @@ from tests.support.acts import (
     act_on_directory,
     act_on_floor,
     act_on_holds_and_erasures,
+    act_on_incidents,
     act_on_keys,
     act_on_members,
     act_on_notes,
@@ -68,7 +69,7 @@ ACTS = [
     *(act_on_keys, act_on_members, act_on_settings, act_on_holds_and_erasures),
     *(act_on_reports, act_on_tools, act_on_definitions, act_on_alerts),
     *(act_on_channels, act_on_notes, act_on_prices, act_on_providers, act_on_directory),
-    *(act_on_share_links, act_on_streams, act_on_samples, act_on_floor),
+    *(act_on_share_links, act_on_streams, act_on_samples, act_on_floor, act_on_incidents),
 ]
 
 

@@ -15,7 +15,7 @@ from audit.models import AlertDelivery, ChannelKind, FloorState
 from audit.retention import floor
 from audit.retention.floor import FLOOR_DAYS_MIN, OPEN_FOR, FloorError
 from audit.retention.retention import limits, run_slice
-from audit.tasks import keep_to_retention
+from audit.tasks.tenants import keep_to_retention
 from tenants.keys import create_key
 from tenants.models import Action, Scope, Tenant, TenantSetting, Tombstone
 from tenants.scope import tenant_scope

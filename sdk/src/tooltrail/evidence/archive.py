@@ -35,7 +35,14 @@ _ONES = (
     layout.ERASURES,
     layout.REGISTRY,
 )
-_SOMETIMES = (layout.REPORT, layout.STATEMENTS, layout.SAMPLE, layout.POPULATION)
+_SOMETIMES = (
+    layout.REPORT,
+    layout.STATEMENTS,
+    layout.SAMPLE,
+    layout.POPULATION,
+    layout.TIMELINE,
+    layout.TIMELINE_PAGE,
+)
 _CHUNK = re.compile(r"(entries|events)/(\d{6,9})\.ndjson")
 _CHECKPOINT = re.compile(r"checkpoints/(\d{12,19})\.txt")
 _MAX_CHECKPOINTS = 1_000
@@ -71,6 +78,7 @@ class Archive:
         self.has_report = layout.REPORT in self._members
         self.has_statements = layout.STATEMENTS in self._members
         self.has_sample = layout.SAMPLE in self._members
+        self.has_timeline = layout.TIMELINE in self._members
 
     def __enter__(self) -> "Archive":
         return self
@@ -154,6 +162,8 @@ class Archive:
             raise UnreadableError(f"not an evidence bundle: {missing[0]} is missing")
         if (layout.SAMPLE in members) != (layout.POPULATION in members):
             raise UnreadableError("it has a sample without its population, or the other way round")
+        if (layout.TIMELINE in members) != (layout.TIMELINE_PAGE in members):
+            raise UnreadableError("it has only one of the two forms of a timeline")
         checkpoints = sum(name.startswith(layout.CHECKPOINTS) for name in members)
         if not 1 <= checkpoints <= _MAX_CHECKPOINTS:
             raise UnreadableError(f"it has {checkpoints} checkpoints, not 1 to {_MAX_CHECKPOINTS}")

@@ -22,6 +22,8 @@ from tooltrail.evidence.layout import (
     REPORT,
     SAMPLE,
     STATEMENTS,
+    TIMELINE,
+    TIMELINE_PAGE,
     TREE,
     EntryLine,
     Manifest,
@@ -74,6 +76,7 @@ class BundleWriter:
         versions: Iterable[RegisteredVersion],
         report: bytes | None,
         sample: tuple[bytes, bytes] | None = None,
+        timeline: tuple[bytes, bytes] | None = None,
         erasures: Iterable[ProvedLine],
         statements: Iterable[ProvedLine],
         checkpoints: Mapping[int, bytes],
@@ -82,7 +85,8 @@ class BundleWriter:
     ) -> bytes:
         """Write the last members and the end of the zip.
 
-        `sample` are the two members of a sample: its file and its population.
+        `sample` are the two members of a sample: its file and its population; `timeline` those of
+        an incident: the document and the page.
         """
         if self._lines:
             self._write_chunk()
@@ -92,6 +96,9 @@ class BundleWriter:
         if sample is not None:
             self._add(SAMPLE, sample[0])
             self._add(POPULATION, sample[1])
+        if timeline is not None:
+            self._add(TIMELINE, timeline[0])
+            self._add(TIMELINE_PAGE, timeline[1])
         self._add(ERASURES, self._encoder.encode_lines(erasures))
         self._add(STATEMENTS, self._encoder.encode_lines(statements))
         for size, note in sorted(checkpoints.items()):

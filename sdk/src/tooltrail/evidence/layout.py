@@ -26,6 +26,9 @@ REPORT = "report.json"
 SAMPLE = "sample.json"
 POPULATION = "population.bin"
 """Both, or none: an auditor's sample and the calls that it was drawn from."""
+TIMELINE = "timeline.json"
+TIMELINE_PAGE = "timeline.html"
+"""Both, or none: the timeline of an incident."""
 CHECKPOINTS = "checkpoints/"
 
 CHUNK_EVENTS = 4096

@@ -1,8 +1,9 @@
-"""What entries of the ledger say about the registry and a report, and whether the bundle agrees.
+"""What entries say about registry, report and timeline, and whether the bundle agrees.
 
 The publication of a version is an action with the digest of its contract. The baseline lists the
 versions that were published before actions named digests. The creation of a report is an action
-with the SHA-256 of the report. A bundle has these entries whether they lie in its range or not.
+with the SHA-256 of the report, and so is that of an incident's timeline. A bundle has these entries
+whether they lie in its range or not.
 """
 
 import hashlib
@@ -19,6 +20,8 @@ from tooltrail.evidence.epochs import Succession
 from tooltrail.evidence.layout import (
     REPORT,
     STATEMENTS,
+    TIMELINE,
+    TIMELINE_PAGE,
     Manifest,
     ProvedLine,
     RegisteredVersion,
@@ -32,7 +35,10 @@ from tooltrail.ledger.lines import shown
 STATING = frozenset((Kind.ACTION, Kind.BASELINE, Kind.EPOCH, Kind.KEY))
 """The kinds of entries that may say something here."""
 PUBLISHED = "tool.publish"
-SAYING = (PUBLISHED, "report.create", "erasure.confirm", "tenant.settings")
+SAYING = (
+    *(PUBLISHED, "report.create", "incident.timeline"),
+    *("erasure.confirm", "tenant.settings"),
+)
 """The verbs of actions that say something here."""
 
 
@@ -49,6 +55,7 @@ class _Details(msgspec.Struct, gc=False):
     published_by: str = ""
     report: str = ""
     sha256: str = ""
+    page_sha256: str = ""
 
 
 class _Action(msgspec.Struct, gc=False):
@@ -71,6 +78,10 @@ class _Declaration(msgspec.Struct, gc=False):
     erasure: str = ""
 
 
+class _Timeline(msgspec.Struct, gc=False):
+    id: str
+
+
 class _Version(NamedTuple):
     """A publication. Empty texts: the entry is of an older release and does not say it."""
 
@@ -91,6 +102,8 @@ class Statements:
         self.succession = Succession()
         self._versions: dict[tuple[str, int], _Version] = {}
         self._reports: dict[str, str] = {}
+        self._timelines: dict[str, tuple[str, str]] = {}
+        """Digests of the two forms of an incident's timeline, by its id."""
         self._baseline_index = 0
         self._confirmed: dict[str, tuple[int, str, str]] = {}
         """Index, actor and reason of an erasure's confirmation, by its id."""
@@ -132,6 +145,8 @@ class Statements:
         match action.verb:
             case "report.create":
                 self._reports.setdefault(details.report, details.sha256)
+            case "incident.timeline":
+                self._timelines.setdefault(action.subject, (details.sha256, details.page_sha256))
             case "erasure.confirm":
                 first = self._confirmed.get(action.subject)
                 if first is None or index < first[0]:
@@ -259,6 +274,25 @@ class Statements:
                 check.fail("it is not the report that was created")
         except (ValueError, AttributeError, RecursionError) as error:
             raise UnreadableError(f"{REPORT} cannot be read ({error})") from error
+
+    def check_timeline(self, data: bytes, page: bytes, check: Check) -> None:
+        """Compare the two forms of the timeline with the action that put it on record.
+
+        A server gives out no timeline before its entry is signed, so a missing entry fails.
+        """
+        try:
+            named = msgspec.json.decode(data, type=_Timeline).id
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise UnreadableError(f"{TIMELINE} cannot be read ({error})") from error
+        stated = self._timelines.get(named)
+        if stated is None:
+            check.fail("no signed entry has a hash of this timeline")
+            return
+        for name, member, digest in zip(
+            (TIMELINE, TIMELINE_PAGE), (data, page), stated, strict=True
+        ):
+            if hashlib.sha256(member).hexdigest() != digest:
+                check.fail(f"{name} is not what was made")
 
 
 def _index(setting: tuple[int, int | None]) -> int:

@@ -74,6 +74,10 @@ _REPORT = (
     "That the figures of the report are right is stated by the server and not proved. You can "
     "recalculate them from the events in the bundle."
 )
+_TIMELINE = (
+    "That the timeline has everything that happened, and that nothing else did, is stated by the "
+    "server and not proved. You can compare it with the events in the bundle."
+)
 _NO_KEY = (
     "The public keys are from the bundle itself, so its creator could have created them, too. "
     "Get the key from the ledger's page or its operator, and pass it with --key."
@@ -135,6 +139,7 @@ class _Verification:
         self._window = Check("range", "the bundle has every signed entry of the time range")
         self._registry = Check("registry", "each tool version is what entries say was published")
         self._report = Check("report", "the report is the one that was created")
+        self._timeline = Check("timeline", "the timeline is the one that was made")
         self._acknowledged = Check("acknowledged", "it has what the server acknowledged")
         self._policy = policy
         self._witnessed = Check("witnessed")
@@ -166,6 +171,7 @@ class _Verification:
                 self._window,
                 self._registry,
                 *([self._report] if archive.has_report else []),
+                *([self._timeline] if archive.has_timeline else []),
                 *(self._sample.checks if self._sample else []),
                 *([self._acknowledged] if acknowledged else []),
             ],
@@ -185,6 +191,10 @@ class _Verification:
         if self._archive.has_report:
             report = self._archive.read(layout.REPORT)
             self._statements.check_report(self._manifest.report_id, report, self._report)
+        if self._archive.has_timeline:
+            timeline = self._archive.read(layout.TIMELINE)
+            page = self._archive.read(layout.TIMELINE_PAGE)
+            self._statements.check_timeline(timeline, page, self._timeline)
         if self._sample is not None:
             self._sample.finish(self._checkpoints.notes, self._checkpoints.roots, self._policy)
             self._verdict.is_undecided |= self._sample.is_undecided
@@ -204,6 +214,7 @@ class _Verification:
             _OF_NOW,
             *([_NOT_PROVED] if self._unproved else []),
             *([_REPORT] if self._archive.has_report else []),
+            *([_TIMELINE] if self._archive.has_timeline else []),
             *(self._sample.limits if self._sample else []),
             _STATED,
             *self._scan.backward,

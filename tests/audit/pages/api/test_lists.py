@@ -31,6 +31,7 @@ WITHOUT_QUERY: Mapping[str, tuple[str, ...]] = {
     "rows are what happened to other things than calls": (
         *("list_actions", "list_alerts", "list_deliveries", "list_erasures", "list_reports"),
         *("list_checkpoints", "list_ledger_keys", "list_samples", "list_floor_requests"),
+        "list_incidents",
     ),
     "rows are lines that became no call, or who sends them": ("list_inbox", "list_producers"),
     "rows are requests and answers; most of their calls have not run": (

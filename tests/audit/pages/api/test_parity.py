@@ -52,6 +52,7 @@ ACTS: Mapping[str, tuple[str, ...]] = {
     "notes/<uuid:pk>/change": ("edit_note",),
     "notes/<uuid:pk>/delete": ("remove_note",),
     "notes/new": ("create_note",),
+    "incidents/": ("begin_incident",),
     "ledger/check": ("start_ledger_check",),
     "ledger/check/<uuid:pk>/cancel": ("cancel_ledger_check",),
     "repeats/polling": ("add_polling_tool",),

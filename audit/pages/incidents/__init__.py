@@ -1,0 +1,1 @@
+"""Incidents: one form that holds calls and makes their timeline, and its evidence."""
