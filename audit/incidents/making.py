@@ -174,11 +174,11 @@ def _list_more(tenant: Tenant, incident: Incident, now: datetime) -> None:
     try:
         query = parse_pinned(incident.query, Reader())
         before = stored_cursor(incident.cursor_at, incident.cursor_id)
-        found, cursor = _traces(query, incident.created_at, before)
+        traces, cursor = _traces(query, incident.created_at, before)
     except InvalidQueryError as error:  # stored by an earlier version
         _fail(incident, f"The query cannot be read any more. {error}", now)
         return
-    new = [each for each in found if each not in incident.trace_ids]
+    new = [each for each in traces if each not in incident.trace_ids]
     _continue_at(incident, cursor)
     if len(incident.trace_ids) + len(new) > TRACES_MAX:
         _fail(incident, _MANY_TRACES, now)

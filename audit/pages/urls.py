@@ -113,7 +113,9 @@ from audit.pages.repeats.views import (
     repeat_results,
 )
 from audit.pages.reports.views import (
+    clauses_export,
     report_again,
+    report_clauses,
     report_create,
     report_detail,
     report_export,
@@ -304,6 +306,8 @@ urlpatterns = [
     path("reports/create", report_create, name="report_create"),
     path("reports/schedule", report_schedule, name="report_schedule"),
     path("reports/<uuid:pk>", report_detail, name="report_detail"),
+    path("reports/<uuid:pk>/clauses", report_clauses, name="report_clauses"),
+    path("reports/<uuid:pk>/clauses.<slug:kind>", clauses_export, name="clauses_export"),
     path("reports/<uuid:pk>/again", report_again, name="report_again"),
     path("reports/<uuid:pk>/export.<slug:kind>", report_export, name="report_export"),
     # /ledger

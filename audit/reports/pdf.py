@@ -1,4 +1,4 @@
-"""A report as PDF: Typst renders `templates/reports/report.typ` with the layout as JSON.
+"""Reports as PDF: Typst renders a template of `templates/reports` with a document as JSON.
 
 Texts from agents reach the template as strings of that JSON, never as markup; the template
 evaluates nothing. Typst runs in this process and has no network. It reads no file outside the
@@ -8,6 +8,7 @@ template's folder, and uses no fonts except Inter from that folder and its own b
 import json
 import re
 from dataclasses import asdict
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,19 @@ _BREAK = "\N{ZERO WIDTH SPACE}"
 
 def pdf(report: Report, tenant_name: str) -> bytes:
     """The report as A4 PDF, tagged for screen readers. The same report gives the same bytes."""
+    return typeset("report.typ", asdict(lay_out(report, tenant_name)), report.created_at)
+
+
+def typeset(template: str, values: dict[str, Any], at: datetime) -> bytes:
+    """A template with its values as PDF. `at` is the time in the file: equal values, equal bytes."""
     document = typst.compile(
-        _FOLDER / "report.typ",
+        _FOLDER / template,
         root=_FOLDER,
         font_paths=_fonts(),
         ignore_system_fonts=True,
         format="pdf",
-        sys_inputs={"report": json.dumps(_drawn(asdict(lay_out(report, tenant_name))))},
-        timestamp=int(report.created_at.timestamp()),
+        sys_inputs={"report": json.dumps(_drawn(values))},
+        timestamp=int(at.timestamp()),
     )
     assert isinstance(document, bytes)  # only image formats give a list of pages
     return document

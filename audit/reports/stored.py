@@ -10,6 +10,8 @@ from tooltrail.evidence.statements import report_digest
 from audit.models import StoredReport
 from audit.queries.time_range import TimeRange
 from audit.reports.changes import changes
+from audit.reports.clauses.answers import MEMBER
+from audit.reports.clauses.record import record_figures
 from audit.reports.export import document
 from audit.reports.figures import gather
 from audit.reports.queries import (
@@ -43,14 +45,18 @@ def create_report(
     made_as: MadeAs,
     period: str | None = None,
     again: Report | None = None,
+    with_clauses: bool = False,
 ) -> Report | None:
     """Make and store a report. None if the scheduled one of that kind and period exists.
 
     `again` is an earlier report of the same range: the new report also stores what changed since.
+    `with_clauses`: also the figures of a clause report.
     Runs after `of_one_moment`, in the same scope.
     """
     size = ledger_size()
     figures = gather(of, now)
+    if with_clauses:
+        figures[MEMBER] = record_figures(of, now)
     if again is not None:
         figures["since"] = _since(again, figures)
     report = Report(

@@ -490,6 +490,12 @@ ROUTES: dict[str, Visit] = {
         answers=ACTION,
     ),
     "reports/<uuid:pk>": Object(lambda world: f"/reports/{world.report_id}"),
+    "reports/<uuid:pk>/clauses": Object(
+        lambda world: f"/reports/{world.report_id}/clauses", role=Role.AUDITOR
+    ),
+    "reports/<uuid:pk>/clauses.<slug:kind>": Object(
+        lambda world: f"/reports/{world.report_id}/clauses.json", role=Role.AUDITOR
+    ),
     "reports/<uuid:pk>/again": Object(
         lambda world: f"/reports/{world.report_id}/again",
         is_read=False,
@@ -1143,6 +1149,9 @@ ROUTES: dict[str, Visit] = {
         Scope.READ,
         data=lambda world: {"kind": "day", "day": f"{world.at:%Y-%m-%d}"},
         answers={"GET": 200, "POST": 201},
+    ),
+    "api/v1/reports/<uuidstr:report_id>/clauses": Object(
+        lambda world: f"/api/v1/reports/{world.report_id}/clauses", Scope.READ
     ),
     "api/v1/reports/<uuidstr:report_id>": Object(
         lambda world: f"/api/v1/reports/{world.report_id}", Scope.READ

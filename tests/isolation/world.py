@@ -19,6 +19,7 @@ from django.test import Client
 from tooltrail.ledger.cosignature import WitnessKey
 
 from audit.queries.time_range import TimeRange
+from audit.reports.clauses.record import record_figures
 from audit.reports.figures import gather
 from tenants.keys import create_key
 from tenants.members import add_member
@@ -243,7 +244,9 @@ def make_world(name: str) -> World:
     with tenant_scope(tenant.id):
         _insert(values, columns, columns.keys() - _PROVISIONED - _KEEPERS - {"report"})
         days = TimeRange(at - timedelta(days=1), at, UTC)
-        values["report.figures"] = json.dumps(gather(days, at))
+        values["report.figures"] = json.dumps(
+            {**gather(days, at), "record": record_figures(days, at)}
+        )
         _insert(values, columns, {"report"})
     with tenant_scope(tenant.id, using="keeper"):
         _insert(values, columns, _KEEPERS, using="keeper")

@@ -97,6 +97,7 @@ class Record:
             "read_search": {"search_id": str(self.search)},
             "read_erasure": {"erasure_id": str(self.erasure)},
             "read_sample": {"sample_id": str(self.sample)},
+            "read_clauses": {"report_id": str(self.report)},
             "read_incident": {"incident_id": str(self.incident)},
             "read_board": {"board_id": str(self.board)},
             "read_channel": {"name": "chat"},
@@ -203,7 +204,7 @@ def make_record(cast: Cast) -> Record:
     api.do("streams/kept", {"way": "https", "url": "https://siem.example/in"}, "PUT")
     reported = Client().post(
         "/api/v1/reports",
-        {"range": "1h"},
+        {"range": "1h", "clauses": True},
         content_type="application/json",
         headers={"Authorization": f"Bearer {auditor}"},
     )

@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Path, Query, Router
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from audit.reports.clauses.answers import clause_document, has_clauses
 from audit.reports.export import document
 from audit.reports.periods import read_period
 from audit.reports.queries import find_report, report_page
@@ -57,6 +58,58 @@ class ReportPage(Page[Report]):
     OLD_NAME = "reports"
 
 
+class ClauseFigure(Answer):
+    """A figure beside a clause."""
+
+    id: str
+    name: str
+    value: int | float | str | bool | None
+    """A count, a share from 0 to 1, milliseconds, days, or an instant; null: unknown."""
+    text: str
+    """The same for people."""
+    page: str
+    """Path of the page behind it; empty if there is none."""
+
+
+class AnsweredClause(Answer):
+    """A clause, what the record shows beside it, and what it does not show."""
+
+    id: str
+    source: str
+    reference: str
+    topic: str
+    asks: str
+    """What the clause asks for, in our words."""
+    shows: list[ClauseFigure]
+    does_not_show: list[str]
+
+
+class ReportHead(Answer):
+    """Which report the figures are of."""
+
+    id: UUID
+    created_at: datetime
+    made_by: str | None
+    made_as: Literal["person", "key", "schedule"]
+    kind: Literal["day", "week", "month", "range"]
+    from_: datetime = Field(alias="from")
+    to: datetime
+    time_zone: str
+    ledger_size: int
+    query: str
+    again_of: UUID | None
+
+
+class ClauseReport(Answer):
+    """Figures of a report clause by clause."""
+
+    format: str
+    report: ReportHead
+    clauses: list[AnsweredClause]
+    limits: list[str]
+    """What holds for all clauses."""
+
+
 class Wanted(Params):
     """A report to create: of a day, week, month or range, or the range of an earlier report."""
 
@@ -75,6 +128,8 @@ class Wanted(Params):
     """IANA name of the time zone of days, weeks and months."""
     again_of: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
     """Instead of all others: id of a report whose range is used again."""
+    clauses: bool = False
+    """Whether the report also gets the figures of `reports/{report_id}/clauses`."""
 
 
 @reads(router, "/reports", ReportPage, tag="reports", problems=("cursor", "limit"))
@@ -95,6 +150,21 @@ def read_report(request: HttpRequest, report_id: Path[UUID]) -> dict[str, Any]:
     if report is None:
         raise ProblemError("not_found", "Report not found.")
     return document(report)
+
+
+@reads(
+    router,
+    "/reports/{uuid:report_id}/clauses",
+    ClauseReport,
+    tag="reports",
+    problems=("not_found",),
+)
+def read_clauses(request: HttpRequest, report_id: Path[UUID]) -> dict[str, Any]:
+    """Get the figures of a report clause by clause, if it was made with `clauses`."""
+    report = find_report(report_id)
+    if report is None or not has_clauses(report):
+        raise ProblemError("not_found", "Report with clauses not found.")
+    return clause_document(report)
 
 
 @router.post(
@@ -136,7 +206,15 @@ def make_report(request: HttpRequest) -> HttpResponse:
                 raise ProblemError("range", str(error)) from error
         key = ApiKey.objects.filter(tenant_id=identity.tenant_id, key_id=identity.key_id).first()
         made_by = key.name if key else identity.key_id
-        report = create_report(kind, of, now=now, made_by=made_by, made_as="key", again=again)
+        report = create_report(
+            kind,
+            of,
+            now=now,
+            made_by=made_by,
+            made_as="key",
+            again=again,
+            with_clauses=wanted.clauses,
+        )
         assert report is not None, "only scheduled ones have a period to clash with"
         tenant = Tenant.objects.get(pk=identity.tenant_id)
         record_creation(tenant, actor_of(identity), report)

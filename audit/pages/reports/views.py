@@ -14,9 +14,19 @@ from django.views.decorators.http import require_POST, require_safe
 
 from audit.pages.reports.acts import save_schedule
 from audit.pages.reports.forms import ScheduleForm
+from audit.reports.clauses.answers import has_clauses, sources
+from audit.reports.clauses.files import CLAUSE_FORMS
+from audit.reports.clauses.texts import LIMITS, SOURCES
 from audit.reports.compose import lay_out
 from audit.reports.export import FORMS
-from audit.reports.periods import SCHEDULED, last_whole, read_period, short_words
+from audit.reports.periods import (
+    SCHEDULED,
+    in_words,
+    last_whole,
+    read_period,
+    short_words,
+    zone_words,
+)
 from audit.reports.queries import Report, find_report, report_page
 from audit.reports.schedule import LEAST_DAYS, MOST_DAYS, schedule
 from audit.reports.stored import create_report, of_one_moment, record_creation
@@ -65,6 +75,7 @@ def report_list(request: TenantRequest) -> HttpResponse:
         **pager,
         "exports": tuple(FORMS),
         "may_have_evidence": has_role(request.membership, Role.AUDITOR),
+        "sources": SOURCES,
         "may_make": may_make(request.membership),
         "may_schedule": has_role(request.membership, Role.ADMIN),
         "days": {kind: last_whole(kind, now, zone) for kind in SCHEDULED},
@@ -105,6 +116,7 @@ def report_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
     """Show a report as it was created."""
     report = _report_or_404(pk)
     context = {
+        "has_clauses": has_clauses(report),
         "report": report,
         "layout": lay_out(report, request.tenant.name),
         "exports": tuple(FORMS),
@@ -113,6 +125,51 @@ def report_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "again_of": report.again_of if report.again_of and find_report(report.again_of) else None,
     }
     return render(request, "reports/report_detail.html", context)
+
+
+@require_safe
+@tenant_page(role=Role.AUDITOR)
+def report_clauses(request: TenantRequest, pk: UUID) -> HttpResponse:
+    """Show the figures of a report clause by clause."""
+    report = _report_or_404(pk)
+    if not has_clauses(report):
+        raise Http404("this report was made without clauses")
+    context = {
+        "report": report,
+        "of": in_words(report.kind, report.of),
+        "zone_name": zone_words(report.of),
+        "sources": sources(report),
+        "limits": LIMITS,
+        "exports": tuple(CLAUSE_FORMS),
+    }
+    return render(request, "reports/report_clauses.html", context)
+
+
+@require_safe
+@tenant_page(role=Role.AUDITOR)
+def clauses_export(request: TenantRequest, pk: UUID, kind: str) -> HttpResponse:
+    """Export a clause report as a file. The audit log records it."""
+    report = _report_or_404(pk)
+    if kind not in CLAUSE_FORMS or not has_clauses(report):
+        raise Http404("no such form of export")
+    if request.method != "HEAD":
+        record_action(
+            request.tenant,
+            request.user,
+            "report.export",
+            kind,
+            query=report.query,
+            report=str(pk),
+            of="clauses",
+        )
+    start = local(report.of.start, report.of.zone)
+    name = f"clauses-{request.tenant.slug}-{report.kind}-{start:%Y-%m-%d}.{kind}"
+    form = CLAUSE_FORMS[kind]
+    return HttpResponse(
+        form.write(report, request.tenant.name),
+        content_type=form.content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
 
 
 @require_safe
@@ -139,14 +196,21 @@ def report_export(request: TenantRequest, pk: UUID, kind: str) -> HttpResponse:
 @require_POST
 @tenant_page()
 def report_create(request: TenantRequest) -> HttpResponseBase:
-    """Create a report of the form's range."""
-    now = _begin(request)
+    """Create a report of the form's range; with `clauses`, one with the figures of clauses."""
+    now, with_clauses = _begin(request), _wants_clauses(request)
     try:
         kind, of = read_period(request.POST.dict(), now=now, zone=timezone.get_current_timezone())
     except ValueError as error:
         messages.error(request, f"No report created. {error}")
         return redirect("report_list")
-    report = create_report(kind, of, now=now, made_by=request.user.get_username(), made_as="person")
+    report = create_report(
+        kind,
+        of,
+        now=now,
+        made_by=request.user.get_username(),
+        made_as="person",
+        with_clauses=with_clauses,
+    )
     return _record_and_open(request, report)
 
 
@@ -154,7 +218,7 @@ def report_create(request: TenantRequest) -> HttpResponseBase:
 @tenant_page()
 def report_again(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Create a new report of the same range. It lists what arrived since."""
-    now = _begin(request)
+    now, with_clauses = _begin(request), _wants_clauses(request)
     again = _report_or_404(pk)
     report = create_report(
         again.kind,
@@ -163,6 +227,7 @@ def report_again(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         made_by=request.user.get_username(),
         made_as="person",
         again=again,
+        with_clauses=with_clauses,
     )
     return _record_and_open(request, report)
 
@@ -189,10 +254,18 @@ def _begin(request: TenantRequest) -> datetime:
     return timezone.now()
 
 
+def _wants_clauses(request: TenantRequest) -> bool:
+    """Whether the form asks for clauses. Raises PermissionDenied unless the member may make them."""
+    wants = request.POST.get("clauses") == "on"
+    if wants and not has_role(request.membership, Role.AUDITOR):
+        raise PermissionDenied("Auditors and admins create clause reports.")
+    return wants
+
+
 def _record_and_open(request: TenantRequest, report: Report | None) -> HttpResponseBase:
     assert report is not None, "only scheduled ones have a period to clash with"
     record_creation(request.tenant, request.user, report)
-    return redirect("report_detail", report.id)
+    return redirect("report_clauses" if has_clauses(report) else "report_detail", report.id)
 
 
 def _report_or_404(pk: UUID) -> Report:
