@@ -43,7 +43,7 @@ def pdf(report: Report, tenant_name: str) -> bytes:
 
 
 def typeset(template: str, values: dict[str, Any], at: datetime) -> bytes:
-    """A template with its values as PDF. `at` is the time in the file: equal values, equal bytes."""
+    """A template with its values as PDF. `at` is the time that the file has of itself."""
     document = typst.compile(
         _FOLDER / template,
         root=_FOLDER,

@@ -62,6 +62,7 @@ EXPLAINED = {
     "definition_list": _SERVED,
     "definition_detail": _SERVED,
     "report_list": "start/auditor/#a-report-for-others",
+    "report_clauses": "compliance/",
     "report_detail": "start/auditor/#a-report-for-others",
     "inbox_list": "events/#answers",
     "inbox_detail": "events/#answers",

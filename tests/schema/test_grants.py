@@ -230,6 +230,12 @@ KEEPERS = {
     "erasure_call": {"SELECT"},
     "payload_search_hit": {"SELECT", "DELETE"},
     "note": {"SELECT", "UPDATE (text)", "UPDATE (is_erased)", "UPDATE (salt)"},
+    "incident": {
+        "SELECT",
+        "UPDATE (timeline)",
+        "UPDATE (page)",
+        "UPDATE (is_erased)",
+    },
     "tool_regression_case": {
         "SELECT",
         "UPDATE (args)",

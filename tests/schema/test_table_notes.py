@@ -272,6 +272,7 @@ def other_times() -> dict[str, str]:
         "tool_import": f"rows are deleted {imports.KEPT_FOR.days} day after",
         "tool_import_tool": "rows are deleted with their tool_import",
         "alert_delivery": f"rows are deleted {delivering.KEPT_FOR.days} days after",
+        "incident": "rows are deleted when",
         "skipped_span": f"rows are deleted {skipped_spans.KEPT_FOR.days} days after",
         "invitation": f"rows are deleted {invitations.KEPT_FOR.days} days after",
         "sign_in_failure": "rows are deleted after"

@@ -255,7 +255,7 @@ def _begin(request: TenantRequest) -> datetime:
 
 
 def _wants_clauses(request: TenantRequest) -> bool:
-    """Whether the form asks for clauses. Raises PermissionDenied unless the member may make them."""
+    """Whether the form asks for clauses. Raises PermissionDenied if the member may not."""
     wants = request.POST.get("clauses") == "on"
     if wants and not has_role(request.membership, Role.AUDITOR):
         raise PermissionDenied("Auditors and admins create clause reports.")

@@ -1,4 +1,4 @@
-"""The clauses: references, what each asks for in our words, and what the record does not show. Pure.
+"""The clauses: references, what each asks for in our words, what the record cannot show. Pure.
 
 References only: the texts themselves belong to their publishers. `shows` names figures of
 `audit.reports.clauses.figures`.
@@ -52,8 +52,7 @@ CLAUSES: Final = (
         "The events must help to find situations of risk and substantial modifications.",
         ("failed", "violating", "not_run", "published", "unapproved", "alerts"),
         (
-            "Whether a failure was a risk in the sense of Article 79(1), or a change a substantial"
-            " modification: people judge that.",
+            "Whether a failure was a risk (Article 79(1)), or a change a substantial modification.",
             "Changes of models and prompts, unless a call reports them.",
         ),
     ),
@@ -84,8 +83,10 @@ CLAUSES: Final = (
         " input and who verified the result.",
         ("recorded_whole", "approved", "deciding_people"),
         (
-            "Which reference database was searched, and which input led to a match, unless a tool"
-            " records them as arguments and results.",
+            (
+                "Which reference database was searched, and which input led to a match, unless a tool"
+                " records them as arguments and results."
+            ),
             "Whether two people verified a result, as Article 14(5) asks.",
         ),
     ),
@@ -200,11 +201,17 @@ CLAUSES: Final = (
 SOURCES: Final = tuple(dict.fromkeys(clause.source for clause in CLAUSES))
 """The laws, standards and criteria, in their order."""
 LIMITS: Final = (
-    "Figures and references are beside each other. Whether they meet a clause is for the reader to"
-    " judge: this report gives no legal advice and no opinion of an auditor.",
-    "The record has calls of tools and decisions about them, as programs sent them. It cannot show"
-    " what was never sent.",
-    "Figures are of the range and the moment of the report. That they are right is stated by the"
-    " server; the evidence bundle of the report has the events to recompute them.",
+    (
+        "Figures and references are beside each other. Whether they meet a clause is for the reader to"
+        " judge: this report gives no legal advice and no opinion of an auditor."
+    ),
+    (
+        "The record has calls of tools and decisions about them, as programs sent them. It cannot show"
+        " what was never sent."
+    ),
+    (
+        "Figures are of the range and the moment of the report. That they are right is stated by the"
+        " server; the evidence bundle of the report has the events to recompute them."
+    ),
 )
 """What holds for all clauses."""

@@ -114,6 +114,7 @@ CHANGES = {
     "erasure": "confirmed_by = 'ada'",
     "floor_request": "to_days = 184",
     "identity_provider": """role_by_group = '{"staff": "admin"}'""",
+    "incident": "sha256 = 'forged'",
     "invitation": "role = 'admin'",
     "legal_hold": "trace_id = 'another'",
     "maintenance_window": "minutes = 10000",
