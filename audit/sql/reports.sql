@@ -62,10 +62,14 @@ SELECT {{report_head}},
            ),
            'violations', jsonb_build_object('violating', f.violations -> 'violating'),
            'completeness', jsonb_build_object('is_complete', f.completeness -> 'is_complete')
-       )
+       ) || jsonb_strip_nulls(jsonb_build_object(
+           'record', CASE WHEN f.record IS NOT NULL THEN
+               jsonb_build_object('at', f.record -> 'at')
+           END
+       ))
 FROM report
 CROSS JOIN LATERAL jsonb_to_record(figures) AS f (
-    volume jsonb, reliability jsonb, violations jsonb, completeness jsonb
+    volume jsonb, reliability jsonb, violations jsonb, completeness jsonb, record jsonb
 )
 WHERE tenant_id = %(tenant_id)s AND id < %(before)s
 ORDER BY id DESC

@@ -83,10 +83,7 @@ CLAUSES: Final = (
         " input and who verified the result.",
         ("recorded_whole", "approved", "deciding_people"),
         (
-            (
-                "Which reference database was searched, and which input led to a match, unless a tool"
-                " records them as arguments and results."
-            ),
+            "The reference database and the matching input, unless a tool reports them.",
             "Whether two people verified a result, as Article 14(5) asks.",
         ),
     ),
@@ -201,17 +198,10 @@ CLAUSES: Final = (
 SOURCES: Final = tuple(dict.fromkeys(clause.source for clause in CLAUSES))
 """The laws, standards and criteria, in their order."""
 LIMITS: Final = (
-    (
-        "Figures and references are beside each other. Whether they meet a clause is for the reader to"
-        " judge: this report gives no legal advice and no opinion of an auditor."
-    ),
-    (
-        "The record has calls of tools and decisions about them, as programs sent them. It cannot show"
-        " what was never sent."
-    ),
-    (
-        "Figures are of the range and the moment of the report. That they are right is stated by the"
-        " server; the evidence bundle of the report has the events to recompute them."
-    ),
+    "Whether the figures meet a clause is for the reader to judge.",
+    "This report gives no legal advice, and no opinion of an auditor.",
+    "The record has calls of tools and decisions about them. It cannot show what was never sent.",
+    "Figures are of the range and the moment of the report, and are stated by the server.",
+    "The report's evidence bundle has the events to recompute them.",
 )
 """What holds for all clauses."""
