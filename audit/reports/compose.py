@@ -33,16 +33,13 @@ def lay_out(report: Report, tenant_name: str) -> Layout:
     all_figures, zone = report.figures, report.of.zone
     by = {"person": report.made_by, "key": f"the API key {report.made_by}"}
     made_by = by.get(report.made_as, "the schedule")
-    warnings = []
-    if not all_figures["is_over"]:
-        warnings.append("The range had not ended when this report was created.")
     return Layout(
         title=KINDS[report.kind],
         tenant=tenant_name,
         of=in_words(report.kind, report.of),
         zone=zone_words(report.of),
         made=f"Created by {made_by}, {to_the_minute(report.created_at, zone)}",
-        warnings=warnings,
+        warnings=warnings(report),
         facts=[
             ("Report", str(report.id)),
             ("Created by", made_by),
@@ -71,6 +68,13 @@ def lay_out(report: Report, tenant_name: str) -> Layout:
             exports(all_figures, report),
         ],
     )
+
+
+def warnings(report: Report) -> list[str]:
+    """What a reader must know before the figures."""
+    if report.figures["is_over"]:
+        return []
+    return ["The range had not ended when this report was created."]
 
 
 def _names_callers(all_figures: dict[str, Any]) -> bool:

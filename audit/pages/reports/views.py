@@ -17,7 +17,7 @@ from audit.pages.reports.forms import ScheduleForm
 from audit.reports.clauses.answers import has_clauses, sources
 from audit.reports.clauses.files import CLAUSE_FORMS
 from audit.reports.clauses.texts import LIMITS, SOURCES
-from audit.reports.compose import lay_out
+from audit.reports.compose import lay_out, warnings
 from audit.reports.export import FORMS
 from audit.reports.periods import (
     SCHEDULED,
@@ -139,6 +139,7 @@ def report_clauses(request: TenantRequest, pk: UUID) -> HttpResponse:
         "of": in_words(report.kind, report.of),
         "zone_name": zone_words(report.of),
         "sources": sources(report),
+        "warnings": warnings(report),
         "limits": LIMITS,
         "exports": tuple(CLAUSE_FORMS),
     }
@@ -166,7 +167,7 @@ def clauses_export(request: TenantRequest, pk: UUID, kind: str) -> HttpResponse:
     name = f"clauses-{request.tenant.slug}-{report.kind}-{start:%Y-%m-%d}.{kind}"
     form = CLAUSE_FORMS[kind]
     return HttpResponse(
-        form.write(report, request.tenant.name),
+        form.write(report, request.tenant.name, request.build_absolute_uri("/")),
         content_type=form.content_type,
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )

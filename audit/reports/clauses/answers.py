@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from audit.reports.clauses.figures import Figure, figure
 from audit.reports.clauses.texts import CLAUSES, LIMITS, Clause
+from audit.reports.compose import warnings
 from audit.reports.export import head
 from audit.reports.queries import Report
 
@@ -61,5 +62,5 @@ def clause_document(report: Report) -> dict[str, Any]:
             for source in sources(report)
             for one in source.clauses
         ],
-        "limits": list(LIMITS),
+        "limits": [*warnings(report), *LIMITS],
     }

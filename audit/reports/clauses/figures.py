@@ -207,7 +207,9 @@ _RULES: Final = {
         _at("record", "counts", "rules"),
         page=_page("alert_rule_list"),
     ),
-    "alerts": _Rule("Alerts", _at("alerts", "alerts"), page=_page("alert_list", state="all")),
+    "alerts": _Rule(
+        "Alerts and warnings", _at("alerts", "fired"), page=_page("alert_list", state="all")
+    ),
     "acknowledged": _Rule("Acknowledged", _at("alerts", "acknowledged")),
     "unresolved": _Rule("Not resolved", _at("alerts", "unresolved"), page=_page("alert_list")),
     "answered_within": _Rule(
@@ -249,7 +251,7 @@ _RULES: Final = {
         _page("tenant_settings"),
     ),
     "oldest_payload": _Rule(
-        "Oldest payload, beside held ones",
+        "Oldest payload not held",
         _at("record", "retention", "oldest_payload_at"),
         _moment("record", "retention", "oldest_payload_at"),
     ),

@@ -202,6 +202,6 @@ LIMITS: Final = (
     "This report gives no legal advice, and no opinion of an auditor.",
     "The record has calls of tools and decisions about them. It cannot show what was never sent.",
     "Figures are of the range and the moment of the report, and are stated by the server.",
-    "The report's evidence bundle has the events to recompute them.",
+    "The evidence bundle of the report has the events to recompute them.",
 )
 """What holds for all clauses."""

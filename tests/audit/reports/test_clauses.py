@@ -79,7 +79,7 @@ def test_figures_are_those_of_the_record(
     assert shown["recorded_whole"] == 9 / 11  # one runs, one has no start
     assert (shown["requests"], shown["approved"], shown["deciding_people"]) == (1, 1, 1)
     assert shown["waited"] == 2000.0
-    assert (shown["alerts"], shown["rules"]) == (0, 1)  # its alert is a warning
+    assert (shown["alerts"], shown["rules"]) == (1, 1)
     assert (shown["payload_days"], shown["index_days"]) == (200, None)
     assert (shown["samples"], shown["sampled_calls"], shown["incidents"]) == (1, 2, 1)
     assert (shown["held"], shown["holds_set"], shown["erased_calls"]) == (1, 1, 0)
@@ -109,7 +109,10 @@ def test_page_and_files_say_the_same_and_give_no_verdict(acme: Cast) -> None:
     page = client.get(f"/reports/{pk}/clauses").content.decode()
     pdf = client.get(f"/reports/{pk}/clauses.pdf").content
     table = client.get(f"/reports/{pk}/clauses.csv").content.decode()
-    words = " ".join(p.extract_text() for p in PdfReader(io.BytesIO(pdf)).pages)
+    sheets = PdfReader(io.BytesIO(pdf)).pages
+    words = " ".join(sheet.extract_text() for sheet in sheets)
+    links = [note.get_object()["/A"]["/URI"] for s in sheets for note in s.get("/Annots", ())]
+    assert any(one.startswith("http://testserver/calls/?q=since%3A") for one in links)
     plain = re.sub(r"\s+", " ", words.replace("\N{ZERO WIDTH SPACE}", ""))
     document = client.get(f"/reports/{pk}/clauses.json").json()
     *rows, last = csv.DictReader(io.StringIO(table))

@@ -1,6 +1,16 @@
 """Kinds of tampering with a tenant's record, and who finds each."""
 
-from tests.support.tampering import entries, files, hosts, log, refusals, rows, samples, tree
+from tests.support.tampering import (
+    entries,
+    files,
+    hosts,
+    incidents,
+    log,
+    refusals,
+    rows,
+    samples,
+    tree,
+)
 from tests.support.tampering.kinds import Tampering
 
 PARTS = {
@@ -11,6 +21,7 @@ PARTS = {
     "The host": hosts,
     "The file of a bundle": files,
     "A sample in a bundle": samples,
+    "An incident in a bundle": incidents,
     "What the database refuses": refusals,
 }
 """The parts of the table, and the modules with their kinds."""

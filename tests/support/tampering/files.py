@@ -8,7 +8,7 @@ from typing import Any
 from zipfile import ZipFile
 
 from tooltrail.ledger import Checkpoint, SigningKey
-from tooltrail.ledger.lines import to_base64
+from tooltrail.ledger.lines import from_base64, to_base64
 from tooltrail.tools.digest import tool_digest
 
 from tests.support.tampering.finders import Finder, verified
@@ -96,6 +96,19 @@ def of_file(
 
     what, _, of = what.partition(": ")
     return Tampering(what, of, Power.FILE, frozenset(finders), act, why)
+
+
+def without_entries(verb: str) -> Edit:
+    """An edit that takes the entries of actions with a verb out of the statements."""
+
+    def edit(members: Members, _: random.Random) -> None:
+        lines = members[STATEMENTS].splitlines(keepends=True)
+        named = f'"verb":"{verb}"'.encode()
+        members[STATEMENTS] = b"".join(
+            line for line in lines if named not in from_base64(json.loads(line)["raw"], "a line")
+        )
+
+    return edit
 
 
 def _lines(data: bytes) -> list[bytes]:

@@ -141,6 +141,11 @@ class Record:
         return self.bundle.with_name("sample.zip")
 
     @property
+    def incident(self) -> Path:
+        """The evidence bundle of an incident."""
+        return self.bundle.with_name("incident.zip")
+
+    @property
     def key(self) -> VerifierKey:
         """The public key that the auditor has kept since the first checkpoint."""
         return VerifierKey.parse((self.watched / "keys.txt").read_text().split()[0])

@@ -5,9 +5,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from tooltrail.ledger.lines import from_base64
-
-from tests.support.tampering.files import STATEMENTS, Edit, Members, of_file
+from tests.support.tampering.files import Edit, Members, of_file, without_entries
 from tests.support.tampering.finders import Finder
 from tests.support.tampering.kinds import Tampering
 
@@ -37,10 +35,10 @@ def kinds() -> Iterator[Tampering]:
     yield _of("a text of a sample was taken out", _call({"note": None}), BUNDLE)
     for verb in ("commit", "fix", "draw", "conclude"):
         what = f"entries about a sample were taken out: sample.{verb}"
-        yield _of(what, _without_entries(f"sample.{verb}"), BUNDLE)
+        yield _of(what, without_entries(f"sample.{verb}"), BUNDLE)
     yield _of(
         "entries about a sample were taken out: sample.sign",
-        _without_entries("sample.sign"),
+        without_entries("sample.sign"),
         why="it is a sample that nobody has signed, and the command says so",
     )
 
@@ -90,14 +88,3 @@ def _edit_record(members: Members, rng: random.Random) -> None:
     data = bytearray(members[POPULATION])
     data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     members[POPULATION] = bytes(data)
-
-
-def _without_entries(verb: str) -> Edit:
-    def edit(members: Members, _: random.Random) -> None:
-        lines = members[STATEMENTS].splitlines(keepends=True)
-        said = f'"verb":"{verb}"'.encode()
-        members[STATEMENTS] = b"".join(
-            line for line in lines if said not in from_base64(json.loads(line)["raw"], "a line")
-        )
-
-    return edit

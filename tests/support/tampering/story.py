@@ -42,6 +42,7 @@ from tests.support.factories import (
     make_definitions,
     make_tenant,
 )
+from tests.support.incidents import incident_bundle
 from tests.support.ledger_log import write_key
 from tests.support.pages import signed_in
 from tests.support.registered_tools import register_tool
@@ -221,6 +222,8 @@ def _make(record: Record, now: datetime) -> None:
         "SELECT id FROM audit_sample WHERE tenant_id = %(tenant)s AND state = 'signed'"
     )[0]
     sample_bundle(record.cast, sample_id, record.bundle.parent).rename(record.sample)
+    ((incident_id,),) = record.run("SELECT id FROM incident WHERE tenant_id = %(tenant)s")
+    incident_bundle(record.cast, incident_id, record.bundle.parent).rename(record.incident)
     newest = make_bundle(record)
     assert newest is not None
     newest.rename(record.bundle)

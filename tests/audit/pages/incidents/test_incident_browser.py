@@ -3,6 +3,7 @@
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -50,7 +51,7 @@ def send_theft(cast: Cast) -> None:
     refund = make_call(trace_id="checkout-7", tool_name="refund", started_at=at, agent="planner")
     one = {"invocation_id": refund[0]["invocation_id"], "trace_id": "checkout-7"}
     one |= {"tool_name": "refund"}
-    more = {"trace_id": "checkout-7", "agent": "planner"}
+    more: dict[str, Any] = {"trace_id": "checkout-7", "agent": "planner"}
     events = [
         make_decision("awaiting", decided_at=at - 9 * second, **one),
         make_decision("approved", decided_at=at - 2 * second, **one, **person),
