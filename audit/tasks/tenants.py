@@ -11,8 +11,8 @@ from procrastinate.exceptions import AlreadyEnqueued
 
 from audit.alerts import trying
 from audit.deliveries import delivering
-from audit.ledger import actions
 from audit.incidents import making
+from audit.ledger import actions
 from audit.prices import units
 from audit.queries import skipped_spans
 from audit.retention import floor, retention
