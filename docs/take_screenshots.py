@@ -47,6 +47,8 @@ def main() -> None:
         for name, path in PAGES.items():
             take(page, path, PICTURES / f"{name}.png")
         take(page, tool_page(page), PICTURES / "tool.png")
+        take(page, fired_alerts(page), PICTURES / "alerts.png")
+        take(page, board_page(page), PICTURES / "board.png")
         take(signed_in(browser, demo, scale=2), timeline, DOCS / "screenshot.png")
         browser.close()
 
@@ -113,6 +115,25 @@ def tool_page(page: Page) -> str:
     page.goto("/tools/")
     page.get_by_role("link", name=TOOL, exact=True).first.click()
     page.get_by_role("heading", name=TOOL).wait_for()
+    return page.url
+
+
+def fired_alerts(page: Page) -> str:
+    """The address of the alerts, when some rules of the demo have fired."""
+    until = time.monotonic() + DATA_S
+    while time.monotonic() < until:
+        page.goto("/alerts/")
+        if page.locator("table.alerts tbody tr").count() > 1:
+            return page.url
+        time.sleep(5)
+    sys.exit("No rule of the demo has fired.")
+
+
+def board_page(page: Page) -> str:
+    """The address of the demo's board."""
+    page.goto("/boards/")
+    page.locator("td.lead a").first.click()
+    page.wait_for_url("**/boards/*")
     return page.url
 
 

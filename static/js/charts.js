@@ -186,7 +186,8 @@
         isHeat ? { type: "category", data: chart.series.map((one) => one.label || one.name), axisTick: { show: false },
           axisLine: { show: false }, axisLabel: { color: ink, fontSize: 11, interval: (n) => chart.series[n].label !== "" } }
           : { type: "value", min: 0, splitNumber: 3, axisLabel: { color: dim, fontSize: 11, formatter: axis[chart.unit] },
-            splitLine: { lineStyle: { color: line } }, ...(chart.unit === "duration" ? durationAxis(chart) : {}) },
+            splitLine: { lineStyle: { color: line } }, ...(chart.unit === "duration" ? durationAxis(chart) : {}),
+            ...(chart.unit === "share" ? { max: ({ max }) => (max > 0.75 ? 1 : null) } : {}) },
         { type: "value", min: 0, max: 1, show: false },
       ],
       tooltip: {

@@ -13,6 +13,7 @@ from tooltrail.guard.options import Outcome
 from tooltrail.guard.violations import ViolationCode
 
 from audit.demo.agents import WHO
+from audit.demo.watched import BOARD, RULES
 from audit.effect.comparison import CALLS_MIN
 from config.instance import BASE_DIR
 from tests.support.demo import Demo
@@ -228,3 +229,11 @@ def test_new_calls_keep_arriving_after_the_history(demo: Demo) -> None:
     while calls() == before:
         assert time.monotonic() < deadline, "no further call has arrived"
         time.sleep(0.2)
+
+
+def test_rules_of_the_tenant_fire_and_it_has_a_board(demo: Demo) -> None:
+    assert demo.query("SELECT name, user_id FROM board") == [(BOARD["name"], None)]
+    named = {name for (name,) in demo.query("SELECT name FROM alert_rule")}
+    assert named == {rule["name"] for rule in RULES}
+    fired = until(lambda: demo.query("SELECT rule_name FROM alert WHERE state <> 'resolved'"))
+    assert {name for (name,) in fired} <= named

@@ -25,8 +25,8 @@ def counted(acme: Cast) -> TimeRange:
     events = []
     for n in range(60):
         at = NOW - timedelta(minutes=7 + n * 53)
-        guard = {"guard": VIOLATED_GUARD} if n % 3 == 0 else {}
-        events += make_call(trace_id=f"t-{n}", started_at=at, duration_ms=100.0 + n, **guard)
+        guard = VIOLATED_GUARD if n % 3 == 0 else None
+        events += make_call(trace_id=f"t-{n}", started_at=at, duration_ms=100.0 + n, guard=guard)
     send_events(acme.tenant, events)
     return TimeRange(NOW - timedelta(hours=24), NOW, UTC)
 
