@@ -49,11 +49,12 @@ from config.http.problems import KINDS, ProblemError, problem
 from config.postgresql.schema import why_unavailable
 from tenants import service_api
 from tenants.accounts.settings import router as sign_in_router
-from tenants.admin_api import router as admin_router
 from tenants.api_auth import answer_refusal
 from tenants.identity.pages import router as identity_router
 from tenants.identity.sso_only import router as sso_only_router
+from tenants.key_api import router as key_router
 from tenants.keys import KeyRefused
+from tenants.member_api import router as member_router
 from tools_registry import act_api, draft_api
 from tools_registry import read_api as tools
 from tools_registry.api import router as registry_router
@@ -120,7 +121,8 @@ api.add_router("", read_router)
 api.add_router("", reports_router)
 api.add_router("", evidence_router)
 api.add_router("", registry_router)
-api.add_router("", admin_router)
+api.add_router("", key_router)
+api.add_router("", member_router)
 api.add_router("", sign_in_router)
 api.add_router("", identity_router)
 api.add_router("", sso_only_router)

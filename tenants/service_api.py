@@ -10,10 +10,10 @@ from ninja import Path, Query
 from pydantic import Field
 
 from config.http.problems import ProblemError
-from tenants.admin_api import router
 from tenants.api_acts import Act, Body, Stripped, acts, invalid
 from tenants.api_auth import tenant_of
 from tenants.api_reads import Answer, ListParams, Page, paged, reads, utc
+from tenants.member_api import router
 from tenants.models import Membership, Scope
 from tenants.service_accounts import (
     NAME_MAX,
