@@ -47,6 +47,7 @@ def expressions() -> list[str]:
     return [expression for _, expression, _ in rules()] + of_panels
 
 
+@pytest.mark.slow
 def test_files_use_only_what_is_served() -> None:
     series = served()
     used = expressions()

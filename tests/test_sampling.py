@@ -49,6 +49,7 @@ def names(items: set[pytest.Item]) -> list[str]:
     return sorted(item.name for item in items if item.name.startswith("test_generated"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "kept"), [(1, 3), (3, 3), (12, 12), (100, 30)])
 def test_sample_has_each_kind_once_and_at_most_the_count(
     pytester: pytest.Pytester, count: int, kept: int
@@ -60,6 +61,7 @@ def test_sample_has_each_kind_once_and_at_most_the_count(
     assert {item.name for item in chosen} >= {f"test_all[{n}]" for n in range(10)}
 
 
+@pytest.mark.slow
 def test_sample_depends_on_the_seed_and_not_on_the_order(pytester: pytest.Pytester) -> None:
     items = cases(pytester, 12)
     first = names(sampling.choose(items, seed=1))
@@ -67,6 +69,7 @@ def test_sample_depends_on_the_seed_and_not_on_the_order(pytester: pytest.Pytest
     assert names(sampling.choose(items, seed=2)) != first
 
 
+@pytest.mark.slow
 def test_of_tests_of_one_kind_the_count_is_kept_with_all_cases(pytester: pytest.Pytester) -> None:
     items = cases(pytester, 1)
     seen = set()

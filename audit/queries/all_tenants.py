@@ -39,10 +39,14 @@ def read_all_tenants(now: datetime) -> AllTenants:
     tenants are never visible together.
     """
     total = AllTenants()
-    for tenant_id in Tenant.objects.values_list("id", flat=True):
+    for tenant_id in _tenant_ids():
         with tenant_scope(tenant_id):
             _add(total, tenant_id, now)
     return total
+
+
+def _tenant_ids() -> list[UUID]:
+    return list(Tenant.objects.values_list("id", flat=True))
 
 
 def _add(total: AllTenants, tenant_id: UUID, now: datetime) -> None:

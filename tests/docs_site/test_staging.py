@@ -65,5 +65,6 @@ def test_every_section_names_documents_or_generated_pages() -> None:
     assert set(names) - set(documents().values()) == set(GENERATED)
 
 
+@pytest.mark.slow
 def test_reference_has_exactly_the_documented_variables() -> None:
     assert read_variables().keys() == documented_variables().keys()

@@ -285,6 +285,7 @@ def test_concurrent_requests_never_get_both_sides_of_a_fork(tmp_path: Path) -> N
     assert one_history(signed)
 
 
+@pytest.mark.slow
 def test_killed_witness_never_signs_both_sides_of_a_fork(tmp_path: Path) -> None:
     signed: dict[int, set[str]] = {}
 

@@ -292,6 +292,7 @@ def test_list_that_is_too_long_for_one_report_is_reported_in_parts(talk: Talk) -
     assert names == ["t0", "u0", "t1", "u1", "t2", "u2", "t3", "u3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["tool", "id", "cursor", "task", "state", "token", "names"])
 def test_what_a_peer_names_is_not_kept_at_its_length(what: str) -> None:
     """Of 40 open requests with names of 200 kB, 8 MB, next to nothing is kept."""

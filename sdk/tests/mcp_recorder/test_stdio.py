@@ -73,6 +73,7 @@ SCRIPT = b"".join(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--fail-closed"]], ids=["open", "closed"])
 def test_bytes_are_those_without_the_recorder(
     environment: dict[str, str], options: list[str]
@@ -152,6 +153,7 @@ def test_signal_reaches_the_server_and_its_end_is_ours(environment: dict[str, st
         assert client.process.wait(60) == 128 + signal.SIGTERM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["tt_…", "${TOOLTRAIL_API_KEY}"])
 def test_key_that_nobody_has_put_in_does_not_stop_the_server(
     environment: dict[str, str], tmp_path: Path, key: str
@@ -164,6 +166,7 @@ def test_key_that_nobody_has_put_in_does_not_stop_the_server(
     assert len(of_type(tmp_path, "toolExecutionEnd")) == 1
 
 
+@pytest.mark.slow
 def test_without_a_destination_bytes_pass_unless_closed() -> None:
     off = {"TOOLTRAIL_URL": "", "TOOLTRAIL_API_KEY": ""}
     with piped([*recorder_command(), *server_command()], off) as client:
@@ -209,6 +212,7 @@ def test_answer_of_ours_does_not_cut_a_line_of_the_server(
     assert json.loads(second)["id"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("mode", ["long", "values", "secrets", "objects", "endless", "flood"])
 def test_hostile_peer_takes_no_memory_and_its_bytes_pass(
@@ -245,6 +249,7 @@ def feed(client: Piped, count: int) -> None:
             client.send(CALL % number)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and PDEATHSIG is Linux")
 def test_kill_ends_the_session_and_loses_no_call(
     pytestconfig: pytest.Config, tmp_path: Path

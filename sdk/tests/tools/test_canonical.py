@@ -45,6 +45,7 @@ def test_recorded_call_ids_match(row: dict[str, Any]) -> None:
     assert compute_call_id(row["tool"], args) == row["call_id"]
 
 
+@pytest.mark.slow
 @given(JSON_VALUES)
 def test_fast_and_exact_writers_agree(value: Any) -> None:
     assert canonical_stringify(value) == _escape_lone_surrogates(_write_exactly(value))

@@ -125,6 +125,7 @@ def notified_again(cast: Cast, ago: timedelta) -> int:
         return notify_again(now)
 
 
+@pytest.mark.slow
 def test_open_alert_is_repeated_until_somebody_acknowledges_it(
     acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

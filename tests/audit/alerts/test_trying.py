@@ -48,6 +48,7 @@ def history(acme: Cast) -> None:
         send_events(acme.tenant, make_call(started_at=at, is_open=True))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("history")
 @pytest.mark.parametrize("condition", RULES, ids=lambda each: each["measure"])
 def test_slices_give_what_a_page_gives_at_once(acme: Cast, condition: dict[str, object]) -> None:

@@ -22,6 +22,7 @@ def test_the_chance_of_more_is_the_exact_sum() -> None:
         assert chance == pytest.approx(exact, rel=1e-9), (hits, marked, chosen, of)
 
 
+@pytest.mark.slow
 def test_the_chance_of_more_is_exact_far_from_the_mean() -> None:
     hits, marked, chosen, of = 900, 1_000, 30_000, 60_000
     ways = sum(comb(marked, k) * comb(of - marked, chosen - k) for k in range(hits, marked + 1))

@@ -282,6 +282,7 @@ def test_stored_key_does_not_change(full: dict[str, Any], tmp_path: Path) -> Non
     assert "keys[0]: differs from the stored key (scopes: [ingest, read] → [ingest])" in problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("section", "value", "problem"),
     [
@@ -389,6 +390,7 @@ def test_all_problems_of_a_tenant_are_shown_and_other_tenants_are_applied(
     assert [each.slug for each in Tenant.objects.filter(slug__startswith=slug)] == [f"{slug}-2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -257,6 +257,7 @@ def test_deleted_channel_gets_nothing_more(acme: Cast, receiver: Receiver) -> No
     assert receiver.requests == []
 
 
+@pytest.mark.slow
 def test_sweep_finds_what_a_lost_task_left(acme: Cast, receiver: Receiver) -> None:
     channel, _ = make_channel(acme, ChannelKind.WEBHOOK, url=receiver.url)
     with tenant_scope(acme.tenant.id):

@@ -192,6 +192,7 @@ def _by_hand(value: Any) -> Any:
     return MARK if isinstance(value, str) and "a@b.c" in value else value
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # the machine may be busy
 @given(JSON, st.booleans())
 def test_redaction_of_arbitrary_json_matches_a_reference_implementation(

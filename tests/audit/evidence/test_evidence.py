@@ -550,6 +550,7 @@ def test_bundle_proves_who_confirmed_an_erasure(acme: Cast, tmp_path: Path) -> N
     assert any(b'"verb":"erasure.confirm"' in raw for raw in raws)
 
 
+@pytest.mark.slow
 def test_verifier_of_format_1_rejects_a_new_bundle(acme: Cast, tmp_path: Path) -> None:
     """Its exit code is 2, not "not genuine". That it takes old bundles shows that it works here."""
     code, path = old_code(tmp_path), tmp_path / "evidence.zip"

@@ -81,6 +81,7 @@ def test_csv_has_a_header_and_a_count(acme: Cast) -> None:
     assert rows[-1] == ["# count", "3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "start",
     ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", " =", "\xa0=", "\u3000＠"],

@@ -29,6 +29,7 @@ def page_of(cast: Cast, started_at: datetime, invocation_id: str) -> str:
     return text(answer.content.decode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("started_at", "ended_at", "note"),
     [

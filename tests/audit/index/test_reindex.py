@@ -283,6 +283,7 @@ def test_empty_log_agrees_with_empty_index(acme: Cast) -> None:
     assert (report.events, report.calls) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", [0, 1])
 def test_one_of_two_identical_adk_calls_is_kept_after_erasure(acme: Cast, gone: int) -> None:
     events = [adk_event(kind, 0) for kind in ("Start", "End") for _ in range(2)]
@@ -301,6 +302,7 @@ def test_one_of_two_identical_adk_calls_is_kept_after_erasure(acme: Cast, gone: 
     assert whole_index(acme) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["batch", "event"])
 def test_rows_of_erased_events_are_kept_from_the_index(acme: Cast, part: str) -> None:
     """If a call's start is erased, only its row still has the values of the start."""

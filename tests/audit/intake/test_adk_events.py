@@ -52,6 +52,7 @@ def test_recording_contains_the_required_cases() -> None:
     assert {True, False} == set(ends)
 
 
+@pytest.mark.slow
 @pytest.mark.generated(4)
 @pytest.mark.parametrize("write", [javascript, luxon])
 @pytest.mark.parametrize("row", ONCE, ids=lambda row: row["id"])

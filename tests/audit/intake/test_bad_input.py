@@ -218,6 +218,7 @@ def test_invalid_line_goes_to_the_inbox_and_the_others_are_stored(
     assert bytes(kept.raw) == bad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args", [b"NaN", b"-Infinity", b"1e999", b'"\\u0000"', b'"\\ud800"', b'{"a":1,"a":2}']
 )

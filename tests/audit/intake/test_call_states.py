@@ -197,6 +197,7 @@ GONE = {"resultType": "task", "task": {"taskId": "t", "status": "cancelled"}}
 FAILED = {"task": {"taskId": "t", "status": "failed", "statusMessage": "no such seat"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "state"),
     [(ASKS, "waiting"), (TASK, "working"), (GONE, "cancelled"), (FAILED, "failed")],

@@ -54,6 +54,7 @@ def matches(cast: Cast, query: str) -> list[tuple[UUID, str]]:
     return [(call.invocation_id, call.state) for call in page.calls]
 
 
+@pytest.mark.slow
 @pytest.mark.generated(4)
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_decision_is_stored_and_counts_in_its_trace_alone(acme: Cast, decision: str) -> None:
@@ -346,6 +347,7 @@ def test_retention_deletes_old_decisions_from_the_index_and_the_log(acme: Cast) 
     assert missing_in_ledger(acme) == []
 
 
+@pytest.mark.slow
 def test_order_and_requests_do_not_matter(acme: Cast, globex: Cast) -> None:
     rng = random.Random(7)
     events: list[dict[str, Any]] = []

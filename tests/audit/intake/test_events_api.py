@@ -148,6 +148,7 @@ def test_unreadable_body_gets_400(acme: Cast, key: str, encoding: str, body: byt
 MIB = 1024 * 1024
 
 
+@pytest.mark.slow
 @pytest.mark.generated(4)
 @pytest.mark.parametrize(
     ("encoding", "make", "code"),

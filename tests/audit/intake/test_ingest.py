@@ -122,6 +122,7 @@ def test_every_column_is_filled_from_its_member(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("members", "state", "error_type"),
     [

@@ -77,6 +77,7 @@ def test_envelope_of_a_failed_call_counts_before_its_result(acme: Cast) -> None:
     assert states(acme.tenant) == [("failed", "FATAL", "mine")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "expected"),
     [

@@ -187,6 +187,7 @@ def test_check_passes_for_unaltered_actions(acme: Cast) -> None:
 CHANGED = "entry 1: its action was changed in the audit log"
 
 
+@pytest.mark.slow
 @pytest.mark.one_node
 @pytest.mark.parametrize(
     ("tampering", "finding"),

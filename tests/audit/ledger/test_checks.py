@@ -80,6 +80,7 @@ BYTES = "entry 12: the stored bytes do not match the hash"
 OTHER = "SELECT payload FROM batch b WHERE b.tenant_id = batch.tenant_id AND b.first_index = 6"
 
 
+@pytest.mark.slow
 @pytest.mark.one_node
 @pytest.mark.parametrize(
     ("tampering", "where", "finding"),
@@ -188,6 +189,7 @@ def test_erasure_during_a_check_passes(acme: Cast) -> None:
     assert reload(acme, pk).state == JobState.PASSED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "ranges", "finding"),
     [
@@ -311,6 +313,7 @@ def test_check_of_another_tenant_is_not_run(acme: Cast, globex: Cast) -> None:
     assert reload(acme, pk).state == JobState.WAITING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True], ids=["kept entries", "lost entries"])
 def test_checkpoints_of_an_earlier_epoch_are_checked(acme: Cast, lost: bool) -> None:
     for minute in range(2):

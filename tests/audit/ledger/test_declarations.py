@@ -136,6 +136,7 @@ def test_erasure_of_held_events_is_found_although_the_hold_is_gone_from_the_tabl
     assert other.endswith("is another in the database than in the entries of kind hold")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tampering",
     [

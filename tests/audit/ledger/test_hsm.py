@@ -114,6 +114,7 @@ def test_private_key_cannot_leave_the_token(in_token: str) -> None:
             private[pkcs11.Attribute.VALUE]
 
 
+@pytest.mark.slow
 def test_rotation_moves_the_key_into_the_token(
     acme: Cast, folder: Path, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

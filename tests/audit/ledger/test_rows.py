@@ -191,6 +191,7 @@ FORGED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", FORGED)
 def test_forged_approval_is_found(statement: str, acme: Cast) -> None:
     begin(acme)

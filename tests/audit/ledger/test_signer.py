@@ -85,6 +85,7 @@ def test_received_events_are_signed(acme: Cast) -> None:
     assert (checkpoint.size, checkpoint.root) == (2, status.signed_root)
 
 
+@pytest.mark.slow
 def test_continuously_growing_log_is_signed_every_15_seconds(acme: Cast) -> None:
     """At most 15 s and one interval of the worker pass from an entry to its checkpoint."""
     for second in range(60):
@@ -147,6 +148,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("where", "name"), STEPS)
 @pytest.mark.parametrize("is_after", [False, True])
 def test_signing_resumes_after_a_worker_is_killed_at_any_step(

@@ -232,6 +232,7 @@ def test_file_is_named_and_head_says_the_same(acme: Cast) -> None:
     }
 
 
+@pytest.mark.slow
 def test_both_keys_sign_receipts_during_a_rotation(acme: Cast) -> None:
     fill(acme)
     client = api_client(acme)

@@ -15,6 +15,7 @@ HOSTILE: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.generated(3)
 @pytest.mark.parametrize("name", sorted(TOOLS))
 def test_no_argument_is_an_error_of_the_server(acme: Cast, name: str) -> None:

@@ -77,6 +77,7 @@ def test_a_use_is_a_call_without_what_it_asked_and_found(acme: Cast, globex: Cas
     assert SECRET not in page.content.decode()
 
 
+@pytest.mark.slow
 def test_no_tool_hands_a_payload_of_one_tenant_to_another(globex: Cast) -> None:
     record = make_record(make_cast("acme"))
     agent = Agent(record.cast.tenant, WITH_PAYLOADS)

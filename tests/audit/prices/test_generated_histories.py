@@ -32,6 +32,7 @@ def sums(cost: Cost) -> tuple[int, int, Decimal]:
     return cost.calls, cost.priced, cost.amount
 
 
+@pytest.mark.slow
 @pytest.mark.generated(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_costs_equal_a_recount(acme: Cast, seed: int) -> None:

@@ -161,6 +161,7 @@ def sums(cost: TokenCost) -> tuple[int, int, Decimal, int]:
     return cost.answers, cost.priced, cost.amount, cost.input
 
 
+@pytest.mark.slow
 @pytest.mark.generated(3)
 @pytest.mark.parametrize("currency", ["", "USD", "EUR"])
 @pytest.mark.parametrize("seed", range(4))

@@ -109,6 +109,7 @@ def recorded() -> Cast:
     return cast
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -69,6 +69,7 @@ def test_spans_of_erased_calls_and_those_above_name_nobody(acme: Cast) -> None:
         repair(acme)
 
 
+@pytest.mark.slow
 def test_erased_decisions_name_nobody(acme: Cast) -> None:
     at = datetime.now(UTC) - timedelta(minutes=5)
     refused = make_decision("denied", decided_at=at, case_id="mine", requested_by=USER)

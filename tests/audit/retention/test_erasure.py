@@ -74,6 +74,7 @@ def call_of(case: str, **members: Any) -> list[dict[str, Any]]:
     )
 
 
+@pytest.mark.slow
 def test_erasure_removes_all_texts_of_matching_calls_only(acme: Cast) -> None:
     mine, other = call_of("mine"), make_call(case_id="theirs")
     send_events(acme.tenant, [mine[0], *other, mine[1]])
@@ -175,6 +176,7 @@ def test_undeclared_payload_removal_is_detected(acme: Cast) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_every_copy_of_a_resent_event_is_erased(acme: Cast) -> None:
     mine = call_of("mine")
     send_events(acme.tenant, mine)

@@ -90,6 +90,7 @@ def test_size_follows_from_confidence_and_rates(calls: Cast) -> None:
     assert (sample.call_count, sample.size, len(drawn)) == (20, 9, 9)
 
 
+@pytest.mark.slow
 def test_nonce_and_witness_leave_nothing_to_steer(
     calls: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +140,7 @@ def test_without_a_nonce_the_result_says_that_it_could_be_steered(
     assert any("could have steered" in each and "no nonce" in each for each in verdict.limits)
 
 
+@pytest.mark.slow
 def test_sample_verifies_after_retention_and_erasure_of_a_part(acme: Cast, tmp_path: Path) -> None:
     arrive(acme, timezone.now() - timedelta(days=10), calls=6)
     for number in range(6):
@@ -290,6 +292,7 @@ def test_entry_that_is_left_out_is_missed(
     assert result_of(verdict, check).startswith("failed"), "\n".join(verdict.lines())
 
 
+@pytest.mark.slow
 def test_bundle_without_the_second_signature_is_not_signed_off(calls: Cast, tmp_path: Path) -> None:
     pk = draw_sample(calls)
     conclude_all(calls, pk)
@@ -341,6 +344,7 @@ def test_documented_program_repeats_the_draw(made: Path, tmp_path: Path) -> None
     assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False).returncode
 
 
+@pytest.mark.slow
 def test_draw_is_what_the_seed_says(calls: Cast, tmp_path: Path) -> None:
     pk = signed_sample(calls, "tool:refund")
     sample, drawn = read_sample(calls, pk)
@@ -389,6 +393,7 @@ def test_sample_can_be_stopped_and_stays_on_record(calls: Cast) -> None:
     assert "stopped" in words(signed_in(calls.auditor).get("/samples/").content.decode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "why"),
     [
@@ -468,6 +473,7 @@ def test_returned_sample_verifies_with_its_last_signatures(calls: Cast, tmp_path
     assert verdict.is_genuine
 
 
+@pytest.mark.slow
 def test_keys_sign_for_their_owners_and_programs_do_not(calls: Cast) -> None:
     pk = draw_sample(calls)
     conclude_all(calls, pk)

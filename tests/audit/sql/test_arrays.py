@@ -36,6 +36,7 @@ COLUMNS: dict[str, tuple[Callable[[Sequence[Any]], Any], st.SearchStrategy[Any],
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", COLUMNS)
 @settings(max_examples=60)
 @given(data=st.data())

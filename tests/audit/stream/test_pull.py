@@ -22,6 +22,7 @@ def pull(reader: Program, **params: Any) -> Any:
     return reader.get(f"stream?{urlencode(params)}")
 
 
+@pytest.mark.slow
 def test_pages_have_every_record_once_and_in_order(acme: Cast, reader: Program) -> None:
     for _ in range(3):
         send_events(acme.tenant, [event for _ in range(60) for event in make_call()])

@@ -80,6 +80,7 @@ def _all(cast: Cast, form: str, **options: bool) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("has_payloads", [False, True])
 def test_each_entry_gives_a_valid_record_that_is_proved(
@@ -135,6 +136,7 @@ def changed(record: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
     return other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_record_with_any_value_changed_is_not_genuine(filled: Cast, form: str) -> None:
     keys = keys_of(filled)

@@ -56,6 +56,7 @@ def log_calls(cast: Cast, count: int) -> None:
     sign(cast.tenant)
 
 
+@pytest.mark.slow
 def test_each_record_arrives_once_in_order_and_proved(acme: Cast, receiver: HttpsReceiver) -> None:
     log_calls(acme, 1_300)
     stream = make_stream(acme, StreamWay.HTTPS, url=receiver.url, authorization="Bearer x")
@@ -78,6 +79,7 @@ def test_a_stream_of_actions_has_no_calls(acme: Cast, receiver: HttpsReceiver) -
     assert not {one["tooltrail"]["kind"] for one in receiver.records} & {"start", "end"}
 
 
+@pytest.mark.slow
 @pytest.mark.generated(2)
 @pytest.mark.parametrize("failure", [500, 429, 0, 302, 404])
 def test_a_failed_page_is_sent_again_and_nothing_is_skipped(
@@ -178,6 +180,7 @@ def test_splunk_without_acknowledgements_and_with_a_wrong_token(acme: Cast) -> N
         assert "no ackId" in read_stream(acme, missing).failure
 
 
+@pytest.mark.slow
 def test_a_dead_receiver_delays_no_other_stream(
     acme: Cast, receiver: HttpsReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ CAUSES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", CAUSES)
 @pytest.mark.parametrize("seed", range(13))
 def test_a_planted_argument_is_found_first(seed: int, cause: str) -> None:
@@ -116,6 +117,7 @@ def test_a_planted_argument_is_found_first(seed: int, cause: str) -> None:
     assert {".".join(part.path) for part in found[0].parts} == set(cause.split(" and ")), seed
 
 
+@pytest.mark.slow
 def test_nothing_is_found_without_a_cause() -> None:
     named = {}
     for seed in range(40):
@@ -186,6 +188,7 @@ def test_it_can_be_cancelled(cast: Cast) -> None:
     assert "Cancelled" in text(page(cast, pk))
 
 
+@pytest.mark.slow
 def test_the_task_runs_it_and_the_hourly_one_forgets_it(cast: Cast) -> None:
     pk = start(cast)
     compare_arguments(tenant_id=str(cast.tenant.id), comparison_id=str(pk))

@@ -33,6 +33,7 @@ def test_every_table_of_tenants_is_planned_with_those_it_refers_to() -> None:
     assert todo.functions == ("add_capped(bigint,bigint)",)
 
 
+@pytest.mark.slow
 def test_server_without_citus_is_refused(tmp_path: Path) -> None:
     url = os.environ["TEST_ADMIN_URL"]
     completed = manage("distribute", "plan", "--admin-url", url, TOOLTRAIL_VAR=str(tmp_path))

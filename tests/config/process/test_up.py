@@ -173,6 +173,7 @@ def test_demo_in_javascript_records_calls_and_ends_with_the_others(
     assert "demo executor in JavaScript exited" not in installation.errors.read_text()
 
 
+@pytest.mark.slow
 def test_demo_in_javascript_says_what_is_missing(unprepared: Installation, tmp_path: Path) -> None:
     assert "--js needs --demo" in unprepared.refusal("--js")
     assert "`node` was not found" in unprepared.refusal("--demo", "--js", PATH=str(tmp_path))

@@ -115,6 +115,7 @@ def another_person(_: World) -> dict[str, Any]:
     return {"auth_time": int(time.time()), "sub": "eve"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claims", "reason"),
     [

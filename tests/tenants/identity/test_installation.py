@@ -106,6 +106,7 @@ def opened(client: Client, cast: Cast) -> bool:
     return bool(answer.status_code == 200 and answer.wsgi_request.tenant == cast.tenant)
 
 
+@pytest.mark.slow
 def test_groups_lead_to_tenants_and_are_read_again_at_each_sign_in(
     acme: Cast, globex: Cast, operator: Operator, provider: HostileProvider
 ) -> None:
@@ -144,6 +145,7 @@ def test_groups_lead_to_tenants_and_are_read_again_at_each_sign_in(
     assert role_in(acme, f"ada.2{operator.suffix}") == "viewer"
 
 
+@pytest.mark.slow
 def test_last_admin_stays_and_does_not_get_in(
     acme: Cast, operator: Operator, provider: HostileProvider
 ) -> None:
@@ -162,6 +164,7 @@ def test_last_admin_stays_and_does_not_get_in(
     assert not opened(before, acme)
 
 
+@pytest.mark.slow
 def test_stranger_gets_no_account_without_a_group_or_an_invitation(
     acme: Cast, operator: Operator, provider: HostileProvider
 ) -> None:
@@ -193,6 +196,7 @@ def test_stranger_gets_no_account_without_a_group_or_an_invitation(
     assert role_in(acme, f"ada{operator.suffix}") == "editor"
 
 
+@pytest.mark.slow
 def test_account_of_before_connects_and_keeps_password_memberships_and_factor(
     acme: Cast, globex: Cast, operator: Operator, provider: HostileProvider
 ) -> None:
@@ -240,6 +244,7 @@ def test_confirmation_at_the_installations_provider(
     assert [one.details["provider"] for one in acts(acme, "session.confirm")] == [operator.name]
 
 
+@pytest.mark.slow
 def test_tenants_provider_still_opens_only_its_tenant(
     acme: Cast, globex: Cast, operator: Operator, provider: HostileProvider, row: Any
 ) -> None:
@@ -255,6 +260,7 @@ def test_tenants_provider_still_opens_only_its_tenant(
     assert own.get(reverse("mfa_index")).status_code == 403
 
 
+@pytest.mark.slow
 def test_operators_acts_are_on_record_in_each_tenant_with_its_own_roles(
     acme: Cast, globex: Cast, operator: Operator
 ) -> None:
@@ -282,6 +288,7 @@ def test_operators_acts_are_on_record_in_each_tenant_with_its_own_roles(
     assert elsewhere[1].details["after"] == {}
 
 
+@pytest.mark.slow
 def test_disabled_provider_signs_nobody_in_and_its_sessions_end(
     acme: Cast, operator: Operator, provider: HostileProvider
 ) -> None:
@@ -385,6 +392,7 @@ def test_saml_provider_of_the_installation(acme: Cast, operator: Operator) -> No
     assert answer["Location"] == reverse("account_login")
 
 
+@pytest.mark.slow
 def test_tenant_with_sso_only_opens_to_whom_the_groups_lead_there(
     acme: Cast, operator: Operator, provider: HostileProvider
 ) -> None:

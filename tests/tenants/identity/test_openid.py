@@ -167,6 +167,7 @@ def test_cancelled_sign_in_leads_back(row: IdentityProvider, provider: HostilePr
     assert "cancelled" in client.get(answer["Location"]).content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "body"),
     [

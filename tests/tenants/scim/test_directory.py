@@ -81,6 +81,7 @@ def signed_in_there(acme: Cast, provider: HostileProvider) -> tuple[Directory, C
     return directory, client, ada
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["deactivated", "deleted", "replaced", "other identity"])
 def test_who_is_removed_there_is_out_at_once(
     how: str,

@@ -31,6 +31,7 @@ def five(directory: Directory) -> dict[str, str]:
     return {name: directory.add_user(name, displayName=f"The {name}") for name in NAMES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -136,6 +137,7 @@ def test_bad_body_is_refused_and_nothing_is_stored(body: Any, directory: Directo
     assert found(directory, "") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "operation",
     [

@@ -60,6 +60,7 @@ A4 = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("confidence", "table"), [(9_500, A1), (9_000, A2)])
 def test_sizes_are_those_of_the_published_tables(
     confidence: int, table: dict[int, list[int]]

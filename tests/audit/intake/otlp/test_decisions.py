@@ -155,6 +155,7 @@ def test_guardrail_that_decides_nothing_about_a_call_is_skipped(
     assert event_texts(acme) == []
 
 
+@pytest.mark.slow
 @pytest.mark.generated(4)
 @pytest.mark.parametrize("prefix", ["gen_ai", "openclaw"])
 @pytest.mark.parametrize(

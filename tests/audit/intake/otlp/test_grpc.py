@@ -94,6 +94,7 @@ def retry_delay_s(error: Any) -> int:
     return int(packed.retry_delay.seconds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", list(grpc.Compression))
 def test_exporters_send_all_signals(
     address: str,
@@ -142,6 +143,7 @@ def test_partial_success_says_what_was_skipped(address: str, acme: Cast, key: st
     assert len(calls(acme.tenant)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["", "tt_nonsense"])
 def test_request_without_a_valid_key_is_refused(address: str, key: str) -> None:
     error = refusal(address, key, b"")
@@ -157,6 +159,7 @@ def test_key_without_the_scope_is_refused(address: str, acme: Cast) -> None:
     assert error.details() == "This API key lacks the scope ingest."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [b"\x0a\x05abc", b"\x1f\x8bnothing", b"\x78\x9cnothing", b"no"])
 def test_unreadable_request_is_refused(address: str, key: str, body: bytes) -> None:
     assert refusal(address, key, body).code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -169,6 +172,7 @@ def test_message_that_is_too_large_is_refused(address: str, key: str) -> None:
     assert "google.rpc.retryinfo-bin" not in dict(error.trailing_metadata())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
 def test_message_inflates_only_up_to_the_limit(
     address: str, key: str, compression: grpc.Compression

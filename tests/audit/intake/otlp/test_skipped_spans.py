@@ -101,6 +101,7 @@ def test_known_kinds_keep_their_row_when_no_place_is_left() -> None:
     }
 
 
+@pytest.mark.slow
 def test_kinds_that_no_longer_arrive_are_removed(
     acme: Cast, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

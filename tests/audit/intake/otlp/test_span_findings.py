@@ -109,6 +109,7 @@ def test_finding_is_counted_once_in_any_order_of_accounts(
     check(acme)
 
 
+@pytest.mark.slow
 @pytest.mark.generated(2)
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_finding_goes_if_the_fuller_account_has_none(
@@ -191,6 +192,7 @@ def test_batches_of_one_request_share_the_work(
     check(acme)
 
 
+@pytest.mark.slow
 @pytest.mark.generated(2)
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4)))[::5])
 def test_merged_calls_leave_the_same_index_in_any_order(

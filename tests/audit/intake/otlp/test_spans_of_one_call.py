@@ -104,6 +104,7 @@ def the_call(acme: Cast) -> Stored:
     return next(call for call in calls(acme.tenant) if call.row.tool_name == "get_weather")
 
 
+@pytest.mark.slow
 @pytest.mark.generated(2)
 @pytest.mark.parametrize("order", list(itertools.permutations((0, 1, 2))))
 def test_span_layers_in_any_order_are_one_call(

@@ -163,6 +163,7 @@ def _frame(field: int, body: bytes) -> bytes:
     return bytes([field << 3 | 2]) + length + bytes([size]) + body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

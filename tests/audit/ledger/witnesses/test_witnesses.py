@@ -131,6 +131,7 @@ def other_implementation(folder: Path, logs: list[VerifierKey]) -> Iterator[tupl
             server.server_close()
 
 
+@pytest.mark.slow
 def test_witnesses_vouch_for_a_growing_ledger(acme: Cast, tmp_path: Path) -> None:
     """Two of ours and one of another implementation; one of ours is stopped."""
     tenant = acme.tenant
@@ -191,6 +192,7 @@ def test_two_installations_witness_each_other(
             assert stands.each[0].key == str(key)
 
 
+@pytest.mark.slow
 def test_refusal_is_shown_and_alerts_until_it_is_over(acme: Cast, tmp_path: Path) -> None:
     tenant = acme.tenant
     grow(tenant)
@@ -234,6 +236,7 @@ def test_ledger_that_lost_signed_entries_is_refused(acme: Cast) -> None:
     assert problem(acme.tenant) == ("refused", why)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "body", "headers", "outcome", "why"),
     [

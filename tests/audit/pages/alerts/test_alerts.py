@@ -43,6 +43,7 @@ def fail(cast: Cast, *hours: float, ok: int = 1, failed: int = 1) -> None:
     send_events(cast.tenant, events)
 
 
+@pytest.mark.slow
 def test_a_rule_is_made_from_a_query_of_calls_tried_and_saved(acme: Cast, globex: Cast) -> None:
     fail(acme, 50, 30)
     fail(acme, 10, ok=0)

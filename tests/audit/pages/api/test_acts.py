@@ -303,6 +303,7 @@ ALIKE: dict[str, Alike] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ALIKE)
 def test_act_is_recorded_alike_on_its_page_and_over_the_api(verb: str, acme: Cast) -> None:
     prepare, page, operation = ALIKE[verb]

@@ -206,6 +206,7 @@ def test_calls_and_traces_of_a_range(acme: Cast) -> None:
     assert of_query == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2, 100])
 def test_traces_of_a_query(limit: int, acme: Cast) -> None:
     """A trace with several matching calls is listed once, also across pages."""

@@ -187,6 +187,7 @@ def test_reason_and_arguments_are_not_on_the_page_or_in_files(acme: Cast) -> Non
         assert "secret" not in client.get(path).content.decode()
 
 
+@pytest.mark.slow
 def test_hostile_text_and_bad_input(acme: Cast) -> None:
     for hostile in HOSTILE:
         by = {"kind": "person", "id": hostile[:100], "name": hostile[:100]}

@@ -123,6 +123,7 @@ def test_an_invalid_panel_is_refused_and_nothing_is_lost(
     assert stored(acme)[0].panels == before
 
 
+@pytest.mark.slow
 def test_names_and_numbers_of_boards_are_limited(acme: Cast) -> None:
     make(acme.viewer, "Mine")
     answer = signed_in(acme.viewer).post("/boards/new", {"name": "Mine", "range": "24h"})

@@ -109,6 +109,7 @@ def recorded(request: pytest.FixtureRequest) -> Cast:
     return cast
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -571,6 +572,7 @@ def test_extreme_numbers_do_not_overflow(acme: Cast) -> None:
     assert get_page(acme, "is:overdue") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_text_is_escaped(acme: Cast, hostile: str) -> None:
     error = {"type": hostile, "code": hostile, "message": hostile}
@@ -722,6 +724,7 @@ def test_api_requires_the_read_scope(acme: Cast) -> None:
     assert read(acme, ingest_only).status_code == 403
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["NOT state:k", "state:ok OR", "(state:ok", "bad:", "state:k"])
 def test_invalid_query_matches_no_calls(recorded: Cast, query: str) -> None:
     browser = signed_in(recorded.admin)

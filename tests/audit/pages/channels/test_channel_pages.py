@@ -199,6 +199,7 @@ def test_without_the_key_the_page_says_so_and_messages_wait(
     assert receiver.requests == []
 
 
+@pytest.mark.slow
 def test_older_deliveries_are_on_the_next_page(acme: Cast) -> None:
     channel, _ = make_channel(acme, ChannelKind.WEBHOOK, "On call", url="https://a.example/")
     admin = signed_in(acme.admin)

@@ -480,6 +480,7 @@ def test_empty_range_is_explained(acme: Cast) -> None:
     assert "No completed calls" in text(client.get("/latency/newest").content.decode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [*HOSTILE, "x" * 5000, "\ud800"])
 def test_arbitrary_parameters_are_answered(acme: Cast, value: str) -> None:
     send_events(acme.tenant, make_call())

@@ -50,6 +50,7 @@ def test_beginnings_of_words_find_pages(text: str, labels: list[str], acme: Cast
     assert [each.replace("&amp;", "&") for each in pages(acme.viewer, text)] == labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", Role)
 def test_each_page_that_is_offered_opens_for_its_role(role: Role, acme: Cast) -> None:
     user = getattr(acme, role.value)

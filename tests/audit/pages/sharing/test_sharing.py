@@ -60,6 +60,7 @@ def shown(answer: Any) -> str:
     return text(answer.content.decode())
 
 
+@pytest.mark.slow
 def test_members_open_every_kind_of_link_as_viewers(acme: Cast, globex: Cast) -> None:
     call, start = sent_call(acme, trace_id="shared-trace")
     report = make(signed_in(acme.admin), kind="range", range="24h")

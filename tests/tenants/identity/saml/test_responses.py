@@ -211,6 +211,7 @@ WRONG: dict[str, tuple[Callable[[str], str], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.generated(6, kind="case")
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_assertion_is_refused(
