@@ -11,6 +11,7 @@ from audit.queries.call_list import calls_by_day
 from audit.sampling.collecting import (
     CLOCKS_DIFFER,
     definition_of,
+    index_of,
     population_of,
     proved_bytes,
 )
@@ -52,8 +53,8 @@ def bundled(sample: Sample) -> Bundled | None:
     return Bundled(
         file=msgspec.json.encode(_file(sample, calls)) + b"\n",
         population=proved_bytes(population),
-        first_index=min(population[0].index, *own),
-        end_index=max(population[-1].index, *own) + 1,
+        first_index=min(index_of(population[0]), *own),
+        end_index=max(index_of(population[-1]), *own) + 1,
         signed_size=1 + max(index for index in indexes if index is not None),
         sizes=witnessed_sizes(sample),
     )

@@ -8,7 +8,7 @@ action, and the number of calls to draw follows.
 
 import secrets
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -29,7 +29,7 @@ from audit.models import Batch, Sample, SamplePart, SampleState
 from audit.queries.call_list import call_chunk
 from audit.queries.call_query import InvalidQueryError, Query, Reader, parse_pinned
 from audit.queries.cursor import stored_cursor
-from audit.queries.listed_call import ListedCall, Place
+from audit.queries.listed_call import ListedCall
 from tenants import slices
 from tenants.actions import THE_SERVER, Actor, name_of, record_action
 from tenants.models import Tenant, new_id
@@ -48,6 +48,8 @@ _RECORD: Final = struct.Struct(">Q32si16s")
 """Ledger index and leaf of the first entry of a call; the day of its start (ordinal); its id."""
 _PROVED: Final = 40
 """The first bytes of a record: what the digest of a population is made of."""
+_PLACED: Final = 44
+"""The bytes of a record before the call's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Wanted:
     """To a nonce (`commitment_of`); '': there is none."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Listed:
     """A call of a population."""
 
@@ -143,15 +145,30 @@ def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> b
     return slices.run_slice(partial(_run_chunk, tenant_id, pk), seconds)
 
 
-def population_of(sample: Sample) -> list[Listed]:
-    """The calls of a population, in the order of the ledger, each once. One query."""
-    by_id = {call.invocation_id: call for call in sorted(_read(sample), reverse=True)}
+def population_of(sample: Sample) -> list[bytes]:
+    """The records of a population, in the order of the ledger, each call once. One query.
+
+    They stay bytes, which are in the order of their indexes: objects of half a million calls would
+    take four times the memory, and most of the time of a draw.
+    """
+    by_id = {record[_PLACED:]: record for record in sorted(_records(sample), reverse=True)}
     return sorted(by_id.values())
 
 
-def proved_bytes(population: Sequence[Listed]) -> bytes:
+def proved_bytes(population: Sequence[bytes]) -> bytes:
     """A population as anybody can repeat its digest: `population.bin` of a bundle."""
-    return b"".join([_record(call)[:_PROVED] for call in population])
+    return b"".join([record[:_PROVED] for record in population])
+
+
+def index_of(record: bytes) -> int:
+    """The ledger index of a call's first entry."""
+    return int.from_bytes(record[:8])
+
+
+def listed(record: bytes) -> Listed:
+    """The call of a record."""
+    index, leaf, day, pk = _RECORD.unpack(record)
+    return Listed(index, leaf, date.fromordinal(day), UUID(bytes=pk))
 
 
 def _run_chunk(tenant_id: UUID, pk: UUID, _: float) -> bool:
@@ -195,16 +212,16 @@ def _list_more(sample: Sample) -> bool:
         before=stored_cursor(sample.cursor_at, sample.cursor_id),
         size=_AT_ONCE,
     )
-    listed = _listed(sample, calls)
-    if listed:
+    found = _listed(sample, calls)
+    if found:
         parts = SamplePart.objects.for_tenant(sample.tenant_id).filter(sample_id=sample.id)
         SamplePart.objects.create(
             tenant_id=sample.tenant_id,
             sample_id=sample.id,
             number=parts.count(),
-            records=b"".join([_record(call) for call in listed]),
+            records=b"".join([_record(call) for call in found]),
         )
-    sample.found_count += len(listed)
+    sample.found_count += len(found)
     if cursor is not None:
         sample.cursor_at, sample.cursor_id = cursor.at, cursor.id
     return cursor is None
@@ -214,32 +231,30 @@ def _listed(sample: Sample, calls: Sequence[ListedCall]) -> list[Listed]:
     """The calls that have an entry in the ledger of the sample's size. One query."""
     assert sample.ledger_size is not None
     places = [[each for each in (call.start_place, call.end_place) if each] for call in calls]
-    entries = _entries(sample.tenant_id, [place for each in places for place in each])
-    listed = []
+    batches = _batches(sample.tenant_id, {batch_id for own in places for batch_id, _ in own})
+    found = []
     for call, own in zip(calls, places, strict=True):
-        first = min((entries[place] for place in own if place in entries), default=None)
-        if first is not None and first[0] < sample.ledger_size:
-            listed.append(Listed(*first, call.started_on, call.invocation_id))
-    return listed
+        entries = [
+            (batches[batch_id][0] + position, batch_id, position)
+            for batch_id, position in own
+            if batch_id in batches
+        ]
+        if entries and (first := min(entries))[0] < sample.ledger_size:
+            index, batch_id, position = first
+            leaf = batches[batch_id][1][position * HASH_LENGTH : (position + 1) * HASH_LENGTH]
+            found.append(Listed(index, leaf, call.started_on, call.invocation_id))
+    return found
 
 
-def _entries(tenant_id: UUID, places: Sequence[Place]) -> dict[Place, tuple[int, bytes]]:
-    """Ledger index and leaf of the events at these places."""
-    ids = {batch_id for batch_id, _ in places}
+def _batches(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, tuple[int, bytes]]:
+    """The first ledger index and the leaves of these batches."""
     stored = Batch.objects.for_tenant(tenant_id).filter(
         batch_on__in={batch_day(each) for each in ids}, batch_id__in=ids
     )
-    batches = {
+    return {
         batch_id: (first_index, bytes(leaves))
         for batch_id, first_index, leaves in stored.values_list("batch_id", "first_index", "leaves")
     }
-    entries = {}
-    for batch_id, position in places:
-        if batch_id in batches:
-            first_index, leaves = batches[batch_id]
-            leaf = leaves[position * HASH_LENGTH : (position + 1) * HASH_LENGTH]
-            entries[batch_id, position] = first_index + position, leaf
-    return entries
 
 
 def _fix(sample: Sample) -> None:
@@ -269,8 +284,9 @@ def _record(call: Listed) -> bytes:
     return _RECORD.pack(call.index, call.leaf, day, call.invocation_id.bytes)
 
 
-def _read(sample: Sample) -> Iterator[Listed]:
+def _records(sample: Sample) -> Iterator[bytes]:
     parts = SamplePart.objects.for_tenant(sample.tenant_id).filter(sample_id=sample.id)
-    for records in parts.order_by("number").values_list("records", flat=True):
-        for index, leaf, day, pk in _RECORD.iter_unpack(bytes(records)):
-            yield Listed(index, leaf, date.fromordinal(day), UUID(bytes=pk))
+    for stored in parts.order_by("number").values_list("records", flat=True):
+        records = bytes(stored)
+        for at in range(0, len(records), _RECORD.size):
+            yield records[at : at + _RECORD.size]

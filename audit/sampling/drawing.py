@@ -26,6 +26,8 @@ from audit.models import (
 from audit.sampling.collecting import (
     CLOCKS_DIFFER,
     find_sample,
+    index_of,
+    listed,
     population_of,
     proved_bytes,
 )
@@ -113,8 +115,9 @@ def draw_sample(tenant: Tenant, actor: Actor, pk: UUID, nonce: str, now: datetim
         raise CannotDrawError("The population is not the one that was fixed. Start a new sample.")
     root = bytes(checkpoint.root)
     seed = seed_of(digest, nonce, root)
-    drawn = draw(seed, [call.index for call in population], sample.size)
-    calls = {call.index: call for call in population}
+    records = {index_of(record): record for record in population}
+    drawn = draw(seed, list(records), sample.size)
+    calls = {index: listed(records[index]) for index in drawn}
     rows = [
         SampledCall(
             tenant_id=tenant.pk,
