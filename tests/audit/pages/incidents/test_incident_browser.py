@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from tooltrail.cli.main import main
 
 from audit.incidents import making
+from tests.support.accessibility import accessibility_findings
 from tests.support.alerts import alert_of_stored_calls
 from tests.support.browser_errors import complaints
 from tests.support.factories import Cast, make_call, make_decision, send_events
@@ -39,6 +40,14 @@ def shoot(page: Page, name: str) -> None:
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
             page.screenshot(path=f"{SHOTS}/{name}-{scheme}-{width}.png", full_page=True)
+    page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def judge(page: Page) -> None:
+    """Nobody is kept from reading the page: by its colours, its structure, or a narrow screen."""
+    assert accessibility_findings(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.set_viewport_size({"width": 1440, "height": 900})
 
 
@@ -84,6 +93,7 @@ def test_incident_from_a_trace_to_a_verified_bundle(
     expect(page.get_by_label("Calls", exact=True)).to_have_value("trace:checkout-7")
     page.get_by_label("Title").fill("Refund of checkout 7")
     page.get_by_label("Reason").fill("The customer says that nobody ordered this refund.")
+    judge(page)
     shoot(page, "form")
     page.get_by_role("button", name="Hold and make evidence").click()
     expect(page.get_by_text("waiting", exact=True)).to_be_visible()
@@ -95,6 +105,7 @@ def test_incident_from_a_trace_to_a_verified_bundle(
     sign_ledger(acme)
     page.reload()
     expect(page.get_by_text("Call approved", exact=True)).to_be_visible()
+    judge(page)
     shoot(page, "made")
     with page.expect_download() as started:
         page.get_by_role("link", name="Evidence").last.click()
@@ -111,6 +122,7 @@ def test_incident_from_a_trace_to_a_verified_bundle(
     page.get_by_role("button", name="Create the clause report").click()
     expect(page.get_by_role("heading", name="Article 12(1)")).to_be_visible()
     expect(page.get_by_text("Whether the figures meet a clause")).to_be_visible()
+    judge(page)
     shoot(page, "clauses")
     if SHOTS:
         answer = page.request.get(page.url.replace("/clauses", "/export.json"))
