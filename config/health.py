@@ -192,27 +192,39 @@ def _processes() -> dict[str, tuple[str, float]]:
     }
 
 
-class _Known:
-    """The figures of all tenants, kept for some seconds, because they are read tenant by tenant.
+class _Known[T]:
+    """Figures of all tenants, kept for some seconds, because they are read tenant by tenant.
 
     For 15 seconds, or for twenty times as long as they took to read: with ten thousand tenants,
     too, they take at most a twentieth of a processor.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, read: Callable[[], T]) -> None:
+        self._read = read
         self._until = 0.0
-        self._known: AllTenants | None = None
+        self._known: T | None = None
 
-    def now(self) -> "AllTenants":
+    def now(self) -> T:
         began = time.monotonic()
         if self._known is None or began >= self._until:
-            # It needs models, and this module is loaded before django.setup().
-            from audit.queries.all_tenants import read_all_tenants
-
-            self._known = read_all_tenants(timezone.now())
+            self._known = self._read()
             ended = time.monotonic()
             self._until = ended + max(_KNOWN_S, _KNOWN_TIMES * (ended - began))
         return self._known
 
 
-_ALL_TENANTS = _Known()
+# These import late: they need models, and this module is loaded before django.setup().
+def _all_tenants() -> "AllTenants":
+    from audit.queries.all_tenants import read_all_tenants
+
+    return read_all_tenants(timezone.now())
+
+
+def _all_archives() -> "AllArchives":
+    from audit.archive.archives import all_archives
+
+    return all_archives(timezone.now())
+
+
+_ALL_TENANTS = _Known(_all_tenants)
+_ALL_ARCHIVES = _Known(_all_archives)

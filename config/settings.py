@@ -50,6 +50,16 @@ IDENTITY_ALLOW = env.openings("TOOLTRAIL_IDENTITY_ALLOW")
 WITNESS_ALLOW = env.openings("TOOLTRAIL_WITNESS_ALLOW")
 # Addresses that are not public and to which streams may be sent all the same.
 STREAM_ALLOW = env.openings("TOOLTRAIL_STREAM_ALLOW")
+# The archive of sealed days (`audit.archive`); without an address there is none.
+ARCHIVE_URL = env.text("TOOLTRAIL_ARCHIVE_URL", "")
+ARCHIVE_KEYS_URL = env.text("TOOLTRAIL_ARCHIVE_KEYS_URL", "")
+ARCHIVE_REGION = env.text("TOOLTRAIL_ARCHIVE_REGION", "us-east-1")
+ARCHIVE_ACCESS_KEY = env.text("TOOLTRAIL_ARCHIVE_ACCESS_KEY", "")
+ARCHIVE_SECRET_KEY = env.text("TOOLTRAIL_ARCHIVE_SECRET_KEY", "")
+ARCHIVE_LOCK = env.choice("TOOLTRAIL_ARCHIVE_LOCK", "governance", "compliance", "none")
+ARCHIVE_LOCK_DAYS: int = env.integer("TOOLTRAIL_ARCHIVE_LOCK_DAYS", 365, minimum=1)
+# Addresses that are not public and at which the archive may be all the same.
+ARCHIVE_ALLOW = env.openings("TOOLTRAIL_ARCHIVE_ALLOW")
 # Keys of pseudonyms after a rotation, the same on each host (`audit.intake.principal_keys`).
 PRINCIPAL_KEYS = Path(
     env.text("TOOLTRAIL_PRINCIPAL_KEYS", str(instance.VAR / "principal-keys.json"))

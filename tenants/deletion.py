@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connections, transaction
+from django.dispatch import Signal
 from django.utils import timezone
 from tooltrail.ledger import HASH_LENGTH, root_of
 
@@ -22,6 +23,12 @@ _ROWS = 2_000
 _BATCHES = 500
 _STILL_WRITING_S = BELIEVED_FOR.total_seconds() + 1
 
+tenant_leaves = Signal()
+"""Sent before the rows of a tenant are deleted, with `tenant` and `operator`.
+
+Whoever keeps something of the tenant elsewhere destroys it, or raises an error: then nothing is
+deleted, and the command can be repeated.
+"""
 
 class FloorInForceError(Exception):
     """The tenant has a retention floor: nothing was deleted. The message says what to do."""
@@ -55,6 +62,8 @@ def delete_tenant(tenant: Tenant, operator: str, progress: Progress) -> Tombston
         tenant.suspended_at = timezone.now()
         Tenant.objects.using(OWNER).filter(pk=tenant.pk).update(suspended_at=tenant.suspended_at)
     _wait_for_writers(tenant)
+    if not Tombstone.objects.using(OWNER).filter(pk=tenant.pk).exists():
+        tenant_leaves.send(Tenant, tenant=tenant, operator=operator)
     tombstone = _raise_tombstone(tenant, operator)
     tables = list(_tables())
     size = sum(_count(table, tenant.pk) for table in tables)

@@ -104,6 +104,7 @@ class Migration(migrations.Migration):
                     "regression_sets",
                     "streams",
                     "samples",
+                    "archive",
                     "incidents",
                 )
             ],

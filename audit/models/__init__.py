@@ -1,6 +1,7 @@
 """The tables as Django models. All are unmanaged: the migrations create them in SQL."""
 
 from audit.models.alerts import Alert, AlertRule, AlertState, AlertTrial, MaintenanceWindow
+from audit.models.archive import Archive, ArchiveSegment
 from audit.models.base import TenantQuerySet
 from audit.models.definitions import (
     StoredDefinition,
@@ -62,6 +63,8 @@ __all__ = [
     "AlertRule",
     "AlertState",
     "AlertTrial",
+    "Archive",
+    "ArchiveSegment",
     "ArgumentComparison",
     "Batch",
     "Board",

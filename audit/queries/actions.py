@@ -18,6 +18,7 @@ VERBS = {
     "alert.": "Alerts",
     "key.": "API keys",
     "approval.": "Approvals: exported",
+    "archive.": "Archive",
     "action.": "Audit log",
     "backup.": "Backups",
     "call.": "Calls: viewed, revealed, exported",

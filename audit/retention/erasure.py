@@ -8,7 +8,8 @@ and of its confirmation state them (`audit.ledger.erased_calls`).
 2. `calls`: remove the events of the next calls from the log, and the index's quotes from them.
 3. `log`: read the batches that may hold more of their events: sent twice, or repeated later with
    more members.
-4. `inbox`: rejected lines that mention the calls.
+4. `archive`: destroy the keys of what is archived of the calls (`audit.retention.archived_calls`).
+5. `inbox`: rejected lines that mention the calls.
 
 A chunk declares what it removes from the log by a ledger entry in the same transaction
 (`audit.retention.event_removal`). Whatever a hold covers by then stays.
@@ -33,6 +34,7 @@ from audit.queries.call_query import (
 )
 from audit.queries.cursor import stored_cursor
 from audit.queries.listed_call import ListedCall
+from audit.retention.archived_calls import AWAY, erase_archived
 from audit.retention.erasure_chunk import Chunk, go_to_log
 from audit.retention.erasure_targets import CallsAlteredError, Targets, previewed_calls
 from audit.retention.floor import FloorError, erasure_refusal, locked_setting
@@ -138,7 +140,10 @@ def find_erasure(pk: UUID) -> Erasure | None:
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
-    """Continue an erasure for about `seconds`. True if there is more to do."""
+    """Continue an erasure for about `seconds`. True if there is more to do.
+
+    Raises one of `AWAY` if it has to wait for the archive; the erasure says so, too.
+    """
     enter_all_actions(tenant_id)  # what people did comes before what is done for it
     targets = Targets()
 
@@ -152,6 +157,8 @@ def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> b
                 _find(erasure)
                 erasure.save()
                 return True
+        if erasure.step == "archive":
+            return _forget_archived(erasure, targets)
         with tenant_scope(tenant_id, using=KEEPER):
             return _run_chunk(tenant_id, pk, targets)
 
@@ -241,6 +248,26 @@ def _decided_calls(calls: Sequence[ListedCall]) -> list[tuple[datetime, UUID]]:
             tool_call_ids=arrays.texts([call.tool_call_id for call in named]),
         )
     ]
+
+
+def _forget_archived(erasure: Erasure, targets: Targets) -> bool:
+    """Let the archive forget the calls in one of its segments. True if there is more to do."""
+    rows = Erasure.objects.for_tenant(erasure.tenant_id).filter(id=erasure.id)
+    try:
+        with tenant_scope(erasure.tenant_id, using=KEEPER):
+            targets.read(erasure, is_dry=False, using=KEEPER)
+        erase_archived(erasure, targets)
+    except AWAY as error:
+        with tenant_scope(erasure.tenant_id):
+            rows.update(problem=f"It waits for the archive. {error}")
+        raise
+    except (HoldsAlteredError, CallsAlteredError) as error:
+        with tenant_scope(erasure.tenant_id):
+            rows.update(
+                state=ErasureState.FAILED, finished_at=timezone.now(), problem=str(error)
+            )
+        return False
+    return True
 
 
 def _run_chunk(tenant_id: UUID, pk: UUID, targets: Targets) -> bool:

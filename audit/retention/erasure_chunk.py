@@ -256,6 +256,8 @@ class Chunk:
         )
         if not rows:
             erasure.step, erasure.cursor_at, erasure.cursor_id = "inbox", None, None
+            if not self._is_dry:
+                erasure.step, (erasure.next_index, _) = "archive", _in_log(erasure, KEEPER)
             return
         erasure.next_index = rows[-1][1]
         self._record(self._remove([row[0] for row in rows], self._keeping_others))
@@ -355,6 +357,12 @@ class Chunk:
 
 def go_to_log(erasure: Erasure, *, using: str = "default") -> None:
     """Go to the step `log`. It reads only events stored by now: later ones were not confirmed."""
+    erasure.step, erasure.cursor_at, erasure.cursor_id = "log", None, None
+    erasure.next_index, erasure.end_index = _in_log(erasure, using)
+
+
+def _in_log(erasure: Erasure, using: str) -> tuple[int, int]:
+    """Where in the log events of the calls may be: the first index, and the end of the log."""
     assert erasure.first_started_at is not None
     first_at = erasure.first_started_at - _EARLY
     ((begin, end),) = run(
@@ -363,5 +371,4 @@ def go_to_log(erasure: Erasure, *, using: str = "default") -> None:
         first_at=first_at,
         first_day=(first_at - WINDOW_BACK).astimezone(UTC).date(),
     )
-    erasure.step, erasure.cursor_at, erasure.cursor_id = "log", None, None
-    erasure.next_index, erasure.end_index = begin or 0, end or 0
+    return begin or 0, end or 0

@@ -33,16 +33,18 @@ class RefusedAddressError(OSError):
     """The operator does not allow connections to this address."""
 
 
-def guarded_session(allowed: Iterable[Opening], *, ca: str = "") -> requests.Session:
-    """A session that checks each address and takes at most `ANSWER_MAX_BYTES` within 10 s.
+def guarded_session(
+    allowed: Iterable[Opening], *, ca: str = "", max_bytes: int = ANSWER_MAX_BYTES
+) -> requests.Session:
+    """A session that checks each address and takes at most `max_bytes` within 10 s.
 
-    `ca` has certificates in PEM that are trusted beside those of the system. Without TLS it
+    Of more than `ANSWER_MAX_BYTES`, each of these has 10 s. `ca` has certificates in PEM that are trusted beside those of the system. Without TLS it
     connects only to addresses that are `allowed`. Its requests raise `requests.RequestException`.
     """
     session = _Session()
     session.trust_env = False
     session.headers.update({"User-Agent": "Tooltrail", "Accept-Encoding": "identity"})
-    adapter = _GuardedAdapter(tuple(allowed), ca)
+    adapter = _GuardedAdapter(tuple(allowed), ca, max_bytes)
     session.mount("https://", adapter)
     session.mount("http://", adapter)
     return session
@@ -54,8 +56,8 @@ class _Session(requests.Session):
 
 
 class _GuardedAdapter(HTTPAdapter):
-    def __init__(self, allowed: tuple[Opening, ...], ca: str) -> None:
-        self._allowed, self._ca = allowed, ca
+    def __init__(self, allowed: tuple[Opening, ...], ca: str, max_bytes: int) -> None:
+        self._allowed, self._ca, self._max_bytes = allowed, ca, max_bytes
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
@@ -83,13 +85,14 @@ class _GuardedAdapter(HTTPAdapter):
     def send(  # type: ignore[override]  # its options are those of the library
         self, request: requests.PreparedRequest, **options: Any
     ) -> requests.Response:
-        until = time.monotonic() + _DEADLINE_S
+        begun = time.monotonic()
         response = super().send(request, **{**options, "stream": True})
         body = io.BytesIO()
         with response:
             for chunk in response.iter_content(_CHUNK_BYTES):
                 body.write(chunk)
-                if body.tell() > ANSWER_MAX_BYTES or time.monotonic() > until:
+                until = begun + _DEADLINE_S * (1 + body.tell() // ANSWER_MAX_BYTES)
+                if body.tell() > self._max_bytes or time.monotonic() > until:
                     raise requests.RequestException("the answer is too large or too slow")
         response._content = body.getvalue()
         return response

@@ -315,7 +315,7 @@ CREATE TABLE erasure (
     created_at timestamptz NOT NULL,     -- also what `24h` in its query is relative to
     created_by text NOT NULL,
     state text NOT NULL,
-    step text NOT NULL,                  -- what the worker does: find | calls | log | inbox
+    step text NOT NULL,                  -- what the worker does: find | calls | log | archive | inbox
     cursor_at timestamptz,               -- the last call or line of the step; NULL: none yet
     cursor_id uuid,
     next_index bigint NOT NULL,          -- of the log: the first event not read yet

@@ -112,7 +112,7 @@ def read_at_once(monkeypatch: pytest.MonkeyPatch, *casts: Cast) -> None:
     monkeypatch.setattr(all_tenants, "_tenant_ids", lambda: [cast.tenant.id for cast in casts])
     monkeypatch.setattr(health, "_KNOWN_S", 0.0)
     monkeypatch.setattr(health, "_KNOWN_TIMES", 0)
-    monkeypatch.setattr(health, "_ALL_TENANTS", health._Known())
+    monkeypatch.setattr(health, "_ALL_TENANTS", health._Known(health._all_tenants))
 
 
 @pytest.mark.slow

@@ -1,0 +1,179 @@
+"""What the archive is made of: `docs/archive.md` in code. Pure.
+
+Under `<folder>/<tenant id>/` a segment is `<first>-<end>/`, with the ledger indexes of its first
+entry and of the entry behind its last one:
+
+- `record.zip`: leaves and stubs of all entries, the server's own entries, checkpoints, proofs.
+- `pack-<first>.bin`: payloads, each encrypted with a key of its own (`audit.archive.packs`).
+- `facts.parquet`: the facts of calls that erasure never clears, if pyarrow is installed.
+
+The bucket of keys has `<folder>/<tenant id>/<first>.keys` for each pack.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from uuid import UUID
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+
+import msgspec
+from tooltrail.evidence import EntryLine, Tree
+from tooltrail.evidence.layout import checkpoint_member
+
+FORMAT = "tooltrail-archive/1"
+RECORD, FACTS = "record.zip", "facts.parquet"
+_SEGMENT, _ENTRIES, _TREE, _KEYS = "segment.json", "entries.ndjson", "tree.json", "keys.txt"
+_CHECKPOINT = re.compile(r"checkpoints/(\d{12,19})\.txt")
+_OF_OLD = (1980, 1, 1, 0, 0, 0)
+_MEMBER_MAX = 256 << 20
+_FOLDER = re.compile(r"(\d{15})-(\d{15})")
+
+
+class ArchiveError(Exception):
+    """The archive is not as it must be; the message is for people."""
+
+
+class Pack(msgspec.Struct, forbid_unknown_fields=True):
+    """A pack of payloads: those of the entries from `first_index` to before `end_index`."""
+
+    first_index: int
+    end_index: int
+    sha256: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+
+
+class Segment(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`segment.json`: what the segment is."""
+
+    format: str
+    tenant_id: UUID
+    tenant: str
+    """Its slug at that time."""
+    origin: str
+    epoch: int
+    size: int
+    """Of the checkpoint that covers the segment."""
+    first_index: int
+    end_index: int
+    day: str
+    made_at: str
+    packs: list[Pack]
+
+
+class Stub(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A line of `entries.ndjson`.
+
+    Of an executor's event it has only what erasure leaves: index, leaf, kind, ids of the call, time
+    of arrival and length. Of an entry of the server's own, which is never erased, all is there.
+    """
+
+    index: int
+    leaf: bytes
+    kind: int | None = None
+    """None: its payload was erased before it was archived."""
+    invocation_id: UUID | None = None
+    received_us: int = 0
+    length: int = 0
+    event_id: UUID | None = None
+    salt: bytes = b""
+    raw: bytes = b""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the entry is the server's own and whole."""
+        return bool(self.raw)
+
+    def line(self, event_id: UUID | None = None, salt: bytes = b"") -> EntryLine:
+        """The line of an evidence bundle, with the members that the payload has."""
+        return EntryLine(
+            self.index,
+            self.leaf,
+            self.kind,
+            event_id or self.event_id,
+            self.invocation_id,
+            self.received_us,
+            self.length,
+            salt or self.salt,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The contents of `record.zip`."""
+
+    segment: Segment
+    stubs: Sequence[Stub]
+    checkpoints: dict[int, bytes]
+    """Signed notes by size: those within the segment, and the one that covers it."""
+    receipts: Sequence[bytes]
+    """The root of the covering checkpoint, signed for COSE by each key."""
+    tree: Tree
+    """The hashes that lead from the leaves to the covering checkpoint."""
+    keys: Sequence[str]
+
+    def to_bytes(self) -> bytes:
+        """The zip file. The same contents give the same bytes."""
+        sink = io.BytesIO()
+        encoder = msgspec.json.Encoder()
+        with ZipFile(sink, "w", ZIP_DEFLATED) as file:
+
+            def add(name: str, data: bytes) -> None:
+                file.writestr(ZipInfo(name, _OF_OLD), data, ZIP_DEFLATED)
+
+            add(_SEGMENT, encoder.encode(self.segment) + b"\n")
+            add(_ENTRIES, encoder.encode_lines(self.stubs))
+            for size, note in sorted(self.checkpoints.items()):
+                add(checkpoint_member(size), note)
+            for number, receipt in enumerate(self.receipts):
+                add(f"receipts/{number}.cose", receipt)
+            add(_TREE, encoder.encode(self.tree) + b"\n")
+            add(_KEYS, "".join(f"{key}\n" for key in self.keys).encode())
+        return sink.getvalue()
+
+    @classmethod
+    def read(cls, data: bytes) -> "Record":
+        """Read the zip file. Raises ArchiveError; nothing in it is believed."""
+        try:
+            with ZipFile(io.BytesIO(data)) as file:
+                members = {each.filename: each for each in file.infolist()}
+                if any(each.file_size > _MEMBER_MAX for each in members.values()):
+                    raise ArchiveError(f"{RECORD} would be too large")
+                segment = msgspec.json.decode(file.read(_SEGMENT), type=Segment)
+                if segment.format != FORMAT:
+                    raise ArchiveError(f"{RECORD} has the unknown format {segment.format!r}")
+                stubs = msgspec.json.Decoder(Stub).decode_lines(file.read(_ENTRIES))
+                notes = {
+                    int(match[1]): file.read(name)
+                    for name in members
+                    if (match := _CHECKPOINT.fullmatch(name))
+                }
+                receipts = [file.read(each) for each in members if each.startswith("receipts/")]
+                tree = msgspec.json.decode(file.read(_TREE), type=Tree)
+                keys = file.read(_KEYS).decode().split()
+        except (BadZipFile, KeyError, ValueError, OSError, NotImplementedError) as error:
+            raise ArchiveError(f"{RECORD} is damaged: {error}") from error
+        if [each.index for each in stubs] != list(range(segment.first_index, segment.end_index)):
+            raise ArchiveError(f"{RECORD} does not have each entry of its range once")
+        return cls(segment, stubs, notes, receipts, tree, keys)
+
+
+def segment_folder(first_index: int, end_index: int) -> str:
+    """The name of a segment's folder. They sort in the order of the ledger."""
+    return f"{first_index:015d}-{end_index:015d}"
+
+
+def range_of(folder: str) -> tuple[int, int] | None:
+    """The range of a segment's folder; None if it is not one."""
+    match = _FOLDER.fullmatch(folder)
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def pack_name(first_index: int) -> str:
+    """The name of a pack within the folder of its segment."""
+    return f"pack-{first_index:015d}.bin"
+
+
+def keys_name(first_index: int) -> str:
+    """The name of the keys of a pack within the folder of its tenant."""
+    return f"{first_index:015d}.keys"

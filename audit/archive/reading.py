@@ -1,0 +1,120 @@
+"""Reads what is archived: from the storage alone, or through the database's list of segments."""
+
+from collections.abc import Collection, Iterator
+from hashlib import sha256
+from uuid import UUID
+
+from tooltrail.evidence import EntryLine
+
+from audit.archive.layout import RECORD, ArchiveError, Pack, Record, Stub, pack_name
+from audit.archive.packs import Payload, unseal
+from audit.archive.storage import Storage, opened
+from audit.models import ArchiveSegment
+from config.http.bucket import NoObjectError
+from tenants.scope import tenant_scope
+
+
+def read_record(storage: Storage, tenant_id: UUID, segment: tuple[int, int]) -> Record:
+    """The record of a segment. Raises NoObjectError, BucketError, ArchiveError."""
+    record = Record.read(storage.get(tenant_id, segment, RECORD))
+    stated = record.segment
+    if (stated.tenant_id, stated.first_index, stated.end_index) != (tenant_id, *segment):
+        raise ArchiveError("A record is not where it says.")
+    return record
+
+
+def records_of(storage: Storage, tenant_id: UUID, end: int | None = None) -> Iterator[Record]:
+    """All records of a tenant from the first entry on, up to that with the entry before `end`.
+
+    Raises ArchiveError if one is missing between others, and what `read_record` raises.
+    """
+    segments, at = storage.segments(tenant_id), 0
+    for segment in segments:
+        if segment[0] != at or (end is not None and at >= end):
+            break
+        try:
+            yield read_record(storage, tenant_id, segment)
+        except NoObjectError:
+            if segment != segments[-1]:
+                raise
+            return  # the worker is archiving it
+        at = segment[1]
+    if segments and at < (end or segments[-1][0]):
+        raise ArchiveError(f"The archive does not have the entries from {at:,} on.")
+
+
+def payloads_of(
+    storage: Storage, record: Record, indexes: Collection[int] | None = None
+) -> dict[int, Payload]:
+    """The payloads of a segment, or of some of its entries, by ledger index.
+
+    Those without a key any more are left out. Raises BucketError, BoxError, and ArchiveError if a
+    pack was altered.
+    """
+    segment, found = record.segment, dict[int, Payload]()
+    begin = segment.first_index
+    for pack in segment.packs:
+        stubs = record.stubs[pack.first_index - begin : pack.end_index - begin]
+        wanted = {
+            stub.index
+            for stub in stubs
+            if has_payload(stub) and (indexes is None or stub.index in indexes)
+        }
+        if not wanted:
+            continue
+        opened_pack = enumerate(_opened(storage, record, pack), pack.first_index)
+        found |= {index: one for index, one in opened_pack if one is not None and index in wanted}
+    return found
+
+
+def entries_of(storage: Storage, record: Record) -> Iterator[tuple[EntryLine, bytes]]:
+    """The entries of a segment with their bytes, in order, as an evidence bundle has them.
+
+    Those without a payload have only index and leaf. Raises what `payloads_of` raises.
+    """
+    payloads = payloads_of(storage, record)
+    for stub in record.stubs:
+        if stub.is_own:
+            yield stub.line(), stub.raw
+        elif (payload := payloads.get(stub.index)) is not None:
+            yield stub.line(payload.event_id, payload.salt), payload.raw
+        else:
+            yield EntryLine(stub.index, stub.leaf), b""
+
+
+def has_payload(stub: Stub) -> bool:
+    """Whether a payload of the entry was archived, apart from its record."""
+    return stub.kind is not None and not stub.is_own
+
+
+def archived_events(tenant_id: UUID, indexes: Collection[int]) -> dict[int, bytes]:
+    """The bytes of some events that are archived, by ledger index.
+
+    Opens its own scope, so no scope may be open. Raises BucketError, BoxError, ArchiveError.
+    """
+    with tenant_scope(tenant_id):
+        segments = ArchiveSegment.objects.for_tenant(tenant_id)
+        found = {
+            index: segments.filter(first_index__lte=index, end_index__gt=index).first()
+            for index in indexes
+        }
+    places = {(one.first_index, one.end_index) for one in found.values() if one is not None}
+    events: dict[int, bytes] = {}
+    if places:
+        with opened() as storage:
+            for place in sorted(places):
+                record = read_record(storage, tenant_id, place)
+                read = payloads_of(storage, record, indexes)
+                events |= {index: payload.raw for index, payload in read.items()}
+    return events
+
+
+def _opened(storage: Storage, record: Record, pack: Pack) -> list[Payload | None]:
+    segment = record.segment
+    place = (segment.first_index, segment.end_index)
+    data = storage.get(segment.tenant_id, place, pack_name(pack.first_index))
+    if sha256(data).digest() != pack.sha256:
+        raise ArchiveError("A pack of the archive is not the one that its record names.")
+    count = pack.end_index - pack.first_index
+    keys = storage.get_keys(segment.tenant_id, pack.first_index, count)
+    return unseal(segment.tenant_id, pack.first_index, data, keys)

@@ -1,0 +1,230 @@
+"""The archive forgets: the keys of erased calls, and of payloads whose time is over.
+
+A payload in the archive has a key of its own, in storage that is not locked. The step `archive` of
+an erasure finds the calls' entries by the stubs of each segment: what retention has removed from the
+log is still there. Checking holds and destroying keys is one transaction with the lock of
+`lock_record`, although it sends requests: nobody may set a hold meanwhile.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import msgspec
+from django.utils import timezone
+from tooltrail.ledger import Kind
+
+from audit.archive.layout import ArchiveError, Record, Stub
+from audit.archive.reading import has_payload, payloads_of, read_record
+from audit.archive.storage import Storage, opened
+from audit.events.instants import EPOCH
+from audit.ledger.missing import Run, runs_of
+from audit.ledger.own_entries import own_entries
+from audit.ledger.status import ledger_status
+from audit.models import Archive, ArchiveSegment, Erasure, LedgerErasure, LegalHold
+from audit.retention.erasure_targets import Targets
+from audit.retention.event_removal import declare
+from audit.retention.hold_match import LoggedEvent, candidate_of, covers_event
+from audit.retention.holds import held_calls, holds_in_force, lock_record
+from audit.retention.proved_holds import holds_to_keep
+from config.boxes import BoxError
+from config.http.bucket import BucketError
+from config.postgresql.aliases import KEEPER
+from tenants.actions import THE_SERVER, record_action
+from tenants.models import Tenant
+from tenants.scope import tenant_scope
+
+AWAY = (ArchiveError, BucketError, BoxError)
+"""What the archive raises when its storage cannot be used now."""
+
+
+class _ErasureEntry(msgspec.Struct):
+    ranges: list[tuple[int, int]]
+    erasure: str = ""
+
+
+def erase_archived(erasure: Erasure, targets: Targets) -> None:
+    """Destroy the keys of an erasure's calls in the next segment, or end the step.
+
+    Opens its own scopes. Raises one of `AWAY`, and HoldsAlteredError.
+    """
+    tenant_id = erasure.tenant_id
+    with tenant_scope(tenant_id, using=KEEPER):
+        # A worker that archives now may have read what is erased: it begins again.
+        archives = Archive.objects.using(KEEPER).for_tenant(tenant_id)
+        archives.update(claim=None, claimed_until=None)
+        has_archive = archives.exists()
+        segments = ArchiveSegment.objects.using(KEEPER).for_tenant(tenant_id)
+        segment = (
+            segments.filter(end_index__gt=erasure.next_index, keys_gone_at=None)
+            .order_by("first_index")
+            .first()
+        )
+    if not has_archive:
+        _advance(erasure)
+        return
+    with opened() as storage:
+        if segment is None:
+            _end(erasure, storage)
+            return
+        record = read_record(storage, tenant_id, (segment.first_index, segment.end_index))
+        ours = [
+            stub
+            for stub in record.stubs
+            if stub.invocation_id in targets.ids and has_payload(stub)
+        ]
+        if ours:
+            _forget(erasure, storage, segment, record, ours)
+        else:
+            _advance(erasure, segment.end_index)
+
+
+def expire_archived(tenant_id: UUID, now: datetime) -> bool:
+    """Destroy the keys of the next segment whose payloads have expired. True if there may be more.
+
+    Only of what retention has removed from the log, and never while a hold is in force. Opens its
+    own scopes. Raises one of `AWAY`.
+    """
+    with tenant_scope(tenant_id):
+        archive = Archive.objects.for_tenant(tenant_id).first()
+        if archive is None or archive.payload_days is None:
+            return False
+        midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        before = midnight - timedelta(days=archive.payload_days)
+        erased_to = lock_record(tenant_id)
+        segments = ArchiveSegment.objects.for_tenant(tenant_id).filter(
+            keys_gone_at=None, last_received_at__lt=before, end_index__lte=erased_to
+        )
+        segment = segments.order_by("first_index").first()
+        if segment is None or holds_in_force(tenant_id):
+            return False
+        with opened() as storage:
+            for first_index in segment.packs:
+                storage.destroy_pack_keys(tenant_id, first_index)
+        ArchiveSegment.objects.for_tenant(tenant_id).filter(
+            first_index=segment.first_index
+        ).update(keys_gone_at=now)
+        record_action(
+            Tenant(id=tenant_id),
+            THE_SERVER,
+            "archive.expire",
+            f"{segment.day}, entries {segment.first_index:,} to {segment.end_index - 1:,}",
+            rows=[segment],
+            received_before=before.isoformat(),
+            first_index=segment.first_index,
+            end_index=segment.end_index,
+        )
+    return True
+
+
+def _forget(
+    erasure: Erasure,
+    storage: Storage,
+    segment: ArchiveSegment,
+    record: Record,
+    ours: Sequence[Stub],
+) -> None:
+    """Destroy keys of a segment, unless a hold covers their calls, and declare what is gone."""
+    tenant_id = erasure.tenant_id
+    with tenant_scope(tenant_id, using=KEEPER):
+        lock_record(tenant_id, using=KEEPER)
+        holds = holds_to_keep(tenant_id, using=KEEPER)
+        going = _not_held(tenant_id, holds, storage, record, ours) if holds else list(ours)
+        indexes = [stub.index for stub in going]
+        count = 0
+        ends = [*segment.packs[1:], segment.end_index]
+        for begin, end in zip(segment.packs, ends, strict=True):
+            own = [index for index in indexes if begin <= index < end]
+            if own:
+                count += storage.destroy_keys(tenant_id, begin, end - begin, own)
+        _advance(erasure, segment.end_index)
+        if not indexes:
+            return
+        if count:
+            record_action(
+                Tenant(id=tenant_id),
+                THE_SERVER,
+                "archive.erase",
+                str(erasure.id),
+                using=KEEPER,
+                first_index=segment.first_index,
+                end_index=segment.end_index,
+                keys=count,
+            )
+        known = _declared(erasure)
+        gone = [each for each in indexes if not any(first <= each < last for first, last in known)]
+        if gone:
+            assert erasure.reason is not None and erasure.confirmed_by is not None
+            declare(
+                tenant_id=tenant_id,
+                kind=Kind.ERASURE,
+                ranges=runs_of(gone),
+                reason=erasure.reason,
+                actor=erasure.confirmed_by,
+                now=timezone.now(),
+                using=KEEPER,
+                erasure_id=erasure.id,
+            )
+
+
+def _end(erasure: Erasure, storage: Storage) -> None:
+    """End the step: keys of what was never committed go, and what was declared is archived."""
+    tenant_id = erasure.tenant_id
+    with tenant_scope(tenant_id, using=KEEPER):
+        archives = Archive.objects.using(KEEPER).for_tenant(tenant_id)
+        next_index = archives.values_list("next_index", flat=True).get()
+        storage.destroy_keys_from(tenant_id, next_index)
+        archives.update(at_once_to=ledger_status(tenant_id, using=KEEPER).size)
+        _advance(erasure)
+
+
+def _advance(erasure: Erasure, next_index: int | None = None) -> None:
+    """Note up to where the archive was searched; without an index, that it was."""
+    changed: dict[str, object] = {"step": "inbox", "cursor_at": None, "cursor_id": None}
+    if next_index is not None:
+        changed = {"next_index": next_index}
+    changed["problem"] = ""
+    with tenant_scope(erasure.tenant_id, using=KEEPER):
+        rows = Erasure.objects.using(KEEPER).for_tenant(erasure.tenant_id)
+        rows.filter(id=erasure.id, step="archive").update(**changed)
+
+
+def _not_held(
+    tenant_id: UUID,
+    holds: Sequence[LegalHold],
+    storage: Storage,
+    record: Record,
+    ours: Sequence[Stub],
+) -> list[Stub]:
+    """Those that no hold covers, by their call in the index or by their own members."""
+    payloads = payloads_of(storage, record, {stub.index for stub in ours})
+    events = []
+    for stub in ours:
+        payload = payloads.get(stub.index)
+        received_at = EPOCH + timedelta(microseconds=stub.received_us)
+        candidate = None if payload is None else candidate_of(payload.raw, received_at)
+        events.append(LoggedEvent(stub.index, stub.invocation_id, stub.length, candidate))
+    held = held_calls(tenant_id, holds, events, using=KEEPER)
+    return [
+        stub
+        for stub, event in zip(ours, events, strict=True)
+        if stub.index not in payloads  # it has no key any more
+        or not (stub.invocation_id in held or covers_event(holds, event.candidate))
+    ]
+
+
+def _declared(erasure: Erasure) -> list[Run]:
+    """The ranges that entries of this erasure declare."""
+    tenant_id = erasure.tenant_id
+    entries = LedgerErasure.objects.using(KEEPER).for_tenant(tenant_id)
+    first = entries.filter(erasure_id=erasure.id).order_by("entry_index").first()
+    if first is None:
+        return []
+    ranges: list[Run] = []
+    for entry in own_entries(
+        tenant_id, {Kind.ERASURE}, first_index=first.entry_index, using=KEEPER
+    ):
+        decoded = msgspec.json.decode(entry.raw, type=_ErasureEntry)
+        if decoded.erasure == str(erasure.id):
+            ranges += decoded.ranges
+    return ranges

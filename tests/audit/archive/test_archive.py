@@ -1,0 +1,354 @@
+"""The archive: sealed days in real storage, read and proved without the database."""
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+from zipfile import ZipFile
+
+import pyarrow.parquet
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import connections
+from django.utils import timezone
+
+from audit.archive import archiving, leaving
+from audit.archive.archives import begin_archive
+from audit.archive.facts import facts_of, parquet_of
+from audit.archive.layout import FACTS, RECORD, ArchiveError, pack_name
+from audit.archive.packs import unseal
+from audit.archive.reading import archived_events
+from audit.archive.storage import opened
+from audit.models import Archive
+from audit.retention.archived_calls import expire_archived
+from audit.retention.holds import Covered, set_hold
+from config.boxes import BoxError
+from config.http.bucket import BucketError, Version
+from tenants.deletion import delete_tenant
+from tenants.scope import tenant_scope
+from tests.support.archives import (
+    LATER,
+    all_bytes,
+    archive_all,
+    begin,
+    bundle_of,
+    make_buckets,
+    read_archive,
+    segments_of,
+    sign_all,
+    time_goes_on,
+    use_buckets,
+    verify,
+)
+from tests.support.erasures import confirm_erasure, erase, preview_erasure, run_erasure
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.legal_holds import event_texts
+from tests.support.retention import apply_retention, recorded_actions, set_retention
+from tests.support.s3.storage import allowed_here, open_bucket, s3_storage
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with s3_storage() as running:
+        yield running
+
+
+@pytest.fixture
+def name(endpoint: str, monkeypatch: pytest.MonkeyPatch, acme: Cast) -> str:
+    """The bucket of the records; the other one has `-keys` behind."""
+    bucket = f"archive-{acme.tenant.id.hex[-12:]}"
+    make_buckets(endpoint, bucket)
+    use_buckets(monkeypatch, endpoint, bucket)
+    return bucket
+
+
+def send_two_days(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of today, of case `mine` one of them, and of another day."""
+    send_events(cast.tenant, [*make_call(case_id="mine", args={"secret": "swordfish"}), *make_call()])
+    with time_goes_on(monkeypatch, LATER):
+        send_events(cast.tenant, [event for _ in range(3) for event in make_call()])
+
+
+@contextmanager
+def no_database() -> Iterator[None]:
+    """Whoever queries the database fails."""
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("the database is gone")
+
+    with connections["default"].execute_wrapper(refuse):
+        yield
+
+
+def events_in(bundle: Path) -> bytes:
+    with ZipFile(bundle) as file:
+        names = [each for each in file.namelist() if each.startswith("events/")]
+        return b"".join(file.read(each) for each in names)
+
+
+def unlocked_delete(endpoint: str, name: str, place: str) -> None:
+    bucket = open_bucket(endpoint, name, allowed_here())
+    try:
+        bucket.delete(Version(*place.split()))
+    finally:
+        bucket.close()
+
+
+def sign_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker signs within a minute: here, when it is waited for."""
+    monkeypatch.setattr(leaving, "_WAIT_S", 0.0)
+    real = leaving.ledger_status
+
+    def signed(tenant_id: UUID) -> Any:
+        return real(tenant_id)
+
+    monkeypatch.setattr(leaving, "ledger_status", signed)
+
+
+def dies_at_the_record(data: bytes = b"") -> Any:
+    if data.startswith(b"PK"):
+        raise KeyboardInterrupt
+    return sha256(data)
+
+
+def facts_in(cast: Cast, segment: tuple[int, int]) -> list[dict[str, Any]]:
+    with opened() as storage:
+        return facts_of_file(storage.get(cast.tenant.id, segment, FACTS))
+
+
+def facts_of_file(data: bytes | None) -> list[dict[str, Any]]:
+    assert data is not None
+    rows: list[dict[str, Any]] = pyarrow.parquet.read_table(io.BytesIO(data)).to_pylist()
+    return rows
+
+
+def call(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("archive", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_two_days_are_read_and_proved_without_the_database(
+    acme: Cast, endpoint: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    archive = archive_all(acme)
+    assert not archive.failure
+    assert [segment.payload_count for segment in segments_of(acme)] == [4, 6]
+    assert len({segment.day for segment in segments_of(acme)}) == 2
+    with no_database():
+        bundle = bundle_of(acme.tenant.id, tmp_path / "bundle.zip")
+    verdict = verify(bundle)
+    assert verdict["genuine"], verdict
+    assert verdict["erased"] == 0
+    assert b"swordfish" in events_in(bundle)
+    stored = all_bytes(endpoint, name)
+    assert not any(b"swordfish" in data or b"mine" in data for data in stored.values())
+    with pytest.raises(BucketError, match="40[03]"):  # the lock of a record
+        unlocked_delete(endpoint, name, next(iter(stored)))
+
+
+def test_what_retention_removed_is_read_from_the_archive(
+    acme: Cast, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    archive_all(acme)
+    set_retention(acme, payload_days=1)
+    with time_goes_on(monkeypatch, timedelta(days=9)):
+        apply_retention(acme)
+    assert event_texts(acme) == ""
+    archive_all(acme, days=12)
+    verdict = verify(bundle_of(acme.tenant.id, tmp_path / "bundle.zip"))
+    assert verdict["genuine"] and verdict["erased"] == 0, verdict
+    assert b"swordfish" in archived_events(acme.tenant.id, [0])[0]
+    with tenant_scope(acme.tenant.id):
+        begin_archive(acme.tenant, "operator", 5)
+    assert not expire_archived(acme.tenant.id, timezone.now() + timedelta(days=5))
+    while expire_archived(acme.tenant.id, timezone.now() + timedelta(days=20)):
+        pass
+    assert not archived_events(acme.tenant.id, range(10))
+    verdict = verify(bundle_of(acme.tenant.id, tmp_path / "bundle.zip"))
+    assert verdict["genuine"] and verdict["erased"] == 10, verdict
+
+
+@pytest.mark.parametrize("is_gone", [False, True], ids=["in the log", "removed by retention"])
+def test_an_erased_call_has_no_key_in_any_version(
+    acme: Cast,
+    endpoint: str,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_gone: bool,
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    archive_all(acme)
+    before = all_bytes(endpoint, f"{name}-keys")
+    if is_gone:
+        set_retention(acme, payload_days=1)
+        with time_goes_on(monkeypatch, timedelta(days=9)):
+            apply_retention(acme)
+    erasure = erase(acme)
+    assert erasure.state == "done", erasure.problem
+    assert set(archived_events(acme.tenant.id, range(4))) == {2, 3}
+    after = all_bytes(endpoint, f"{name}-keys")
+    assert len({key.split()[0] for key in after}) == len(after) == len(before)
+    assert not set(after) >= set(before)
+    archive_all(acme)
+    assert read_archive(acme).at_once_to is None
+    bundle = bundle_of(acme.tenant.id, tmp_path / "bundle.zip")
+    verdict = verify(bundle)
+    assert verdict["genuine"] and verdict["erased"] == 2, verdict
+    assert b"swordfish" not in events_in(bundle)
+    actions = recorded_actions(acme, "archive.erase")
+    assert [one["keys"] for one in actions] == [2]
+
+
+def test_a_hold_protects_what_is_only_in_the_archive(
+    acme: Cast, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    archive_all(acme)
+    set_retention(acme, payload_days=1)
+    with time_goes_on(monkeypatch, timedelta(days=9)):
+        apply_retention(acme)
+    one = preview_erasure(acme)
+    with tenant_scope(acme.tenant.id):
+        set_hold(acme.tenant, acme.admin, "court", "asked to", Covered(case_id="mine"), timezone.now())
+    confirm_erasure(acme, one.id)
+    run_erasure(acme, one.id)
+    assert set(archived_events(acme.tenant.id, range(4))) == {0, 1, 2, 3}
+
+
+def test_a_deleted_tenant_leaves_nothing_that_can_be_read(
+    acme: Cast, endpoint: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    archive_all(acme)
+    sign_soon(monkeypatch)
+    delete_tenant(acme.tenant, "operator", lambda done, size: None)
+    assert all_bytes(endpoint, f"{name}-keys") == {}
+    with no_database():
+        bundle = bundle_of(acme.tenant.id, tmp_path / "bundle.zip")
+    verdict = verify(bundle)
+    assert verdict["genuine"] and verdict["erased"] == 10, verdict
+    assert b"toolExecution" not in events_in(bundle)
+
+
+def test_a_worker_that_died_is_followed_by_one_that_writes_the_same(
+    acme: Cast, endpoint: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    sign_all(acme.tenant)
+    with monkeypatch.context() as patch:
+        patch.setattr(archiving, "sha256", dies_at_the_record)
+        with pytest.raises(KeyboardInterrupt):
+            archiving.run_slice(acme.tenant.id, timezone.now() + timedelta(days=4))
+    assert len(all_bytes(endpoint, f"{name}-keys")) == 1
+    assert read_archive(acme).end_index == 4
+    assert archive_all(acme).next_index == 0  # somebody still holds the claim
+    with tenant_scope(acme.tenant.id):
+        Archive.objects.for_tenant(acme.tenant.id).update(claimed_until=timezone.now())
+    assert archive_all(acme).next_index == 10
+    assert len(all_bytes(endpoint, f"{name}-keys")) == 2
+    assert verify(bundle_of(acme.tenant.id, tmp_path / "bundle.zip"))["erased"] == 0
+
+
+def test_storage_that_was_away_gets_everything(
+    acme: Cast, endpoint: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    with monkeypatch.context() as patch:
+        use_buckets(patch, endpoint, "not-there")
+        assert "404" in archive_all(acme).failure
+        use_buckets(patch, endpoint, name)
+        patch.setattr(settings, "ARCHIVE_KEYS_URL", settings.ARCHIVE_URL)
+        assert "no key could be destroyed" in archive_all(acme).failure
+        patch.setattr(settings, "ARCHIVE_ALLOW", ())
+        assert "does not allow" in archive_all(acme).failure
+    archive = archive_all(acme)
+    assert archive.next_index == 10 and archive.failing_since is None
+
+
+def test_what_was_altered_or_has_other_keys_is_not_read(
+    acme: Cast, endpoint: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    archive_all(acme)
+    with monkeypatch.context() as patch:
+        patch.setattr(settings, "ENCRYPTION_KEYS", tmp_path / "other-keys")
+        with pytest.raises(BoxError, match="key that this machine does not have"):
+            archived_events(acme.tenant.id, [0])
+    segment = segments_of(acme)[0]
+    place = (segment.first_index, segment.end_index)
+    with opened() as storage:
+        storage.put(acme.tenant.id, place, pack_name(0), b"\0" * 16, timezone.now())
+    with pytest.raises(ArchiveError, match="not the one that its record names"):
+        archived_events(acme.tenant.id, [0])
+
+
+def test_a_tenant_never_reads_another_ones(
+    acme: Cast, globex: Cast, endpoint: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cast in (acme, globex):
+        begin(cast)
+        send_two_days(cast, monkeypatch)
+        archive_all(cast)
+    with opened() as storage:
+        sealed = storage.get(globex.tenant.id, (0, 4), pack_name(0))
+        keys = storage.get_keys(globex.tenant.id, 0, 4)
+        with pytest.raises(ArchiveError, match="altered"):
+            unseal(acme.tenant.id, 0, sealed, keys)
+        record = storage.get(globex.tenant.id, (0, 4), RECORD)
+        storage.put(acme.tenant.id, (0, 4), RECORD, record, timezone.now())
+    with pytest.raises(ArchiveError, match="not where it says"):
+        archived_events(acme.tenant.id, [0])
+
+
+def test_facts_are_what_an_erasure_leaves(
+    acme: Cast, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    archive_all(acme)
+    before = facts_in(acme, (0, 4))
+    assert len(before) == 2
+    erase(acme)
+    ids = [row["invocation_id"] for row in before]
+    with tenant_scope(acme.tenant.id):
+        today = timezone.now().date()
+        facts = facts_of([UUID(one) for one in ids], today, today)
+    assert facts_of_file(parquet_of(facts)) == before
+
+
+def test_commands(acme: Cast, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slug = acme.tenant.slug
+    call("begin", slug, "--payload-days", "30")
+    send_two_days(acme, monkeypatch)
+    assert "0 entries are archived" in call("run", slug)
+    archive_all(acme)
+    assert json.loads(call("status", "--json"))[slug]["archived"] == 10
+    with no_database():
+        call("export", slug, "--until", f"{timezone.now():%Y-%m-%d}", "--to", str(tmp_path / "a.zip"))
+    assert verify(tmp_path / "a.zip")["genuine"]
+    with pytest.raises(CommandError, match="No archived tenant"):
+        call("export", "nobody", "--to", str(tmp_path / "b.zip"))
+    assert not list(tmp_path.glob("b.zip*"))
+    assert "nothing more is archived" in call("stop", slug)
+    verbs = ("archive.begin", "archive.segment", "archive.stop")
+    assert [len(recorded_actions(acme, verb)) for verb in verbs] == [1, 2, 1]

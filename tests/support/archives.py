@@ -1,0 +1,125 @@
+"""The archive of a tenant in tests: real storage with object lock and versions, and what is in it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+from xml.etree import ElementTree
+
+import pytest
+import requests
+from django.conf import settings
+from django.utils import timezone
+from requests_aws4auth import AWS4Auth
+
+from audit.archive.archives import begin_archive
+from audit.archive.archiving import run_slice
+from audit.archive.exporting import export
+from audit.archive.storage import opened
+from audit.ledger.actions import enter_all_actions
+from audit.models import Archive, ArchiveSegment
+from tenants.models import Tenant
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast
+from tests.support.ledger_log import keep, sign
+from tests.support.s3.storage import ACCESS_KEY, REGION, SECRET_KEY, allowed_here
+
+LATER = timedelta(hours=30)
+"""Always on another UTC day than now, and partitions are there."""
+_VERSIONED = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+_minutes = count(1)
+
+
+def sign_all(tenant: Tenant) -> None:
+    """Sign everything, although the last checkpoint is not a minute old."""
+    sign(tenant)
+    keep(tenant, timezone.now() + timedelta(minutes=next(_minutes)))
+
+
+@contextmanager
+def time_goes_on(monkeypatch: pytest.MonkeyPatch, by: timedelta) -> Iterator[None]:
+    """Django's clock is ahead until the block ends."""
+    real = timezone.now
+    with monkeypatch.context() as patch:
+        patch.setattr("django.utils.timezone.now", lambda: real() + by)
+        yield
+
+
+def make_buckets(endpoint: str, name: str) -> None:
+    """A bucket with object lock, and one with versions and without locks."""
+    records = f"{endpoint}/{name}"
+    headers = {"x-amz-bucket-object-lock-enabled": "true"}
+    requests.put(records, headers=headers, timeout=10).raise_for_status()
+    requests.put(f"{records}-keys", timeout=10).raise_for_status()
+    requests.put(f"{records}-keys?versioning", data=_VERSIONED, timeout=10).raise_for_status()
+
+
+def use_buckets(monkeypatch: pytest.MonkeyPatch, endpoint: str, name: str) -> None:
+    """Settings of an operator."""
+    monkeypatch.setattr(settings, "ARCHIVE_URL", f"{endpoint}/{name}/tooltrail")
+    monkeypatch.setattr(settings, "ARCHIVE_KEYS_URL", f"{endpoint}/{name}-keys")
+    monkeypatch.setattr(settings, "ARCHIVE_REGION", REGION)
+    monkeypatch.setattr(settings, "ARCHIVE_ACCESS_KEY", ACCESS_KEY)
+    monkeypatch.setattr(settings, "ARCHIVE_SECRET_KEY", SECRET_KEY)
+    monkeypatch.setattr(settings, "ARCHIVE_ALLOW", allowed_here())
+
+
+def begin(cast: Cast, payload_days: int | None = None) -> None:
+    """Archive the tenant from now on."""
+    with tenant_scope(cast.tenant.id):
+        begin_archive(cast.tenant, "operator", payload_days)
+
+
+def archive_all(cast: Cast, *, days: int = 4) -> Archive:
+    """Sign, and archive what is sealed some days later."""
+    enter_all_actions(cast.tenant.id)
+    sign_all(cast.tenant)
+    while run_slice(cast.tenant.id, timezone.now() + timedelta(days=days)):
+        pass
+    return read_archive(cast)
+
+
+def read_archive(cast: Cast) -> Archive:
+    """The row of the archive."""
+    with tenant_scope(cast.tenant.id):
+        return Archive.objects.for_tenant(cast.tenant.id).get()
+
+
+def segments_of(cast: Cast) -> list[ArchiveSegment]:
+    """The rows of the segments, in order."""
+    with tenant_scope(cast.tenant.id):
+        return list(ArchiveSegment.objects.for_tenant(cast.tenant.id).order_by("first_index"))
+
+
+def bundle_of(tenant_id: UUID, path: Path) -> Path:
+    """A bundle of everything that is archived, made of the storage alone."""
+    with opened() as storage:
+        path.write_bytes(b"".join(export(storage, tenant_id, "an auditor", None, None)))
+    return path
+
+
+def verify(bundle: Path, *arguments: str) -> dict[str, Any]:
+    """What `tooltrail verify` says, in a process of its own."""
+    command = [sys.executable, "-m", "tooltrail", "verify", "--json", str(bundle), *arguments]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    verdict: dict[str, Any] = json.loads(answer.stdout)
+    return verdict
+
+
+def all_bytes(endpoint: str, name: str) -> dict[str, bytes]:
+    """Each version of each object of a bucket, by key and version."""
+    found, signs = {}, AWS4Auth(ACCESS_KEY, SECRET_KEY, REGION, "s3")
+    listed = requests.get(f"{endpoint}/{name}?versions", auth=signs, timeout=10).text
+    for each in ElementTree.fromstring(listed).iterfind("{*}Version"):
+        key, version = each.findtext("{*}Key"), each.findtext("{*}VersionId")
+        address = f"{endpoint}/{name}/{key}?versionId={version}"
+        answer = requests.get(address, auth=signs, timeout=10)
+        answer.raise_for_status()
+        found[f"{key} {version}"] = answer.content
+    return found
