@@ -25,6 +25,7 @@ from config.postgresql.schema import SCHEMA
 from config.readiness import why_not_ready
 
 if TYPE_CHECKING:
+    from audit.archive.archives import AllArchives
     from audit.queries.all_tenants import AllTenants
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}
@@ -133,6 +134,7 @@ def _gauges() -> dict[str, tuple[str, float]]:
             cursor.execute(_CONNECTIONS)
             connections, busy = cursor.fetchone()
         of_all = _ALL_TENANTS.now()
+        archives = _ALL_ARCHIVES.now()
     except DatabaseError:
         return _processes() | {
             "tooltrail_database_up": ("1 if the database is reachable, else 0.", 0)
@@ -171,6 +173,14 @@ def _gauges() -> dict[str, tuple[str, float]]:
         "tooltrail_deliveries_dead": (
             "Messages of alerts that were given up within the last 24 hours.",
             of_all.deliveries_dead,
+        ),
+        "tooltrail_archives_failing": (
+            "Tenants whose archive failed when it was tried last.",
+            archives.failing,
+        ),
+        "tooltrail_archive_behind_seconds": (
+            "For how long the oldest sealed day of any tenant waits to be archived.",
+            archives.behind_s,
         ),
         "tooltrail_jobs_due": ("Jobs that are due and not started.", jobs),
         "tooltrail_job_lag_seconds": ("How long the oldest due job has waited.", lag),

@@ -115,7 +115,7 @@ def archive_status(now: datetime) -> ArchiveStatus:
         segments=segments.count(),
         payloads=sums["payloads"] or 0,
         byte_count=sums["byte_count"] or 0,
-        archived_at=last and last.archived_at,
+        archived_at=None if last is None else last.archived_at,
         behind=behind,
     )
 

@@ -227,23 +227,20 @@ class _Writing:
             if checkpoint is None or checkpoint.size < self._end:
                 raise ArchiveError("The checkpoint that covered the segment is gone.")
             tree, size = StoredTree(tenant_id, checkpoint.size), checkpoint.size
-            notes = {
-                at: note
-                for at, note in run(
-                    "evidence_checkpoints",
-                    epoch=checkpoint.epoch,
-                    size=size,
-                    first_index=self._first,
-                    end_index=self._end,
-                    count=_CHECKPOINTS_WITHIN,
-                )
-            }
-            listed = [(checkpoint.epoch, at, note) for at, note in sorted(notes.items())]
+            notes: list[Row] = run(
+                "evidence_checkpoints",
+                epoch=checkpoint.epoch,
+                size=size,
+                first_index=self._first,
+                end_index=self._end,
+                count=_CHECKPOINTS_WITHIN,
+            )
+            listed = [(checkpoint.epoch, at, note) for at, note in notes]
             cosigned = cosigned_notes(tenant_id, listed)
             proofs = Tree(
                 tree.hashes(subtrees_before(self._first)),
                 tree.hashes(subtrees_behind(self._end, size)),
-                {str(at): tree.consistency(at) for at in sorted(notes) if at < size},
+                {str(at): tree.consistency(at) for at, _ in notes if at < size},
             )
             keys = [key.vkey for key in public_keys(checkpoint.origin, now)]
         self._size, self._epoch = size, checkpoint.epoch
@@ -304,7 +301,6 @@ class _Writing:
                 THE_SERVER,
                 "archive.segment",
                 f"{segment.day}, entries {self._first:,} to {self._end - 1:,}",
-                rows=[segment],
                 day=str(segment.day),
                 first_index=self._first,
                 end_index=self._end,
@@ -327,9 +323,10 @@ class _Writing:
     def _let_go(self, storage: Storage) -> None:
         """Destroy the keys that were written, unless another worker writes the same ones."""
         with tenant_scope(self._tenant.id):
-            archive = Archive.objects.for_tenant(self._tenant.id).first()
-        if archive is None or (archive.claim is None and archive.next_index <= self._first):
-            storage.destroy_keys_from(self._tenant.id, self._first)
+            rows = Archive.objects.for_tenant(self._tenant.id)
+            archive = rows.select_for_update().first()  # so that none begins meanwhile
+            if archive is None or (archive.claim is None and archive.next_index <= self._first):
+                storage.destroy_keys_from(self._tenant.id, self._first)
 
 
 def _next_end(archive: Archive, now: datetime) -> int | None:

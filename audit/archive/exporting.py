@@ -32,7 +32,9 @@ from audit.archive.storage import Storage
 from config.http.bucket import NoObjectError
 from config.instants import iso
 
-_STATING = tuple(f'"verb":"{verb}"'.encode() for verb in (PUBLISHED, "erasure.confirm", "tenant.settings"))
+_STATING = tuple(
+    f'"verb":"{verb}"'.encode() for verb in (PUBLISHED, "erasure.confirm", "tenant.settings")
+)
 _README = """\
 EVIDENCE OF TOOL CALLS, FROM AN ARCHIVE
 

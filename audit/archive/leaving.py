@@ -29,12 +29,14 @@ _SLICE_S = 5.0
 def leave(tenant: Tenant, operator: str) -> None:
     """Declare all payloads of a tenant erased, archive that, and destroy its keys.
 
-    Does nothing for a tenant without an archive. Can be called again. Opens its own scopes. Raises
-    ArchiveError if the ledger is not signed within two minutes, BucketError, BoxError.
+    Does nothing for a tenant of which nothing is archived. Can be called again. Opens its own
+    scopes. Raises ArchiveError if the ledger is not signed within two minutes, BucketError and
+    BoxError.
     """
     with tenant_scope(tenant.id):
-        if find_archive() is None:
-            return
+        archive = find_archive()
+    if archive is None or not archive.has_objects:
+        return
     with opened() as storage:
         storage.check()  # before anything is declared
         enter_all_actions(tenant.id)

@@ -63,9 +63,7 @@ def seal(tenant_id: UUID, first_index: int, payloads: Sequence[Payload | None]) 
             continue
         key = os.urandom(KEY_BYTES)
         event_id = payload.event_id.bytes if payload.event_id else bytes(16)
-        text = packer.compress(
-            _HEAD.pack(event_id, len(payload.salt)) + payload.salt + payload.raw
-        )
+        text = packer.compress(_HEAD.pack(event_id, len(payload.salt)) + payload.salt + payload.raw)
         sealed = AESGCM(key).encrypt(_NONCE, text, _PLACE.pack(tenant_id.bytes, index))
         parts += (_LENGTH.pack(len(sealed)), sealed)
         keys.append(key)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from hashlib import sha256
 from uuid import UUID
 
+from django.db.models import Q
 from tooltrail.evidence import EntryLine
 
 from audit.archive.layout import RECORD, ArchiveError, Pack, Record, Stub, pack_name
@@ -11,7 +12,7 @@ from audit.archive.packs import Payload, unseal
 from audit.archive.storage import Storage, opened
 from audit.models import ArchiveSegment
 from config.http.bucket import NoObjectError
-from tenants.scope import tenant_scope
+from tenants.scope import current_tenant_id, tenant_scope
 
 
 def read_record(storage: Storage, tenant_id: UUID, segment: tuple[int, int]) -> Record:
@@ -90,7 +91,7 @@ def has_payload(stub: Stub) -> bool:
 def archived_events(tenant_id: UUID, indexes: Collection[int]) -> dict[int, bytes]:
     """The bytes of some events that are archived, by ledger index.
 
-    Opens its own scope, so no scope may be open. Raises BucketError, BoxError, ArchiveError.
+    Opens the tenant's scope, if it is not open. Raises BucketError, BoxError, ArchiveError.
     """
     with tenant_scope(tenant_id):
         segments = ArchiveSegment.objects.for_tenant(tenant_id)
@@ -107,6 +108,15 @@ def archived_events(tenant_id: UUID, indexes: Collection[int]) -> dict[int, byte
                 read = payloads_of(storage, record, indexes)
                 events |= {index: payload.raw for index, payload in read.items()}
     return events
+
+
+def has_archived(indexes: Collection[int]) -> bool:
+    """Whether the payload of one of these events may be read from the archive. Needs the scope."""
+    wanted = Q(pk__in=[])
+    for index in indexes:
+        wanted |= Q(first_index__lte=index, end_index__gt=index)
+    segments = ArchiveSegment.objects.for_tenant(current_tenant_id())
+    return segments.filter(wanted, keys_gone_at=None, payload_count__gt=0).exists()
 
 
 def _opened(storage: Storage, record: Record, pack: Pack) -> list[Payload | None]:

@@ -11,10 +11,12 @@ from django.conf import settings
 
 from audit.archive.layout import ArchiveError, keys_name, range_of, segment_folder
 from audit.archive.packs import KEY_BYTES, NO_KEY, without_keys
+from config.boxes import BoxError, open_box
 from config.boxes import close as close_box
-from config.boxes import open_box
 from config.http.bucket import Bucket, BucketError, Lock, NoObjectError, Version
 
+AWAY = (ArchiveError, BucketError, BoxError)
+"""What is raised when the archive cannot be read or written now."""
 _OBJECT_MAX = 64 << 20
 _BYTES = "application/octet-stream"
 
@@ -76,16 +78,14 @@ class Storage:
         return found
 
     def segments(self, tenant_id: UUID) -> list[tuple[int, int]]:
-        """The ranges of the tenant's segments that have a record, in order.
-
-        One that was archived anew, and so begins where another one does, counts with its longest
-        range only if the others are not whole; the caller decides by the records.
-        """
+        """The ranges of the tenant's segments, in order. The last one may have no record yet."""
         prefix = f"{self._folder}{tenant_id}/"
         found = [range_of(name) for name in self._records.folders(prefix)]
         return sorted(each for each in found if each is not None)
 
-    def put(self, tenant_id: UUID, segment: tuple[int, int], name: str, data: bytes, now: datetime) -> None:
+    def put(
+        self, tenant_id: UUID, segment: tuple[int, int], name: str, data: bytes, now: datetime
+    ) -> None:
         """Store an object of a segment, locked as the operator has it."""
         lock = None
         if settings.ARCHIVE_LOCK != "none":
@@ -174,7 +174,12 @@ def _bucket(variable: str, url: str) -> tuple[Bucket, str]:
     """A bucket, and the folder in it with a `/` at its end, or ''."""
     parts = urlsplit(url)
     name, _, folder = unquote(parts.path).strip("/").partition("/")
-    if parts.scheme not in ("http", "https") or not parts.hostname or not name or "@" in parts.netloc:
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or not name
+        or "@" in parts.netloc
+    ):
         raise ArchiveError(f"{variable} must be the address of a bucket: https://HOST/BUCKET.")
     bucket = Bucket(
         f"{parts.scheme}://{parts.netloc}",

@@ -23,6 +23,7 @@ _TABLES = {
     "alert_rule": "alert rule",
     "alert_channel": "channel of alerts",
     "api_key": "API key",
+    "archive": "archive",
     "audit_sample": "sample",
     "audit_sample_call": "drawn call of a sample",
     "definition": "definition",

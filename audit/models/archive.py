@@ -47,6 +47,11 @@ class Archive(models.Model):
     def __str__(self) -> str:
         return str(self.tenant_id)
 
+    @property
+    def has_objects(self) -> bool:
+        """Whether something of the tenant may be in the storage."""
+        return self.next_index > 0 or self.end_index is not None
+
 
 class ArchiveSegment(models.Model):
     """A range of the ledger that is archived: a UTC day, or a part of one."""
@@ -70,12 +75,6 @@ class ArchiveSegment(models.Model):
     archived_at = models.DateTimeField()
     keys_gone_at = models.DateTimeField(null=True)
     """When the keys of all its payloads were destroyed."""
-
-    ledger_id: ClassVar = "first_index"
-    in_ledger: ClassVar = (
-        *("end_index", "day", "last_received_at", "epoch", "size", "packs", "payload_count"),
-        *("byte_count", "record_sha256", "archived_at", "keys_gone_at"),
-    )
 
     objects = TenantQuerySet["ArchiveSegment"].as_manager()
 

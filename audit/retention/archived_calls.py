@@ -1,8 +1,8 @@
 """The archive forgets: the keys of erased calls, and of payloads whose time is over.
 
 A payload in the archive has a key of its own, in storage that is not locked. The step `archive` of
-an erasure finds the calls' entries by the stubs of each segment: what retention has removed from the
-log is still there. Checking holds and destroying keys is one transaction with the lock of
+an erasure finds the calls' entries by the stubs of each segment: what retention has removed from
+the log is still there. Checking holds and destroying keys is one transaction with the lock of
 `lock_record`, although it sends requests: nobody may set a hold meanwhile.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 from django.utils import timezone
 from tooltrail.ledger import Kind
 
-from audit.archive.layout import ArchiveError, Record, Stub
+from audit.archive.layout import Record, Stub
 from audit.archive.reading import has_payload, payloads_of, read_record
 from audit.archive.storage import Storage, opened
 from audit.events.instants import EPOCH
@@ -27,15 +27,10 @@ from audit.retention.event_removal import declare
 from audit.retention.hold_match import LoggedEvent, candidate_of, covers_event
 from audit.retention.holds import held_calls, holds_in_force, lock_record
 from audit.retention.proved_holds import holds_to_keep
-from config.boxes import BoxError
-from config.http.bucket import BucketError
 from config.postgresql.aliases import KEEPER
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
-
-AWAY = (ArchiveError, BucketError, BoxError)
-"""What the archive raises when its storage cannot be used now."""
 
 
 class _ErasureEntry(msgspec.Struct):
@@ -53,14 +48,14 @@ def erase_archived(erasure: Erasure, targets: Targets) -> None:
         # A worker that archives now may have read what is erased: it begins again.
         archives = Archive.objects.using(KEEPER).for_tenant(tenant_id)
         archives.update(claim=None, claimed_until=None)
-        has_archive = archives.exists()
+        has_objects = any(each.has_objects for each in archives)
         segments = ArchiveSegment.objects.using(KEEPER).for_tenant(tenant_id)
         segment = (
             segments.filter(end_index__gt=erasure.next_index, keys_gone_at=None)
             .order_by("first_index")
             .first()
         )
-    if not has_archive:
+    if not has_objects:
         _advance(erasure)
         return
     with opened() as storage:
@@ -69,9 +64,7 @@ def erase_archived(erasure: Erasure, targets: Targets) -> None:
             return
         record = read_record(storage, tenant_id, (segment.first_index, segment.end_index))
         ours = [
-            stub
-            for stub in record.stubs
-            if stub.invocation_id in targets.ids and has_payload(stub)
+            stub for stub in record.stubs if stub.invocation_id in targets.ids and has_payload(stub)
         ]
         if ours:
             _forget(erasure, storage, segment, record, ours)
@@ -101,15 +94,14 @@ def expire_archived(tenant_id: UUID, now: datetime) -> bool:
         with opened() as storage:
             for first_index in segment.packs:
                 storage.destroy_pack_keys(tenant_id, first_index)
-        ArchiveSegment.objects.for_tenant(tenant_id).filter(
-            first_index=segment.first_index
-        ).update(keys_gone_at=now)
+        ArchiveSegment.objects.for_tenant(tenant_id).filter(first_index=segment.first_index).update(
+            keys_gone_at=now
+        )
         record_action(
             Tenant(id=tenant_id),
             THE_SERVER,
             "archive.expire",
             f"{segment.day}, entries {segment.first_index:,} to {segment.end_index - 1:,}",
-            rows=[segment],
             received_before=before.isoformat(),
             first_index=segment.first_index,
             end_index=segment.end_index,
@@ -172,9 +164,11 @@ def _end(erasure: Erasure, storage: Storage) -> None:
     tenant_id = erasure.tenant_id
     with tenant_scope(tenant_id, using=KEEPER):
         archives = Archive.objects.using(KEEPER).for_tenant(tenant_id)
+        size = ledger_status(tenant_id, using=KEEPER).size
+        # The row is locked from here on: no worker begins meanwhile, and one that writes must stop.
+        archives.update(claim=None, claimed_until=None, at_once_to=size)
         next_index = archives.values_list("next_index", flat=True).get()
         storage.destroy_keys_from(tenant_id, next_index)
-        archives.update(at_once_to=ledger_status(tenant_id, using=KEEPER).size)
         _advance(erasure)
 
 

@@ -21,6 +21,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from audit.archive.storage import AWAY
 from audit.ledger.actions import enter_all_actions
 from audit.ledger.erased_calls import CONFIRMED, PREVIEWED, Stated, listed_calls
 from audit.models import Erasure, ErasureCall, ErasureState
@@ -34,7 +35,7 @@ from audit.queries.call_query import (
 )
 from audit.queries.cursor import stored_cursor
 from audit.queries.listed_call import ListedCall
-from audit.retention.archived_calls import AWAY, erase_archived
+from audit.retention.archived_calls import erase_archived
 from audit.retention.erasure_chunk import Chunk, go_to_log
 from audit.retention.erasure_targets import CallsAlteredError, Targets, previewed_calls
 from audit.retention.floor import FloorError, erasure_refusal, locked_setting
@@ -263,9 +264,7 @@ def _forget_archived(erasure: Erasure, targets: Targets) -> bool:
         raise
     except (HoldsAlteredError, CallsAlteredError) as error:
         with tenant_scope(erasure.tenant_id):
-            rows.update(
-                state=ErasureState.FAILED, finished_at=timezone.now(), problem=str(error)
-            )
+            rows.update(state=ErasureState.FAILED, finished_at=timezone.now(), problem=str(error))
         return False
     return True
 

@@ -9,6 +9,7 @@ from django.db import connections
 from procrastinate.contrib.django import app
 
 from audit.alerts import trying
+from audit.archive.storage import AWAY
 from audit.incidents import making
 from audit.ledger import checks
 from audit.log.payload import LogPayloadError
@@ -106,8 +107,14 @@ def erase_calls(tenant_id: str, erasure_id: str) -> None:
     if KEEPER not in connections:
         _log.warning("DATABASE_KEEPER_URL is not set: this worker erases nothing")
         return
-    if erasure.run_slice(UUID(tenant_id), UUID(erasure_id)):
-        erase_calls.defer(tenant_id=tenant_id, erasure_id=erasure_id)
+    try:
+        if erasure.run_slice(UUID(tenant_id), UUID(erasure_id)):
+            erase_calls.defer(tenant_id=tenant_id, erasure_id=erasure_id)
+    except AWAY as error:
+        _log.warning("erasure %s waits for the archive: %s", erasure_id, error)
+        erase_calls.configure(schedule_in={"minutes": 1}).defer(
+            tenant_id=tenant_id, erasure_id=erasure_id
+        )
 
 
 @app.task(name="audit.tasks.check_ledger", retry=AGAIN)

@@ -74,11 +74,12 @@ class Bucket:
         """Store an object, or replace it; the id of its version. Raises BucketError."""
         headers = {"Content-Type": content_type}
         if lock is not None:
+            until = lock.until.astimezone(UTC)
             digest = md5(data, usedforsecurity=False).digest()  # S3 demands it with a lock
             headers |= {
                 "Content-MD5": b64encode(digest).decode(),
                 "x-amz-object-lock-mode": lock.mode,
-                "x-amz-object-lock-retain-until-date": f"{lock.until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+                "x-amz-object-lock-retain-until-date": f"{until:%Y-%m-%dT%H:%M:%SZ}",
             }
         answer = self._request("PUT", key, data=data, headers=headers)
         return answer.headers.get("x-amz-version-id") or WITHOUT_VERSIONS

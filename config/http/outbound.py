@@ -38,8 +38,9 @@ def guarded_session(
 ) -> requests.Session:
     """A session that checks each address and takes at most `max_bytes` within 10 s.
 
-    Of more than `ANSWER_MAX_BYTES`, each of these has 10 s. `ca` has certificates in PEM that are trusted beside those of the system. Without TLS it
-    connects only to addresses that are `allowed`. Its requests raise `requests.RequestException`.
+    Of a larger answer, each `ANSWER_MAX_BYTES` have 10 s. `ca` has certificates in PEM that are
+    trusted beside those of the system. Without TLS it connects only to addresses that are
+    `allowed`. Its requests raise `requests.RequestException`.
     """
     session = _Session()
     session.trust_env = False

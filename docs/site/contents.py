@@ -88,7 +88,7 @@ SECTIONS = (
             "mcp",
         ),
     ),
-    Section("Run a server", ("running", "operations", "sign-in", "configuration")),
+    Section("Run a server", ("running", "operations", "archive", "sign-in", "configuration")),
     Section(
         "Reference",
         (

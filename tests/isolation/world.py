@@ -65,6 +65,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     | {"next_index": 0, "sent_count": 0, "attempt_count": 1, "last_test": None}
     | {"payloads_by": None, "payloads_reason": None, "paused_at": None, "paused_by": None}
     | {"claim": None, "claimed_until": None},
+    # Nothing of it is in a storage.
+    "archive": {"next_index": 0, "end_index": None, "attempt_count": 1, "payload_days": 30},
     "share_link": {"kind": "report", "revoked_at": None, "revoked_by": None}
     | {"payloads_by": None, "payloads_reason": None},
     "note": {"about": "call", "state": "open", "assignee": "", "fixed_in": ""},

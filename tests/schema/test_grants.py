@@ -67,6 +67,9 @@ NARROWER = {
     "served_definition": {"SELECT", "INSERT", "UPDATE"},
     # A version of a regression set stays; its cases go with it.
     "tool_regression": {"SELECT", "INSERT"},
+    # What is archived stays on record.
+    "archive": {"SELECT", "INSERT", "UPDATE"},
+    "archive_segment": {"SELECT", "INSERT", "UPDATE (keys_gone_at)"},
     "audit_sample": {"SELECT", "INSERT", "UPDATE"},
     "audit_sample_part": {"SELECT", "INSERT"},
     "audit_sample_call": {
@@ -228,6 +231,8 @@ KEEPERS = {
     "legal_hold": {"SELECT"},
     "erasure": {"SELECT", "UPDATE"},
     "erasure_call": {"SELECT"},
+    "archive": {"SELECT", "UPDATE (at_once_to)", "UPDATE (claim)", "UPDATE (claimed_until)"},
+    "archive_segment": {"SELECT"},
     "payload_search_hit": {"SELECT", "DELETE"},
     "note": {"SELECT", "UPDATE (text)", "UPDATE (is_erased)", "UPDATE (salt)"},
     "incident": {

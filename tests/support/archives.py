@@ -1,4 +1,4 @@
-"""The archive of a tenant in tests: real storage with object lock and versions, and what is in it."""
+"""The archive of a tenant in tests: real storage with object lock and versions."""
 
 import json
 import subprocess

@@ -36,6 +36,7 @@ CREATE POLICY tenant_isolation ON archive
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
 -- An erasure ends the claim of a worker that archives, as the keeper.
+REVOKE DELETE ON archive FROM tooltrail_app;
 GRANT SELECT, UPDATE (claim, claimed_until, at_once_to) ON archive TO tooltrail_keeper;
 
 -- archive_segment: a range of the ledger that is archived: a UTC day, or a part of one.

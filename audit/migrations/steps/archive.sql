@@ -25,6 +25,7 @@ ALTER TABLE archive ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON archive
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+REVOKE DELETE ON archive FROM tooltrail_app;
 GRANT SELECT, UPDATE (claim, claimed_until, at_once_to) ON archive TO tooltrail_keeper;
 CREATE TABLE archive_segment (
     tenant_id uuid NOT NULL,

@@ -31,7 +31,8 @@ from tenants.models import Role
 def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -> HttpResponse:
     """Show arguments, output, error, violations, context and log of one call.
 
-    The member sees what their role allows. A call that was merged into another redirects there.
+    The member sees what their role allows. With `?from=archive`, payloads that left the log are
+    read from the archive. A call that was merged into another redirects there.
     """
     call = find_call(started_on, invocation_id)
     if call is None:
@@ -39,7 +40,8 @@ def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -
         if moved is None:
             raise Http404("no such call")
         return redirect("call_detail", *moved)
-    context = panel_context(request, call, timezone.now())
+    from_archive = request.GET.get("from") == "archive"
+    context = panel_context(request, call, timezone.now(), from_archive=from_archive)
     return render_page(request, "calls/call_detail.html", "call-panel", context)
 
 
@@ -98,15 +100,23 @@ def call_event(
 
 
 def panel_context(
-    request: TenantRequest, call: CallDetail, now: datetime, beside: Beside | None = None
+    request: TenantRequest,
+    call: CallDetail,
+    now: datetime,
+    beside: Beside | None = None,
+    *,
+    from_archive: bool = False,
 ) -> dict[str, Any]:
     """Return the panel with what this member may see. The audit log records shown payloads."""
     subject = str(call.invocation_id)
     with_payloads = is_shown(request, "call.reveal", subject, now)
     if with_payloads:
-        _record_view(request, call)
+        _record_view(request, call, "call.view-archived" if from_archive else "call.view")
+    gathered = panel.gather(
+        call, now, beside, with_payloads=with_payloads, from_archive=from_archive
+    )
     return {
-        "panel": panel.gather(call, now, beside, with_payloads=with_payloads),
+        "panel": gathered,
         "may_reveal": request.membership.may_reveal and not with_payloads,
         "reveals": reveals(request, "call.reveal", subject),
     }

@@ -12,6 +12,8 @@ from uuid import UUID
 
 from django.utils.safestring import SafeString
 
+from audit.archive.reading import archived_events, has_archived
+from audit.archive.storage import AWAY
 from audit.events.json_values import Number
 from audit.ledger.erased import ErasedBy, erased_of
 from audit.log.payload import LogPayloadError, StoredEvent
@@ -117,6 +119,9 @@ class CallPanel:
     clock_note: str  # what is wrong with its times, which the producer set and nobody changes
     holds: list[LegalHold]  # active holds that cover the call
     erased: list[ErasedBy]  # when and why its payloads were erased
+    is_archived: bool  # erased ones may be read from the archive
+    is_from_archive: bool  # they were read from there
+    archive_problem: str  # why they could not be
     definitions: list[DefinitionInForce]  # of its tool, in force when it started, by server
     decisions: list[DecisionStep]  # the earliest first; without reasons if payloads are withheld
     shown: dict[str, UUID]  # ids of the definitions that were shown to whoever decided, by digest
@@ -141,17 +146,28 @@ class CallPanel:
 
 
 def gather(
-    call: CallDetail, now: datetime, beside: Beside | None = None, *, with_payloads: bool
+    call: CallDetail,
+    now: datetime,
+    beside: Beside | None = None,
+    *,
+    with_payloads: bool,
+    from_archive: bool = False,
 ) -> CallPanel:
     """Return the panel of a call. Pass `beside` if it is known. Needs the tenant's scope.
 
     Without payloads, arguments and output are reduced to shapes, and the panel has no error message
     and no received values. It still has the place of the events in the log. It runs at most
-    twelve SQL statements, and two or more for each erased event.
+    twelve SQL statements, and two or more for each erased event. With `from_archive`, erased events
+    are read from the archive's storage.
     """
     violations = call_violations(call) if call.violation_count else []
     decisions = decisions_of_call(call)
     stored, log_error = _stored(call)
+    gone = [event.ledger_index for event in stored.values() if event.raw is None]
+    is_archived = with_payloads and bool(gone) and has_archived(gone)
+    archive_problem = ""
+    if is_archived and from_archive:
+        stored, archive_problem = _from_archive(stored, gone)
     payloads = read_payloads(stored)
     if not with_payloads:
         call = without_message(call)
@@ -211,6 +227,9 @@ def gather(
         erased=list(
             {event.erased.entry_index: event.erased for event in events if event.erased}.values()
         ),
+        is_archived=is_archived,
+        is_from_archive=is_archived and from_archive and not archive_problem,
+        archive_problem=archive_problem,
         definitions=definitions,
         decisions=[
             one if with_payloads else replace(one, decision=replace(one.decision, reason=None))
@@ -228,6 +247,20 @@ def _stored(call: CallDetail) -> tuple[dict[Kind, StoredEvent], str]:
         return read_call_events(call), ""
     except LogPayloadError as error:
         return {}, str(error)
+
+
+def _from_archive(
+    stored: dict[Kind, StoredEvent], gone: list[int]
+) -> tuple[dict[Kind, StoredEvent], str]:
+    """The events with what the archive has of them, or why it cannot be read."""
+    try:
+        raws = archived_events(current_tenant_id(), gone)
+    except AWAY as error:
+        return stored, str(error)
+    return {
+        kind: event if event.raw is not None else replace(event, raw=raws.get(event.ledger_index))
+        for kind, event in stored.items()
+    }, ""
 
 
 def _mark(violation: CallViolation, reported: list[Any], place: int) -> Mark:

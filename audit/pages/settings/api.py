@@ -1,13 +1,15 @@
 """Settings of a tenant over the API, with the forms and functions of their pages."""
 
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpRequest
 from django.utils import timezone
 from pydantic import Field
 
+from audit.archive.archives import ArchiveStatus, archive_status
 from audit.events.redaction import Redaction
+from audit.models import Archive
 from audit.pages.settings.acts import (
     Settings,
     current_settings,
@@ -27,6 +29,22 @@ from tenants.api_reads import Answer, reads
 from tenants.models import Scope, Tenant, TenantSetting
 
 
+class ArchiveState(Answer):
+    """The archive of sealed days outside the database."""
+
+    state: Literal["stopped", "failing", "behind", "current"]
+    entries: int
+    """Entries of the ledger."""
+    archived: int
+    """How many of them are archived, from the first one on."""
+    archived_at: datetime | None
+    """When the last ones were archived."""
+    payload_days: int | None
+    """How many days archived payloads can be read; null: forever."""
+    failure: str
+    """Why the last attempt failed; empty if it did not."""
+
+
 class TenantSettings(Answer):
     """A tenant's name, time zone and retention."""
 
@@ -43,6 +61,8 @@ class TenantSettings(Answer):
     """Payloads of events that arrived before are erased by now, or within an hour."""
     index_before: date | None
     """Calls of earlier UTC days are removed from the index by now, or within an hour."""
+    archive: ArchiveState | None = None
+    """null: the tenant is not archived."""
 
 
 class SettingsBody(Body):
@@ -208,11 +228,25 @@ def _form(body: RedactionBody) -> RedactionForm:
 
 def _settings(tenant: Tenant, setting: TenantSetting) -> dict[str, Any]:
     over = limits(setting, timezone.now())
+    status = archive_status(timezone.now())
+    kept = status.archive
     return {
         **current_settings(tenant, setting)._asdict(),
         "floor_days": setting.floor_days,
         "payloads_before": over.payloads,
         "index_before": over.index,
+        "archive": None if kept is None else _archive(status, kept),
+    }
+
+
+def _archive(status: ArchiveStatus, kept: Archive) -> dict[str, Any]:
+    return {
+        "state": status.state,
+        "entries": status.size,
+        "archived": kept.next_index,
+        "archived_at": status.archived_at,
+        "payload_days": kept.payload_days,
+        "failure": kept.failure,
     }
 
 

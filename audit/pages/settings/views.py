@@ -6,6 +6,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from audit.archive.archives import archive_status
 from audit.events.redaction import Redaction
 from audit.pages.settings.acts import (
     Settings,
@@ -43,6 +44,7 @@ def tenant_settings(request: TenantRequest) -> HttpResponseBase:
         "setting": setting,
         "limits": limits(setting, timezone.now()),
         "warn_under_days": WARN_UNDER_DAYS,
+        "archive": archive_status(timezone.now()),
     }
     return render(request, "settings/tenant_settings.html", context)
 

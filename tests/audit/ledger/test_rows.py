@@ -20,6 +20,7 @@ from tenants.scope import tenant_scope
 from tenants.service_accounts import create_account
 from tests.support.acts import (
     act_on_alerts,
+    act_on_archive,
     act_on_channels,
     act_on_definitions,
     act_on_directory,
@@ -70,6 +71,7 @@ ACTS = [
     *(act_on_reports, act_on_tools, act_on_definitions, act_on_alerts),
     *(act_on_channels, act_on_notes, act_on_prices, act_on_providers, act_on_directory),
     *(act_on_share_links, act_on_streams, act_on_samples, act_on_floor, act_on_incidents),
+    act_on_archive,
 ]
 
 
@@ -105,6 +107,7 @@ CHANGES = {
     "alert_rule": "condition = '{}'",
     "alert_channel": """settings = '{"url": "https://mallory.example/"}'""",
     "api_key": "scopes = '{ingest,read,payloads}'",
+    "archive": "payload_days = 1",
     "audit_sample": "seed = 'forged'",
     "audit_sample_call": "conclusion = 'unjudged'",
     "definition": "content = '{}'",

@@ -72,6 +72,7 @@ _UNIQUE: Mapping[str, Mapping[str, str]] = {
 _UNPROVED = {
     "alert": "when it ended, and how often it fired again without an alert",
     "alert_rule": "how far it was judged",
+    "archive": "how far it is, and why it failed",
     "audit_sample": "the progress of a job",
     "definition_change": "the index of its entry",
     "api_key": "when it was last used; the action says who made it",
@@ -138,6 +139,7 @@ NOT_PROVED = {
     "alert_trial": "the result of a job: try the rule again",
     "argument_comparison": "the result of a job: run it again",
     "app_user": "accounts belong to no tenant",
+    "archive_segment": "a list of what is archived; each segment is an action",
     "audit_sample_part": "the digest of a population is on record: a draw and a bundle compare it",
     "board": "a page of what the record says",
     "call_units": "how many units calls took; the worker counts them again for a new list",
