@@ -57,14 +57,14 @@ def find_tenant(storage: Storage, name: str) -> UUID:
     for tenant_id in tenants:
         if str(tenant_id) == name.lower():
             return tenant_id
-    found = [each for each in tenants if _slug_of(storage, each) == name]
-    if len(found) != 1:
+    named = [each for each in tenants if _slug_of(storage, each) == name]
+    if len(named) != 1:
         raise ArchiveError(
-            f"{len(found)} archived tenants are named {name!r}: enter the id instead."
-            if found
+            f"{len(named)} archived tenants are named {name!r}: enter the id instead."
+            if named
             else f"No archived tenant is named {name!r}."
         )
-    return found[0]
+    return named[0]
 
 
 def export(

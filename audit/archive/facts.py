@@ -30,16 +30,16 @@ _IDS = 20_000
 
 def facts_of(invocation_ids: Collection[UUID], day: date, last_day: date) -> list[Row]:
     """The facts of calls whose events were received between two days. Needs the tenant's scope."""
-    found: list[Row] = []
+    facts: list[Row] = []
     ids = sorted(invocation_ids)
     for at in range(0, len(ids), _IDS):
-        found += run(
+        facts += run(
             "archive_facts",
             first_day=day - _EARLY,
             last_day=last_day + _LATE,
             invocation_ids=arrays.uuids(ids[at : at + _IDS]),
         )
-    return found
+    return facts
 
 
 def parquet_of(facts: Collection[Row]) -> bytes | None:

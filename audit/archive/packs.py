@@ -79,14 +79,14 @@ def unseal(tenant_id: UUID, first_index: int, data: bytes, keys: bytes) -> list[
     texts = list(_texts(data))
     if len(keys) != len(texts) * KEY_BYTES:
         raise ArchiveError("the keys are not those of the pack")
-    found: list[Payload | None] = []
+    payloads: list[Payload | None] = []
     for position, text in enumerate(texts):
         key = keys[position * KEY_BYTES : (position + 1) * KEY_BYTES]
         if not text or key == NO_KEY:
-            found.append(None)
+            payloads.append(None)
             continue
-        found.append(_opened(key, text, _PLACE.pack(tenant_id.bytes, first_index + position)))
-    return found
+        payloads.append(_opened(key, text, _PLACE.pack(tenant_id.bytes, first_index + position)))
+    return payloads
 
 
 def without_keys(keys: bytes, positions: Collection[int]) -> tuple[bytes, int]:

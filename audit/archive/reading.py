@@ -52,7 +52,7 @@ def payloads_of(
     Those without a key any more are left out. Raises BucketError, BoxError, and ArchiveError if a
     pack was altered.
     """
-    segment, found = record.segment, dict[int, Payload]()
+    segment, payloads = record.segment, dict[int, Payload]()
     begin = segment.first_index
     for pack in segment.packs:
         stubs = record.stubs[pack.first_index - begin : pack.end_index - begin]
@@ -64,8 +64,10 @@ def payloads_of(
         if not wanted:
             continue
         opened_pack = enumerate(_opened(storage, record, pack), pack.first_index)
-        found |= {index: one for index, one in opened_pack if one is not None and index in wanted}
-    return found
+        payloads |= {
+            index: one for index, one in opened_pack if one is not None and index in wanted
+        }
+    return payloads
 
 
 def entries_of(storage: Storage, record: Record) -> Iterator[tuple[EntryLine, bytes]]:
@@ -95,11 +97,11 @@ def archived_events(tenant_id: UUID, indexes: Collection[int]) -> dict[int, byte
     """
     with tenant_scope(tenant_id):
         segments = ArchiveSegment.objects.for_tenant(tenant_id)
-        found = {
+        covering = {
             index: segments.filter(first_index__lte=index, end_index__gt=index).first()
             for index in indexes
         }
-    places = {(one.first_index, one.end_index) for one in found.values() if one is not None}
+    places = {(one.first_index, one.end_index) for one in covering.values() if one is not None}
     events: dict[int, bytes] = {}
     if places:
         with opened() as storage:

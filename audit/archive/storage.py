@@ -69,19 +69,19 @@ class Storage:
 
     def tenants(self) -> list[UUID]:
         """The tenants of which something is archived."""
-        found = []
+        listed = []
         for name in self._records.folders(self._folder):
             try:
-                found.append(UUID(name))
+                listed.append(UUID(name))
             except ValueError:
                 continue
-        return found
+        return listed
 
     def segments(self, tenant_id: UUID) -> list[tuple[int, int]]:
         """The ranges of the tenant's segments, in order. The last one may have no record yet."""
         prefix = f"{self._folder}{tenant_id}/"
-        found = [range_of(name) for name in self._records.folders(prefix)]
-        return sorted(each for each in found if each is not None)
+        listed = [range_of(name) for name in self._records.folders(prefix)]
+        return sorted(each for each in listed if each is not None)
 
     def put(
         self, tenant_id: UUID, segment: tuple[int, int], name: str, data: bytes, now: datetime

@@ -32,6 +32,9 @@ from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
+WAITS = "It waits for the archive."
+"""How the problem of an erasure begins that cannot reach the storage."""
+
 
 class _ErasureEntry(msgspec.Struct):
     ranges: list[tuple[int, int]]
@@ -177,10 +180,10 @@ def _advance(erasure: Erasure, next_index: int | None = None) -> None:
     changed: dict[str, object] = {"step": "inbox", "cursor_at": None, "cursor_id": None}
     if next_index is not None:
         changed = {"next_index": next_index}
-    changed["problem"] = ""
     with tenant_scope(erasure.tenant_id, using=KEEPER):
-        rows = Erasure.objects.using(KEEPER).for_tenant(erasure.tenant_id)
-        rows.filter(id=erasure.id, step="archive").update(**changed)
+        rows = Erasure.objects.using(KEEPER).for_tenant(erasure.tenant_id).filter(id=erasure.id)
+        rows.filter(problem__startswith=WAITS).update(problem="")
+        rows.filter(step="archive").update(**changed)
 
 
 def _not_held(

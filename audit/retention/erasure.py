@@ -35,7 +35,7 @@ from audit.queries.call_query import (
 )
 from audit.queries.cursor import stored_cursor
 from audit.queries.listed_call import ListedCall
-from audit.retention.archived_calls import erase_archived
+from audit.retention.archived_calls import WAITS, erase_archived
 from audit.retention.erasure_chunk import Chunk, go_to_log
 from audit.retention.erasure_targets import CallsAlteredError, Targets, previewed_calls
 from audit.retention.floor import FloorError, erasure_refusal, locked_setting
@@ -260,7 +260,7 @@ def _forget_archived(erasure: Erasure, targets: Targets) -> bool:
         erase_archived(erasure, targets)
     except AWAY as error:
         with tenant_scope(erasure.tenant_id):
-            rows.update(problem=f"It waits for the archive. {error}")
+            rows.update(problem=f"{WAITS} {error}")
         raise
     except (HoldsAlteredError, CallsAlteredError) as error:
         with tenant_scope(erasure.tenant_id):

@@ -114,16 +114,16 @@ class Bucket:
 
     def versions(self, prefix: str) -> list[Version]:
         """All versions of objects whose keys begin with a prefix. Raises BucketError."""
-        found: list[Version] = []
+        listed: list[Version] = []
         after: dict[str, str] = {}
         while True:
             root = self._listed({"versions": "", "prefix": prefix} | after)
             for tag in ("Version", "DeleteMarker"):
                 for each in root.iterfind(f"{{*}}{tag}"):
                     id_of = each.findtext("{*}VersionId") or WITHOUT_VERSIONS
-                    found.append(Version(each.findtext("{*}Key") or "", id_of))
+                    listed.append(Version(each.findtext("{*}Key") or "", id_of))
             if root.findtext("{*}IsTruncated") != "true":
-                return found
+                return listed
             after = {
                 "key-marker": root.findtext("{*}NextKeyMarker") or "",
                 "version-id-marker": root.findtext("{*}NextVersionIdMarker") or "",

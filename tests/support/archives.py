@@ -114,12 +114,12 @@ def verify(bundle: Path, *arguments: str) -> dict[str, Any]:
 
 def all_bytes(endpoint: str, name: str) -> dict[str, bytes]:
     """Each version of each object of a bucket, by key and version."""
-    found, signs = {}, AWS4Auth(ACCESS_KEY, SECRET_KEY, REGION, "s3")
+    stored, signs = {}, AWS4Auth(ACCESS_KEY, SECRET_KEY, REGION, "s3")
     listed = requests.get(f"{endpoint}/{name}?versions", auth=signs, timeout=10).text
     for each in ElementTree.fromstring(listed).iterfind("{*}Version"):
         key, version = each.findtext("{*}Key"), each.findtext("{*}VersionId")
         address = f"{endpoint}/{name}/{key}?versionId={version}"
         answer = requests.get(address, auth=signs, timeout=10)
         answer.raise_for_status()
-        found[f"{key} {version}"] = answer.content
-    return found
+        stored[f"{key} {version}"] = answer.content
+    return stored

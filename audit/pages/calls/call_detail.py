@@ -111,7 +111,10 @@ def panel_context(
     subject = str(call.invocation_id)
     with_payloads = is_shown(request, "call.reveal", subject, now)
     if with_payloads:
-        _record_view(request, call, "call.view-archived" if from_archive else "call.view")
+        if from_archive:
+            _record_view(request, call, apart="archive", archived=True)
+        else:
+            _record_view(request, call)
     gathered = panel.gather(
         call, now, beside, with_payloads=with_payloads, from_archive=from_archive
     )
