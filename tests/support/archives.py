@@ -1,6 +1,7 @@
 """The archive of a tenant in tests: real storage with object lock and versions."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,9 +30,14 @@ from tenants.scope import tenant_scope
 from tests.support.factories import Cast
 from tests.support.ledger_log import keep, sign
 from tests.support.s3.storage import ACCESS_KEY, REGION, SECRET_KEY, allowed_here
+from tests.support.siem_receivers import HOST
 
 LATER = timedelta(hours=30)
 """Always on another UTC day than now, and partitions are there."""
+_NAMES = (
+    *("TOOLTRAIL_ARCHIVE_URL", "TOOLTRAIL_ARCHIVE_KEYS_URL", "TOOLTRAIL_ARCHIVE_REGION"),
+    *("TOOLTRAIL_ARCHIVE_ACCESS_KEY", "TOOLTRAIL_ARCHIVE_SECRET_KEY", "TOOLTRAIL_ENCRYPTION_KEYS"),
+)
 _VERSIONED = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
 _minutes = count(1)
 
@@ -101,6 +107,25 @@ def bundle_of(tenant_id: UUID, path: Path) -> Path:
     """A bundle of everything that is archived, made of the storage alone."""
     with opened() as storage:
         path.write_bytes(b"".join(export(storage, tenant_id, "an auditor", None, None)))
+    return path
+
+
+def export_without_database(tenant: str, path: Path) -> Path:
+    """The same by the command, in a process whose database does not exist."""
+    environment = {name: str(getattr(settings, name.removeprefix("TOOLTRAIL_"))) for name in _NAMES}
+    subprocess.run(
+        [sys.executable, "manage.py", "archive", "export", tenant, "--to", str(path)],
+        env={
+            "PATH": os.environ["PATH"],
+            "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/gone",
+            "TOOLTRAIL_ARCHIVE_ALLOW": HOST,
+            **environment,
+        },
+        check=True,
+        cwd=settings.BASE_DIR,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
     return path
 
 

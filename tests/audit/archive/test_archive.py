@@ -42,6 +42,7 @@ from tests.support.archives import (
     archive_all,
     begin,
     bundle_of,
+    export_without_database,
     make_buckets,
     read_archive,
     segments_of,
@@ -149,8 +150,7 @@ def test_two_days_are_read_and_proved_without_the_database(
     assert not archive.failure
     assert [segment.payload_count for segment in segments_of(acme)] == [4, 6]
     assert len({segment.day for segment in segments_of(acme)}) == 2
-    with no_database():
-        bundle = bundle_of(acme.tenant.id, tmp_path / "bundle.zip")
+    bundle = export_without_database(acme.tenant.slug, tmp_path / "bundle.zip")
     verdict = verify(bundle)
     assert verdict["genuine"], verdict
     assert verdict["erased"] == 0
