@@ -74,7 +74,7 @@ def begin_archive(tenant: Tenant, actor: Actor, payload_days: int | None) -> Arc
 
 
 def stop_archive(tenant: Tenant, actor: Actor) -> bool:
-    """Archive nothing more. What is archived stays, and erasures still reach it.
+    """Archive nothing more but what erasures declare. What is archived stays, and they reach it.
 
     Returns False if nothing is archived anyway.
     """

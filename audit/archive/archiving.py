@@ -346,6 +346,8 @@ def _next_end(archive: Archive, now: datetime) -> int | None:
     most = begin + ENTRIES_MAX
     if archive.at_once_to is not None and begin < archive.at_once_to <= signed:
         return min(signed, most)
+    if archive.stopped_at is not None:  # only what an erasure declared is archived
+        return None
     ((received_at,),) = run("archive_begin", index=begin)
     if now < sealed_at(received_at):
         return None
@@ -358,7 +360,7 @@ def _due(tenant_id: UUID, now: datetime) -> TenantQuerySet[Archive]:
     archives = Archive.objects.for_tenant(tenant_id)
     return archives.filter(
         Q(claimed_until=None) | Q(claimed_until__lt=timezone.now()),
-        stopped_at=None,
+        Q(stopped_at=None) | Q(at_once_to__isnull=False),
         next_attempt_at__lte=now,
     )
 

@@ -257,6 +257,8 @@ def _from_archive(
         raws = archived_events(current_tenant_id(), gone)
     except AWAY as error:
         return stored, str(error)
+    if not raws:
+        return stored, "The keys of these payloads were destroyed."
     return {
         kind: event if event.raw is not None else replace(event, raw=raws.get(event.ledger_index))
         for kind, event in stored.items()
