@@ -20,6 +20,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from audit import tasks
 from audit.archive import archiving
 from audit.archive.archives import begin_archive, stop_archive
 from audit.archive.facts import facts_of, parquet_of
@@ -51,7 +52,13 @@ from tests.support.archives import (
     use_buckets,
     verify,
 )
-from tests.support.erasures import confirm_erasure, erase, preview_erasure, run_erasure
+from tests.support.erasures import (
+    confirm_erasure,
+    erase,
+    preview_erasure,
+    read_erasure,
+    run_erasure,
+)
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.legal_holds import event_texts
 from tests.support.pages import signed_in
@@ -291,6 +298,18 @@ def test_storage_that_was_away_gets_everything(
         assert "does not allow" in archive_all(acme).failure
     archive = archive_all(acme)
     assert archive.next_index == 11 and archive.failing_since is None
+    one = preview_erasure(acme)
+    confirm_erasure(acme, one.id)
+    with monkeypatch.context() as patch:
+        patch.setattr(settings, "ARCHIVE_ALLOW", ())
+        with pytest.raises(BucketError, match="does not allow"):
+            run_erasure(acme, one.id)
+        waiting = read_erasure(acme, one.id)
+        assert waiting.state == "erasing" and waiting.problem.startswith("It waits for the archive")
+    run_erasure(acme, one.id)
+    ended = read_erasure(acme, one.id)
+    assert (ended.state, ended.problem) == ("done", "")
+    assert set(archived_events(acme.tenant.id, range(4))) == {2, 3}
 
 
 def test_what_was_altered_or_has_other_keys_is_not_read(
@@ -378,8 +397,12 @@ def test_commands(acme: Cast, name: str, tmp_path: Path, monkeypatch: pytest.Mon
     call("begin", slug, "--payload-days", "30")
     send_two_days(acme, monkeypatch)
     assert "0 entries are archived" in call("run", slug)
-    archive_all(acme)
-    assert json.loads(call("status", "--json"))[slug]["archived"] == 11
+    sign_all(acme.tenant)
+    with time_goes_on(monkeypatch, timedelta(days=4)):
+        tasks.keep_archives(0)
+        for _ in range(2):
+            tasks.archive(str(acme.tenant.id))
+    assert json.loads(call("status", "--json"))[slug]["archived"] == 10
     with no_database():
         call(
             "export", slug, "--until", f"{timezone.now():%Y-%m-%d}", "--to", str(tmp_path / "a.zip")
