@@ -30,6 +30,7 @@ Whoever keeps something of the tenant elsewhere destroys it, or raises an error:
 deleted, and the command can be repeated.
 """
 
+
 class FloorInForceError(Exception):
     """The tenant has a retention floor: nothing was deleted. The message says what to do."""
 

@@ -6,7 +6,7 @@ from config.postgresql.migrations import OlderCodeMayGoOn, Step
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0023_boards")]
+    dependencies = [("audit", "0024_floor_requests")]
     operations = [
         Step("archive"),
         migrations.SeparateDatabaseAndState(

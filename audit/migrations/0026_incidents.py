@@ -6,7 +6,7 @@ from config.postgresql.migrations import Step
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0024_floor_requests")]
+    dependencies = [("audit", "0025_archive")]
     operations = [
         Step("incidents"),
         migrations.SeparateDatabaseAndState(

@@ -4,6 +4,24 @@ A task keeps its name, `audit.tasks.NAME`, wherever it lies: during an upgrade o
 jobs, and new workers old ones.
 """
 
-from audit.tasks import alerts, archives, installation, ledgers, reports, requested, streams, tenants
+from audit.tasks import (
+    alerts,
+    archives,
+    installation,
+    ledgers,
+    reports,
+    requested,
+    streams,
+    tenants,
+)
 
-__all__ = ["alerts", "archives", "installation", "ledgers", "reports", "requested", "streams", "tenants"]
+__all__ = [
+    "alerts",
+    "archives",
+    "installation",
+    "ledgers",
+    "reports",
+    "requested",
+    "streams",
+    "tenants",
+]

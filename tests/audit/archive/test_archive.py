@@ -20,7 +20,6 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from audit import tasks
 from audit.archive import archiving
 from audit.archive.archives import begin_archive, stop_archive
 from audit.archive.facts import facts_of, parquet_of
@@ -31,6 +30,7 @@ from audit.archive.storage import opened
 from audit.models import Archive, Invocation
 from audit.retention.archived_calls import expire_archived
 from audit.retention.holds import Covered, set_hold
+from audit.tasks import archives as tasks
 from config.boxes import BoxError
 from config.http.bucket import BucketError, Version
 from tenants.deletion import delete_tenant
