@@ -5,12 +5,12 @@ archived checkpoint is computed from them.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
 import msgspec
-from tooltrail.evidence import FORMAT, BundleWriter, Erased, Manifest, ProvedLine, Tree
+from tooltrail.evidence import FORMAT, BundleWriter, EntryLine, Erased, Manifest, ProvedLine, Tree
 from tooltrail.evidence.layout import COVERING
 from tooltrail.evidence.statements import PUBLISHED
 from tooltrail.ledger import (
@@ -26,7 +26,7 @@ from tooltrail.ledger import (
 )
 from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
 
-from audit.archive.layout import ArchiveError, Stub
+from audit.archive.layout import ArchiveError, Record, Segment, Stub
 from audit.archive.reading import entries_of, read_record, records_of
 from audit.archive.storage import Storage
 from config.http.bucket import NoObjectError
@@ -76,14 +76,13 @@ def export(
     """
     archived = _Archived(storage, tenant_id)
     chosen = [
-        record
-        for record in archived.records
-        if (since is None or record.segment.day >= since)
-        and (until is None or record.segment.day <= until)
+        segment
+        for segment in archived.segments
+        if (since is None or segment.day >= since) and (until is None or segment.day <= until)
     ]
     if not chosen:
         raise ArchiveError("Nothing is archived of these days.")
-    first, last = chosen[0].segment, chosen[-1].segment
+    first, last = chosen[0], chosen[-1]
     manifest = Manifest(
         format=FORMAT,
         origin=archived.largest.segment.origin,
@@ -103,7 +102,7 @@ def export(
             origin=manifest.origin,
         ),
     )
-    yield from writer.entries(line for record in chosen for line in entries_of(storage, record))
+    yield from writer.entries(_entries(storage, chosen))
     yield writer.end(
         versions=(),
         report=None,
@@ -115,18 +114,41 @@ def export(
     )
 
 
+def _entries(storage: Storage, segments: Sequence[Segment]) -> Iterator[tuple[EntryLine, bytes]]:
+    """The entries of segments with their payloads. Reads each record again, one at a time."""
+    for segment in segments:
+        place = (segment.first_index, segment.end_index)
+        yield from entries_of(storage, read_record(storage, segment.tenant_id, place))
+
+
 class _Archived:
-    """All records of a tenant, and the tree of the largest checkpoint that they prove."""
+    """All records of a tenant, and the tree of the largest checkpoint that they prove.
+
+    Keeps 32 bytes of each entry, and the server's own entries that bundles have.
+    """
 
     def __init__(self, storage: Storage, tenant_id: UUID) -> None:
-        self.records = list(records_of(storage, tenant_id))
-        if not self.records:
+        self.segments: list[Segment] = []
+        self._notes: dict[tuple[int, int], bytes] = {}
+        """Of the checkpoints that cover segments, by epoch and size."""
+        self._own: list[Stub] = []
+        self._leaves = bytearray()
+        largest: Record | None = None
+        for largest in records_of(storage, tenant_id):
+            segment = largest.segment
+            self.segments.append(segment)
+            self._leaves += b"".join(stub.leaf for stub in largest.stubs)
+            self._own += [one for one in largest.stubs if _declares(one) or _states(one)]
+            if segment.size in largest.checkpoints:
+                note = largest.checkpoints[segment.size]
+                self._notes[segment.epoch, segment.size] = note
+        if largest is None:
             raise ArchiveError("Nothing is archived of this tenant.")
-        self._end = self.records[-1].segment.end_index
-        self._leaves = b"".join(stub.leaf for record in self.records for stub in record.stubs)
-        self.largest = self.records[-1]
-        self.size = self.largest.segment.size
+        self.largest = largest
+        self.size, self._end = largest.segment.size, largest.segment.end_index
         behind = subtrees_behind(self._end, self.size)
+        if self.size not in largest.checkpoints or len(behind) != len(largest.tree.behind):
+            raise ArchiveError("The last record has no checkpoint, or no proof of it.")
         self._behind = dict(zip(behind, self.largest.tree.behind, strict=True))
         self._roots: dict[tuple[int, int], bytes] = {}
         self._of_leaves = subtrees_in(self._tile, self._end)
@@ -145,7 +167,7 @@ class _Archived:
     def _tile(self, tile: Tile) -> bytes:
         if tile.level == 0:
             begin = (tile.index << 8) * HASH_LENGTH
-            return self._leaves[begin : begin + tile.width * HASH_LENGTH]
+            return bytes(self._leaves[begin : begin + tile.width * HASH_LENGTH])
         return b"".join(
             self._root(tile.level - 1, (tile.index << 8) + at) for at in range(tile.width)
         )
@@ -159,25 +181,19 @@ class _Archived:
 
     def proved(self, is_wanted: Callable[[Stub], bool]) -> Iterator[ProvedLine]:
         """The server's own entries that are wanted, each with its proof."""
-        for record in self.records:
-            for stub in record.stubs:
-                if stub.is_own and is_wanted(stub):
-                    proof = inclusion_proof(stub.index, self.size, self._subtree)
-                    yield ProvedLine(stub.line(), stub.raw, proof)
+        for stub in self._own:
+            if is_wanted(stub):
+                proof = inclusion_proof(stub.index, self.size, self._subtree)
+                yield ProvedLine(stub.line(), stub.raw, proof)
 
     def checkpoints(self, manifest: Manifest) -> dict[int, bytes]:
         """The signed notes in and around the range, and the largest one."""
-        segment = self.largest.segment
-        notes = {segment.size: self.largest.checkpoints[segment.size]}
-        for record in self.records:
-            within = record.segment.end_index > manifest.first_index
-            if within and record.segment.epoch == segment.epoch:
-                notes |= {
-                    size: note
-                    for size, note in record.checkpoints.items()
-                    if size == record.segment.size and size <= self._end
-                }
-        return notes
+        newest = self.largest.segment.epoch
+        return {
+            size: note
+            for (epoch, size), note in self._notes.items()
+            if size == self.size or (epoch == newest and manifest.first_index < size <= self._end)
+        }
 
     def tree(self, manifest: Manifest) -> Tree:
         """The hashes from the range to the largest root, and from each other checkpoint."""
@@ -196,7 +212,7 @@ class _Archived:
 
 
 def _declares(stub: Stub) -> bool:
-    if stub.kind not in COVERING:
+    if not stub.is_own or stub.kind not in COVERING:
         return False
     try:
         msgspec.json.decode(stub.raw, type=Erased)
@@ -206,6 +222,8 @@ def _declares(stub: Stub) -> bool:
 
 
 def _states(stub: Stub) -> bool:
+    if not stub.is_own:
+        return False
     is_action = stub.kind == Kind.ACTION and any(verb in stub.raw for verb in _STATING)
     return is_action or stub.kind in (Kind.BASELINE, Kind.EPOCH, Kind.KEY)
 
