@@ -212,16 +212,16 @@ def _list_more(sample: Sample) -> bool:
         before=stored_cursor(sample.cursor_at, sample.cursor_id),
         size=_AT_ONCE,
     )
-    found = _listed(sample, calls)
-    if found:
+    entered = _listed(sample, calls)
+    if entered:
         parts = SamplePart.objects.for_tenant(sample.tenant_id).filter(sample_id=sample.id)
         SamplePart.objects.create(
             tenant_id=sample.tenant_id,
             sample_id=sample.id,
             number=parts.count(),
-            records=b"".join([_record(call) for call in found]),
+            records=b"".join([_record(call) for call in entered]),
         )
-    sample.found_count += len(found)
+    sample.found_count += len(entered)
     if cursor is not None:
         sample.cursor_at, sample.cursor_id = cursor.at, cursor.id
     return cursor is None
@@ -232,7 +232,7 @@ def _listed(sample: Sample, calls: Sequence[ListedCall]) -> list[Listed]:
     assert sample.ledger_size is not None
     places = [[each for each in (call.start_place, call.end_place) if each] for call in calls]
     batches = _batches(sample.tenant_id, {batch_id for own in places for batch_id, _ in own})
-    found = []
+    entered = []
     for call, own in zip(calls, places, strict=True):
         entries = [
             (batches[batch_id][0] + position, batch_id, position)
@@ -242,8 +242,8 @@ def _listed(sample: Sample, calls: Sequence[ListedCall]) -> list[Listed]:
         if entries and (first := min(entries))[0] < sample.ledger_size:
             index, batch_id, position = first
             leaf = batches[batch_id][1][position * HASH_LENGTH : (position + 1) * HASH_LENGTH]
-            found.append(Listed(index, leaf, call.started_on, call.invocation_id))
-    return found
+            entered.append(Listed(index, leaf, call.started_on, call.invocation_id))
+    return entered
 
 
 def _batches(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, tuple[int, bytes]]:
