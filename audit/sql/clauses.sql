@@ -1,12 +1,16 @@
 -- clause_orphans --
--- Ends without a start, of calls that started in a range.
+-- Ends without a start, of calls that started in a range: at most so many.
 SELECT count(*)
-FROM invocation
-WHERE tenant_id = %(tenant_id)s
-  AND started_on BETWEEN %(first_day)s AND %(last_day)s
-  AND started_at >= %(start)s
-  AND started_at < %(end)s
-  AND start_batch_id IS NULL
+FROM (
+    SELECT
+    FROM invocation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND started_at >= %(start)s
+      AND started_at < %(end)s
+      AND start_batch_id IS NULL
+    LIMIT %(limit)s
+) AS orphans
 
 -- clause_checkpoints --
 -- Checkpoints signed in a range: how many, and the last one.
@@ -84,11 +88,11 @@ GROUP BY state
 -- clause_counts --
 -- Single counts: rules that watch, streams that send, holds, erasures, incidents, samples.
 SELECT
-    (SELECT count(*) FROM alert_rule WHERE tenant_id = %(tenant_id)s AND is_enabled),
-    (SELECT count(*) FROM stream WHERE tenant_id = %(tenant_id)s AND paused_at IS NULL),
-    (SELECT count(*) FROM legal_hold WHERE tenant_id = %(tenant_id)s AND released_at IS NULL),
+    (SELECT count(id) FROM alert_rule WHERE tenant_id = %(tenant_id)s AND is_enabled),
+    (SELECT count(id) FROM stream WHERE tenant_id = %(tenant_id)s AND paused_at IS NULL),
+    (SELECT count(id) FROM legal_hold WHERE tenant_id = %(tenant_id)s AND released_at IS NULL),
     (
-        SELECT count(*) FROM legal_hold
+        SELECT count(id) FROM legal_hold
         WHERE tenant_id = %(tenant_id)s AND set_at >= %(start)s AND set_at < %(end)s
     ),
     (
@@ -96,11 +100,11 @@ SELECT
         WHERE tenant_id = %(tenant_id)s AND confirmed_at >= %(start)s AND confirmed_at < %(end)s
     ),
     (
-        SELECT count(*) FROM incident
+        SELECT count(id) FROM incident
         WHERE tenant_id = %(tenant_id)s AND created_at >= %(start)s AND created_at < %(end)s
     ),
     (
-        SELECT count(*) FROM audit_sample
+        SELECT count(id) FROM audit_sample
         WHERE tenant_id = %(tenant_id)s AND reviewed_at >= %(start)s AND reviewed_at < %(end)s
     ),
     (
@@ -108,10 +112,10 @@ SELECT
         WHERE tenant_id = %(tenant_id)s AND reviewed_at >= %(start)s AND reviewed_at < %(end)s
     ),
     (
-        SELECT count(*) FROM served_definition
+        SELECT count(id) FROM served_definition
         WHERE tenant_id = %(tenant_id)s AND state = 'pending'
     ),
     (
-        SELECT count(*) FROM definition_change
+        SELECT count(digest) FROM definition_change
         WHERE tenant_id = %(tenant_id)s AND seen_at >= %(start)s AND seen_at < %(end)s
     )

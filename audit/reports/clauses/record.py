@@ -26,12 +26,16 @@ ACCESS: Final = (
 """Verbs of actions that show payloads, or texts that quote them."""
 
 
+ORPHANS_MAX: Final = 100_000
+"""Ends without a start that are counted."""
+
+
 def record_figures(of: TimeRange, now: datetime) -> dict[str, Any]:
     """What the record says of itself. About 15 statements.
 
     Instants are RFC 3339 in UTC, durations in milliseconds. Unknown values are null.
     """
-    ((orphans,),) = rows("clause_orphans", _span(of))
+    ((orphans,),) = rows("clause_orphans", {**_span(of), "limit": ORPHANS_MAX})
     return {
         "orphans": orphans,
         "ledger": _ledger(of),

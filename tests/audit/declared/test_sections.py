@@ -81,6 +81,7 @@ NOT_DECLARED: Mapping[str, tuple[str, ...]] = {
     ),
     "a hold or an erasure is decided once, for calls that exist, and never undone by a file": (
         *("set_hold", "release_hold", "start_erasure", "confirm_erasure", "cancel_erasure"),
+        "begin_incident",
     ),
     "a draft is work in progress; a file has what is published": (
         *("begin_the_draft", "save_the_draft", "discard_the_draft", "publish_the_draft"),
