@@ -144,7 +144,7 @@ def test_every_operation_answers_as_documented(
         "key",
     )
     assert bodies["read_report"]["figures"]["volume"]["calls"] == 11
-    assert (bodies["read_ledger"]["entries"], bodies["read_ledger"]["signed"]) == (27, 24)
+    assert (bodies["read_ledger"]["entries"], bodies["read_ledger"]["signed"]) == (28, 24)
     (tool,) = bodies["list_definitions"]["definitions"]
     assert (tool["tool"], tool["state"]) == ("get_weather", "pending")
     assert bodies["read_definition"]["classes"] == ["wording"]
