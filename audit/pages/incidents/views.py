@@ -1,6 +1,7 @@
 """Pages of incidents: the list with its form, one incident with its timeline, and its evidence."""
 
 import json
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -30,6 +31,7 @@ from audit.pages.incidents.forms import IncidentForm
 from audit.pages.show.requested_query import mistakes
 from audit.queries.call_query import MAX_LENGTH, Query, Reader, parse
 from config.http.htmx import render_page
+from config.http.ordering import Key, sorted_table
 from config.http.streams import stream
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_view
@@ -48,6 +50,15 @@ class ListedIncident(NamedTuple):
     incident: Incident
     state: str
     tone: str
+
+
+_COLUMNS: Mapping[str, Key[ListedIncident]] = {
+    "incident": lambda one: one.incident.title.casefold(),
+    "state": lambda one: one.state,
+    "traces": lambda one: len(one.incident.trace_ids),
+    "calls": lambda one: one.incident.call_count,
+    "begun": lambda one: one.incident.created_at,
+}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -131,16 +142,17 @@ def _own(pk: UUID) -> Incident:
 
 
 def _list(request: TenantRequest, form: IncidentForm, query: Query) -> HttpResponse:
+    listed = [
+        ListedIncident(each, JobState(each.state).label, _tone(each))
+        for each in all_incidents()[:_LISTED]
+    ]
     context = {
         "form": form,
         "q": query.text[:MAX_LENGTH],
         "mistakes": mistakes(query),
         "traces_max": TRACES_MAX,
         "calls_max": CALLS_MAX,
-        "incidents": [
-            ListedIncident(each, JobState(each.state).label, _tone(each))
-            for each in all_incidents()[:_LISTED]
-        ],
+        "incidents": sorted_table(request, listed, _COLUMNS, "begun"),
     }
     status = _REFUSED if form.is_bound else HTTPStatus.OK
     return render(request, "incidents/incident_list.html", context, status=status)

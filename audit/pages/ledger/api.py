@@ -194,14 +194,11 @@ def _file(
 
         codes = ("missing_key", "unknown_key", "missing_scope", "method_not_allowed", "parameter")
         answered: dict[str, Any] = problem_responses([*codes, "unavailable", *problems])
-        schema = (
-            {"type": "string"}
-            if media_type.startswith("text/")
-            else {
-                "type": "string",
-                "format": "binary",
-            }
-        )
+        schema = {"type": "string", "format": "binary"}
+        if media_type.startswith("text/"):
+            schema = {"type": "string"}
+        elif media_type.endswith("+json"):
+            schema = {"type": "object"}
         answered["responses"][200] = {
             "description": "OK",
             "content": {media_type: {"schema": schema}},

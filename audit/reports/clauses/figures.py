@@ -85,10 +85,10 @@ def _unsigned(figures: dict[str, Any]) -> int:
     return int(ledger["size"] - (ledger["signed_size"] or 0))
 
 
-def _days(*path: str) -> Callable[[Report], str]:
+def _days(*path: str, without: str = "without a limit") -> Callable[[Report], str]:
     def words(report: Report) -> str:
         days = _at(*path)(report.figures)
-        return "without a limit" if days is None else counted(int(days), "day")
+        return without if days is None else counted(int(days), "day")
 
     return words
 
@@ -237,6 +237,12 @@ _RULES: Final = {
         "Time until an answer",
         _at("record", "oversight", "waited_p50_ms"),
         _duration("record", "oversight", "waited_p50_ms"),
+    ),
+    "floor_days": _Rule(
+        "Retention floor",
+        _at("record", "retention", "floor_days"),
+        _days("record", "retention", "floor_days", without="none"),
+        _page("floor_page"),
     ),
     "payload_days": _Rule(
         "Payloads are kept for",

@@ -89,6 +89,7 @@ def _retention() -> dict[str, Any]:
     return {
         "payload_days": setting and setting.payload_days,
         "index_days": setting and setting.index_days,
+        "floor_days": setting and setting.floor_days,
         "oldest_payload_at": payload and iso(payload[0]),
         "oldest_call_on": day and day.isoformat(),
     }

@@ -34,6 +34,10 @@ _ELSEWHERE: Final = "Logs that are kept elsewhere, or under somebody else's cont
 _EFFECT: Final = "Whether the people who decided were competent, informed and free to refuse."
 _PROCESS: Final = "Procedures, roles and training: they are outside the record."
 
+_KEPT: Final = (
+    *("floor_days", "payload_days", "index_days", "oldest_payload", "oldest_call"),
+    *("held", "erased_calls"),
+)
 CLAUSES: Final = (
     Clause(
         "ai-act-12-1",
@@ -94,7 +98,15 @@ CLAUSES: Final = (
         "Logs kept by the provider",
         "Providers keep the logs under their control for at least six months, or longer if the"
         " purpose or other law asks for it.",
-        ("payload_days", "index_days", "oldest_payload", "oldest_call", "held", "erased_calls"),
+        (
+            "floor_days",
+            "payload_days",
+            "index_days",
+            "oldest_payload",
+            "oldest_call",
+            "held",
+            "erased_calls",
+        ),
         (_ELSEWHERE, "Which period the purpose of the system or other law asks for."),
     ),
     Clause(
@@ -126,7 +138,15 @@ CLAUSES: Final = (
         "Logs kept by the deployer",
         "Deployers keep the logs under their control for at least six months, unless other law says"
         " otherwise.",
-        ("payload_days", "index_days", "oldest_payload", "oldest_call", "held", "erased_calls"),
+        (
+            "floor_days",
+            "payload_days",
+            "index_days",
+            "oldest_payload",
+            "oldest_call",
+            "held",
+            "erased_calls",
+        ),
         (_ELSEWHERE, "Whether law on personal data asks for a shorter time."),
     ),
     Clause(

@@ -148,8 +148,8 @@ def test_request_is_refused_withdrawn_or_expires(acme: Cast) -> None:
 def test_worker_ends_requests(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = requested_floor(acme)
     later = timezone.now() + OPEN_FOR
-    monkeypatch.setattr("audit.tasks.timezone.now", lambda: later)
-    monkeypatch.setattr("audit.tasks._expire_soon", lambda tenant_id: None)
+    monkeypatch.setattr("audit.tasks.tenants.timezone.now", lambda: later)
+    monkeypatch.setattr("audit.tasks.tenants._expire_soon", lambda tenant_id: None)
     keep_to_retention(0)
     assert read_request(acme, waiting).state == FloorState.EXPIRED
 

@@ -118,6 +118,7 @@ TABLES = {
     "/definitions/": 4,
     "/inbox/?state=discarded": 3,
     "/reports/": 5,
+    "/incidents/": 5,
     "/samples/": 5,
     "/samples/{sample_id}": 5,
     "/actions/": 4,
