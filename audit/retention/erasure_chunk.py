@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
+from django.db import models
 from django.utils import timezone
 from tooltrail.ledger import Kind
 
@@ -151,71 +152,36 @@ class Chunk:
                     days=arrays.days([each.day for each in erased]),
                     invocation_ids=arrays.uuids([each.invocation_id for each in erased]),
                 )
-        self._clear_notes([*blank, *erased])
-        self._clear_samples([*blank, *erased])
-        self._clear_incidents([*blank, *erased])
+        self._clear_texts([*blank, *erased])
         started = {call.invocation_id for call in stored}
         erasure.erased_calls += len(blank)
         erasure.erased_calls += len({each.invocation_id for each in erased} - started)
         self._record(removed)
 
-    def _clear_notes(self, calls: Sequence["_LockedCall | _Decision"]) -> None:
-        """Clear the texts of notes about these calls and their traces, which may quote them."""
-        cleared = run(
-            "erasure_clear_notes",
-            using=KEEPER,
-            salt=uuid4(),
-            days=arrays.days([call.day for call in calls]),
-            invocation_ids=arrays.uuids([call.invocation_id for call in calls]),
+    def _clear_texts(self, calls: Sequence["_LockedCall | _Decision"]) -> None:
+        """Clear what quotes these calls: notes, texts of auditors' samples, timelines."""
+        of = {
+            "days": arrays.days([call.day for call in calls]),
+            "invocation_ids": arrays.uuids([call.invocation_id for call in calls]),
+        }
+        tenant_id = self._tenant_id
+        notes = run("erasure_clear_notes", using=KEEPER, salt=uuid4(), **of)
+        self._enter("note.erase", [Note(tenant_id=tenant_id, id=pk) for (pk,) in notes])
+        sampled = run("erasure_clear_samples", using=KEEPER, **of)
+        self._enter(
+            "sample.erase",
+            [
+                SampledCall(tenant_id=tenant_id, sample_id=sample_id, position=position)
+                for sample_id, position in sampled
+            ],
         )
-        if cleared:
-            record_action(
-                Tenant(id=self._tenant_id),
-                THE_SERVER,
-                "note.erase",
-                str(self._erasure.id),
-                using=KEEPER,
-                rows=[Note(tenant_id=self._tenant_id, id=pk) for (pk,) in cleared],
-            )
+        incidents = run("erasure_clear_incidents", using=KEEPER, **of)
+        self._enter("incident.erase", [Incident(tenant_id=tenant_id, id=pk) for (pk,) in incidents])
 
-    def _clear_samples(self, calls: Sequence["_LockedCall | _Decision"]) -> None:
-        """Clear the texts about these calls in auditors' samples."""
-        cleared = run(
-            "erasure_clear_samples",
-            using=KEEPER,
-            days=arrays.days([call.day for call in calls]),
-            invocation_ids=arrays.uuids([call.invocation_id for call in calls]),
-        )
+    def _enter(self, verb: str, cleared: Sequence[models.Model]) -> None:
         if cleared:
-            record_action(
-                Tenant(id=self._tenant_id),
-                THE_SERVER,
-                "sample.erase",
-                str(self._erasure.id),
-                using=KEEPER,
-                rows=[
-                    SampledCall(tenant_id=self._tenant_id, sample_id=sample_id, position=position)
-                    for sample_id, position in cleared
-                ],
-            )
-
-    def _clear_incidents(self, calls: Sequence["_LockedCall | _Decision"]) -> None:
-        """Clear the timelines with a trace of these calls."""
-        cleared = run(
-            "erasure_clear_incidents",
-            using=KEEPER,
-            days=arrays.days([call.day for call in calls]),
-            invocation_ids=arrays.uuids([call.invocation_id for call in calls]),
-        )
-        if cleared:
-            record_action(
-                Tenant(id=self._tenant_id),
-                THE_SERVER,
-                "incident.erase",
-                str(self._erasure.id),
-                using=KEEPER,
-                rows=[Incident(tenant_id=self._tenant_id, id=pk) for (pk,) in cleared],
-            )
+            tenant, subject = Tenant(id=self._tenant_id), str(self._erasure.id)
+            record_action(tenant, THE_SERVER, verb, subject, using=KEEPER, rows=cleared)
 
     def _remove_events_of(
         self, calls: Sequence["_LockedCall | _Decision"]

@@ -29,8 +29,8 @@ _BODY_MAX_BYTES = 10_000
 router = Router()
 
 
-class Report(Answer):
-    """A report: its range, its creator, and the figures at the time of creation."""
+class ReportHead(Answer):
+    """A report: its range and its creator."""
 
     id: UUID
     created_at: datetime
@@ -48,6 +48,11 @@ class Report(Answer):
     """Query of `/calls` for the calls of the report."""
     again_of: UUID | None
     """The report whose range was used again. It may have been deleted."""
+
+
+class Report(ReportHead):
+    """A report with the figures at the time of creation."""
+
     figures: dict[str, Any]
     """Figures by section; in lists only the headline figures. `format` is the document version."""
 
@@ -82,22 +87,6 @@ class AnsweredClause(Answer):
     """What the clause asks for, in our words."""
     shows: list[ClauseFigure]
     does_not_show: list[str]
-
-
-class ReportHead(Answer):
-    """Which report the figures are of."""
-
-    id: UUID
-    created_at: datetime
-    made_by: str | None
-    made_as: Literal["person", "key", "schedule"]
-    kind: Literal["day", "week", "month", "range"]
-    from_: datetime = Field(alias="from")
-    to: datetime
-    time_zone: str
-    ledger_size: int
-    query: str
-    again_of: UUID | None
 
 
 class ClauseReport(Answer):
