@@ -1,6 +1,7 @@
 """Reads what is archived: from the storage alone, or through the database's list of segments."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from uuid import UUID
 
@@ -9,7 +10,8 @@ from tooltrail.evidence import EntryLine
 
 from audit.archive.layout import RECORD, ArchiveError, Pack, Record, Stub, pack_name
 from audit.archive.packs import Payload, unseal
-from audit.archive.storage import Storage, opened
+from audit.archive.storage import AWAY, Storage, opened
+from audit.log.payload import StoredEvent
 from audit.models import ArchiveSegment
 from config.http.bucket import NoObjectError
 from tenants.scope import current_tenant_id, tenant_scope
@@ -110,6 +112,26 @@ def archived_events(tenant_id: UUID, indexes: Collection[int]) -> dict[int, byte
                 read = payloads_of(storage, record, indexes)
                 events |= {index: payload.raw for index, payload in read.items()}
     return events
+
+
+def with_archived[Kind](
+    stored: Mapping[Kind, StoredEvent],
+) -> tuple[dict[Kind, StoredEvent], str]:
+    """The events of a call with what the archive has of those that the log has no more.
+
+    Also returns why it could not be read, or an empty text. Needs the scope.
+    """
+    gone = [event.ledger_index for event in stored.values() if event.raw is None]
+    try:
+        raws = archived_events(current_tenant_id(), gone)
+    except AWAY as error:
+        return dict(stored), str(error)
+    if not raws:
+        return dict(stored), "The keys of these payloads were destroyed."
+    return {
+        kind: event if event.raw is not None else replace(event, raw=raws.get(event.ledger_index))
+        for kind, event in stored.items()
+    }, ""
 
 
 def has_archived(indexes: Collection[int]) -> bool:

@@ -27,7 +27,7 @@ from audit.ledger.actions import enter_all_actions
 from audit.models import Archive, ArchiveSegment
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
-from tests.support.factories import Cast
+from tests.support.factories import Cast, make_call, send_events
 from tests.support.ledger_log import keep, sign
 from tests.support.s3.storage import ACCESS_KEY, REGION, SECRET_KEY, allowed_here
 from tests.support.siem_receivers import HOST
@@ -59,11 +59,15 @@ def time_goes_on(monkeypatch: pytest.MonkeyPatch, by: timedelta) -> Iterator[Non
 
 def make_buckets(endpoint: str, name: str) -> None:
     """A bucket with object lock, and one with versions and without locks."""
-    records = f"{endpoint}/{name}"
-    headers = {"x-amz-bucket-object-lock-enabled": "true"}
-    requests.put(records, headers=headers, timeout=10).raise_for_status()
-    requests.put(f"{records}-keys", timeout=10).raise_for_status()
-    requests.put(f"{records}-keys?versioning", data=_VERSIONED, timeout=10).raise_for_status()
+    records, headers = f"{endpoint}/{name}", {"x-amz-bucket-object-lock-enabled": "true"}
+    with requests.Session() as session:
+        session.auth = AWS4Auth(ACCESS_KEY, SECRET_KEY, "us-east-1", "s3")  # no place to be named
+        for answer in (
+            session.put(records, headers=headers, timeout=60),
+            session.put(f"{records}-keys", timeout=60),
+            session.put(f"{records}-keys?versioning", data=_VERSIONED, timeout=60),
+        ):
+            answer.raise_for_status()
 
 
 def use_buckets(monkeypatch: pytest.MonkeyPatch, endpoint: str, name: str) -> None:
@@ -76,10 +80,25 @@ def use_buckets(monkeypatch: pytest.MonkeyPatch, endpoint: str, name: str) -> No
     monkeypatch.setattr(settings, "ARCHIVE_ALLOW", allowed_here())
 
 
+def environment() -> dict[str, str]:
+    """The same settings as variables, for another process."""
+    named = {name: str(getattr(settings, name.removeprefix("TOOLTRAIL_"))) for name in _NAMES}
+    return {**named, "TOOLTRAIL_ARCHIVE_ALLOW": HOST}
+
+
 def begin(cast: Cast, payload_days: int | None = None) -> None:
     """Archive the tenant from now on."""
     with tenant_scope(cast.tenant.id):
         begin_archive(cast.tenant, "operator", payload_days)
+
+
+def send_two_days(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of today, of case `mine` one of them, and of another day."""
+    send_events(
+        cast.tenant, [*make_call(case_id="mine", args={"secret": "swordfish"}), *make_call()]
+    )
+    with time_goes_on(monkeypatch, LATER):
+        send_events(cast.tenant, [event for _ in range(3) for event in make_call()])
 
 
 def archive_all(cast: Cast, *, days: int = 4) -> Archive:
@@ -112,14 +131,12 @@ def bundle_of(tenant_id: UUID, path: Path) -> Path:
 
 def export_without_database(tenant: str, path: Path) -> Path:
     """The same by the command, in a process whose database does not exist."""
-    environment = {name: str(getattr(settings, name.removeprefix("TOOLTRAIL_"))) for name in _NAMES}
     subprocess.run(
         [sys.executable, "manage.py", "archive", "export", tenant, "--to", str(path)],
         env={
             "PATH": os.environ["PATH"],
             "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/gone",
-            "TOOLTRAIL_ARCHIVE_ALLOW": HOST,
-            **environment,
+            **environment(),
         },
         check=True,
         cwd=settings.BASE_DIR,

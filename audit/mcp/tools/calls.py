@@ -13,6 +13,7 @@ from audit.mcp.tool import RowsParams, Tool, ToolParams
 from audit.pages.calls.api import (
     CallListParams,
     CallParams,
+    CallReadParams,
     OpenCallParams,
     list_calls,
     list_open,
@@ -116,7 +117,10 @@ GET_CALL: Final = Tool(
     GetCallParams,
     schemas.CallDetail,
     lambda request, params: members_of(
-        read_call, request, invocation_id=params.invocation_id, params=params
+        read_call,
+        request,
+        invocation_id=params.invocation_id,
+        params=CallReadParams(day=params.day),
     ),
     reads=lambda params: str(params.invocation_id),
 )

@@ -11,6 +11,7 @@ from django.utils import timezone
 from ninja import Path, Query
 from pydantic import Field
 
+from audit.archive.reading import has_archived, with_archived
 from audit.exports.call_document import document
 from audit.log.payload import LogPayloadError, StoredEvent
 from audit.pages.show import schemas
@@ -35,9 +36,11 @@ from audit.queries.open_calls import condition_of, overdue_ms
 from audit.queries.open_list import open_tally, producers_heard
 from audit.queries.withheld import without_message, without_messages
 from config.http.problems import ProblemError
+from tenants.actions import record_view
 from tenants.api_acts import Act, acts
 from tenants.api_auth import ApiRequest
 from tenants.api_reads import Params, reads, seal, unseal
+from tenants.keys import actor_of
 from tenants.models import Scope
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -70,11 +73,20 @@ class CallParams(Params):
     """The UTC day the call started, if its id was used on several. Default: the newest call."""
 
 
+class CallReadParams(CallParams):
+    """Which of the calls of one id, and from where."""
+
+    archive: bool = False
+    """Read payloads that retention has removed from the log from the archive."""
+
+
 class CallRevealBody(RevealBody):
     """Why the payload of a call is revealed."""
 
     day: date | None = None
     """The UTC day the call started, if its id was used on several. Default: the newest call."""
+    archive: bool = False
+    """Read payloads that retention has removed from the log from the archive."""
 
 
 @reads(router, "/calls", schemas.CallPage, tag="calls", problems=_PROBLEMS)
@@ -127,16 +139,19 @@ def list_open(request: HttpRequest, params: Query[OpenCallParams]) -> dict[str, 
     problems=("not_found",),
 )
 def read_call(
-    request: HttpRequest, invocation_id: Path[UUID], params: Query[CallParams]
+    request: HttpRequest, invocation_id: Path[UUID], params: Query[CallReadParams]
 ) -> dict[str, Any]:
     """Get a call with its violations and its payload: its events as the executor sent them.
 
     Payloads also need the scope `payloads`; without it, only time, size and ledger index of the
     events are returned. With `day`, the id of a span that was merged into another call returns
-    that call.
+    that call. With `archive`, payloads that the log has no more are read from the archive.
     """
-    call = call_of(invocation_id, params.day)
-    return _document(call, with_payloads=cast(ApiRequest, request).auth.sees_payloads)
+    call, identity = call_of(invocation_id, params.day), cast(ApiRequest, request).auth
+    with_payloads = identity.sees_payloads
+    if with_payloads and params.archive:
+        _record_archived_view(identity.tenant_id, actor_of(identity), call)
+    return _document(call, with_payloads=with_payloads, from_archive=params.archive)
 
 
 @acts(
@@ -165,7 +180,9 @@ def reveal_call(act: Act, invocation_id: Path[UUID]) -> dict[str, Any]:
         tool=call.tool_name,
         day=f"{call.started_on}",
     )
-    return _document(call, with_payloads=True)
+    if body.archive:
+        _record_archived_view(act.tenant.id, act.actor, call)
+    return _document(call, with_payloads=True, from_archive=body.archive)
 
 
 def call_of(invocation_id: UUID, day: date | None) -> CallDetail:
@@ -179,7 +196,23 @@ def call_of(invocation_id: UUID, day: date | None) -> CallDetail:
     return call
 
 
-def _document(call: CallDetail, *, with_payloads: bool) -> dict[str, Any]:
+def _record_archived_view(tenant_id: UUID, actor: str, call: CallDetail) -> None:
+    """Record that payloads were read from the archive, as the call's page does."""
+    record_view(
+        tenant_id,
+        actor,
+        "call.view",
+        str(call.invocation_id),
+        apart="archive",
+        tool=call.tool_name,
+        day=f"{call.started_on}",
+        archived=True,
+    )
+
+
+def _document(
+    call: CallDetail, *, with_payloads: bool, from_archive: bool = False
+) -> dict[str, Any]:
     violations = call_violations(call) if call.violation_count else []
     first = FirstViolation(violations[0].path, violations[0].code) if violations else None
     stored: Mapping[Any, StoredEvent] = {}
@@ -188,6 +221,12 @@ def _document(call: CallDetail, *, with_payloads: bool) -> dict[str, Any]:
         stored = read_call_events(call)
     except LogPayloadError as error:
         log_error = str(error)
+    gone = [event.ledger_index for event in stored.values() if event.raw is None]
+    archive = "available" if with_payloads and gone and has_archived(gone) else None
+    archive_error = ""
+    if archive and from_archive:
+        stored, archive_error = with_archived(stored)
+        archive = "failed" if archive_error else "read"
     shown: CallDetail = call if with_payloads else without_message(call)
     return {
         **document(shown, first),
@@ -211,6 +250,8 @@ def _document(call: CallDetail, *, with_payloads: bool) -> dict[str, Any]:
             for kind in ("start", "interim", "end")
         },
         "log_error": log_error,
+        "archive": archive,
+        "archive_error": archive_error or None,
         "withheld": not with_payloads,
     }
 

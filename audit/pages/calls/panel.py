@@ -12,8 +12,7 @@ from uuid import UUID
 
 from django.utils.safestring import SafeString
 
-from audit.archive.reading import archived_events, has_archived
-from audit.archive.storage import AWAY
+from audit.archive.reading import has_archived, with_archived
 from audit.events.json_values import Number
 from audit.ledger.erased import ErasedBy, erased_of
 from audit.log.payload import LogPayloadError, StoredEvent
@@ -167,7 +166,7 @@ def gather(
     is_archived = with_payloads and bool(gone) and has_archived(gone)
     archive_problem = ""
     if is_archived and from_archive:
-        stored, archive_problem = _from_archive(stored, gone)
+        stored, archive_problem = with_archived(stored)
     payloads = read_payloads(stored)
     if not with_payloads:
         call = without_message(call)
@@ -247,22 +246,6 @@ def _stored(call: CallDetail) -> tuple[dict[Kind, StoredEvent], str]:
         return read_call_events(call), ""
     except LogPayloadError as error:
         return {}, str(error)
-
-
-def _from_archive(
-    stored: dict[Kind, StoredEvent], gone: list[int]
-) -> tuple[dict[Kind, StoredEvent], str]:
-    """The events with what the archive has of them, or why it cannot be read."""
-    try:
-        raws = archived_events(current_tenant_id(), gone)
-    except AWAY as error:
-        return stored, str(error)
-    if not raws:
-        return stored, "The keys of these payloads were destroyed."
-    return {
-        kind: event if event.raw is not None else replace(event, raw=raws.get(event.ledger_index))
-        for kind, event in stored.items()
-    }, ""
 
 
 def _mark(violation: CallViolation, reported: list[Any], place: int) -> Mark:

@@ -175,6 +175,11 @@ class CallDetail(Call):
     end: RecordedEvent | None
     log_error: str | None
     """Why the log could not be read; null if it could."""
+    archive: Literal["available", "read", "failed"] | None
+    """Whether payloads that the log has no more can be read from the archive: `available` says that
+    the API's parameter `archive` tries it. Null if there are none, or payloads are withheld."""
+    archive_error: str | None
+    """Why they could not be read from there, if `archive` is `failed`."""
     withheld: bool
     """Payloads and texts that quote them are omitted because the key lacks the scope `payloads`."""
 

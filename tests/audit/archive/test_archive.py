@@ -38,7 +38,6 @@ from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tests.support.archives import (
-    LATER,
     all_bytes,
     archive_all,
     begin,
@@ -47,6 +46,7 @@ from tests.support.archives import (
     make_buckets,
     read_archive,
     segments_of,
+    send_two_days,
     sign_all,
     time_goes_on,
     use_buckets,
@@ -59,7 +59,7 @@ from tests.support.erasures import (
     read_erasure,
     run_erasure,
 )
-from tests.support.factories import Cast, make_call, send_events
+from tests.support.factories import Cast
 from tests.support.legal_holds import event_texts
 from tests.support.pages import signed_in
 from tests.support.retention import apply_retention, recorded_actions, set_retention
@@ -81,15 +81,6 @@ def name(endpoint: str, monkeypatch: pytest.MonkeyPatch, acme: Cast) -> str:
     make_buckets(endpoint, bucket)
     use_buckets(monkeypatch, endpoint, bucket)
     return bucket
-
-
-def send_two_days(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls of today, of case `mine` one of them, and of another day."""
-    send_events(
-        cast.tenant, [*make_call(case_id="mine", args={"secret": "swordfish"}), *make_call()]
-    )
-    with time_goes_on(monkeypatch, LATER):
-        send_events(cast.tenant, [event for _ in range(3) for event in make_call()])
 
 
 @contextmanager
@@ -134,12 +125,11 @@ def facts_of_file(data: bytes | None) -> list[dict[str, Any]]:
     return rows
 
 
-def admin_api(cast: Cast, path: str) -> dict[str, Any]:
-    key = create_key(cast.tenant, "settings", [Scope.READ, Scope.ADMIN])[1]
+def api(cast: Cast, path: str, scope: Scope) -> tuple[int, dict[str, Any]]:
+    """Status and document of an answer to a new key that has this scope, too."""
+    key = create_key(cast.tenant, "a program", sorted({Scope.READ, scope}))[1]
     answer = Client().get(f"/api/v1/{path}", headers={"Authorization": f"Bearer {key}"})
-    assert answer.status_code == 200, answer.content
-    document: dict[str, Any] = answer.json()
-    return document
+    return answer.status_code, answer.json()
 
 
 def call(*arguments: str) -> str:
@@ -368,12 +358,42 @@ def test_pages_read_what_only_the_archive_has(
     read = admin.get(f"{address}?from=archive").content.decode()
     assert "swordfish" in read and "Read from the archive" in read
     assert [one.get("archived") for one in recorded_actions(acme, "call.view")] == [None, True]
-    monkeypatch.setattr(settings, "ARCHIVE_ALLOW", ())
-    assert "does not allow" in admin.get(f"{address}?from=archive").content.decode()
+    with monkeypatch.context() as patch:
+        patch.setattr(settings, "ARCHIVE_ALLOW", ())
+        assert "does not allow" in admin.get(f"{address}?from=archive").content.decode()
     page = admin.get(reverse("tenant_settings")).content.decode()
     assert "11 of " in page and "can be read for ever" in " ".join(page.split())
-    state = admin_api(acme, "settings")["archive"]
+    state = api(acme, "settings", Scope.ADMIN)[1]["archive"]
     assert state["archived"] == 11 and state["state"] == "current"
+
+
+def test_the_api_reads_what_only_the_archive_has(
+    acme: Cast, globex: Cast, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    archive_all(acme)
+    set_retention(acme, payload_days=1)
+    with time_goes_on(monkeypatch, timedelta(days=9)):
+        apply_retention(acme)
+    with tenant_scope(acme.tenant.id):
+        call = Invocation.objects.for_tenant(acme.tenant.id).get(case_id="mine")
+    address = f"calls/{call.invocation_id}"
+    assert api(globex, f"{address}?archive=true", Scope.PAYLOADS)[0] == 404
+    for scope in (Scope.READ, Scope.ADMIN):  # neither sees payloads
+        withheld = api(acme, f"{address}?archive=true", scope)[1]
+        assert withheld["archive"] is None and withheld["start"]["event"] is None
+    assert not recorded_actions(acme, "call.view")
+    in_log = api(acme, address, Scope.PAYLOADS)[1]
+    assert in_log["archive"] == "available" and in_log["start"]["event"] is None
+    read = api(acme, f"{address}?archive=true", Scope.PAYLOADS)[1]
+    assert read["archive"] == "read" and read["archive_error"] is None
+    assert read["start"]["event"]["args"] == {"secret": "swordfish"}
+    assert read["end"]["event"]["invocation_id"] == str(call.invocation_id)
+    assert [one["archived"] for one in recorded_actions(acme, "call.view")] == [True]
+    monkeypatch.setattr(settings, "ARCHIVE_ALLOW", ())
+    failed = api(acme, f"{address}?archive=true", Scope.PAYLOADS)[1]
+    assert failed["archive"] == "failed" and "does not allow" in failed["archive_error"]
 
 
 def test_facts_are_what_an_erasure_leaves(
