@@ -874,7 +874,7 @@ ROUTES: dict[str, Visit] = {
     "incidents/": Listing(
         "/incidents/",
         role=Role.AUDITOR,
-        data=lambda world: {"title": "mine", "reason": "mine", "q": "tool:stranger"},
+        data=lambda world: {"title": "mine", "reason": "mine", "q": "tool:not-called"},
         answers={"GET": 200, "POST": 422},  # no call matches
     ),
     "incidents/<uuid:pk>": Object(
@@ -1568,7 +1568,7 @@ ROUTES: dict[str, Visit] = {
     "api/v1/incidents": Listing(
         "/api/v1/incidents",
         Scope.HOLDS,
-        data=lambda world: {"title": "mine", "reason": "mine", "q": "tool:stranger"},
+        data=lambda world: {"title": "mine", "reason": "mine", "q": "tool:not-called"},
         answers={"GET": 200, "POST": 422},  # no call matches
     ),
     "api/v1/incidents/<uuidstr:incident_id>": Object(
