@@ -37,6 +37,7 @@ from tenants.deletion import delete_tenant
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
+from tests.support.api_client import program
 from tests.support.archives import (
     all_bytes,
     archive_all,
@@ -391,6 +392,10 @@ def test_the_api_reads_what_only_the_archive_has(
     assert read["start"]["event"]["args"] == {"secret": "swordfish"}
     assert read["end"]["event"]["invocation_id"] == str(call.invocation_id)
     assert [one["archived"] for one in recorded_actions(acme, "call.view")] == [True]
+    body = {"reason": "a complaint", "archive": True}
+    revealed = program(acme.tenant, Scope.REVEAL).do(f"{address}/reveal", body)
+    assert revealed["start"]["event"]["args"] == {"secret": "swordfish"}
+    assert [one["archived"] for one in recorded_actions(acme, "call.view")] == [True, True]
     monkeypatch.setattr(settings, "ARCHIVE_ALLOW", ())
     failed = api(acme, f"{address}?archive=true", Scope.PAYLOADS)[1]
     assert failed["archive"] == "failed" and "does not allow" in failed["archive_error"]
