@@ -4,7 +4,7 @@ import logging
 from contextlib import suppress
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import IntegrityError, InterfaceError, OperationalError, connections
 from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
@@ -49,7 +49,11 @@ def keep_ledger(tenant_id: str) -> None:
 
 def _keep_ledger(tenant_id: UUID) -> None:
     now = timezone.now()
-    waiting = actions.enter_actions(tenant_id, now) == actions.BATCH
+    try:
+        waiting = actions.enter_actions(tenant_id, now) == actions.BATCH
+    except IntegrityError:  # indexes of the log are given again: the signer below refuses the log
+        _log.exception("ledger of tenant %s: no action was entered", tenant_id)
+        waiting = False
     try:
         keys.of_this_machine(now)  # the first key is in the baseline
         enter_baseline(tenant_id, now)

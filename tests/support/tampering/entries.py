@@ -250,9 +250,9 @@ def forge_hold(record: Record, rng: random.Random) -> None:
 
 @kind("an entry was forged", APPLICATION, CHECK, of="hold that was released")
 def forge_release(record: Record, _: random.Random) -> None:
-    ((hold,),) = record.run(
-        "SELECT id FROM legal_hold WHERE tenant_id = %(tenant)s AND released_at IS NULL"
-    )
+    (hold,) = record.run(
+        "SELECT id FROM legal_hold WHERE tenant_id = %(tenant)s AND released_at IS NULL ORDER BY id"
+    )[0]
     forge(record, Kind.HOLD, hold=str(hold), state="released", name="x", reason="r")
 
 

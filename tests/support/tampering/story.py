@@ -21,7 +21,7 @@ from audit.intake.quota import settle_quota
 from audit.ledger import checks, keys
 from audit.ledger.baseline import enter_baseline
 from audit.ledger.epochs import announce_keys, begin_epoch
-from audit.models import Board, Erasure, WitnessAnswer, WitnessOutcome
+from audit.models import ArchiveSegment, Board, Erasure, WitnessAnswer, WitnessOutcome
 from audit.queries.time_range import TimeRange
 from audit.retention import retention
 from audit.work import payload_search
@@ -145,6 +145,20 @@ def _begin_jobs(record: Record, key: str) -> None:
             outcome=WitnessOutcome.SILENT,
             line="",
             problem="No connection.",
+        )
+        ArchiveSegment.objects.create(
+            tenant_id=record.tenant_id,
+            first_index=0,
+            end_index=1,
+            day=now.date(),
+            last_received_at=now,
+            epoch=0,
+            size=1,
+            packs=[0],
+            payload_count=1,
+            byte_count=100,
+            record_sha256=bytes(32),
+            archived_at=now,
         )
     assert otlp.post(key, otlp.request(otlp.span()), otlp.JSON).status_code == 200
     assert post_events(key, b'{"type": "unknown"}').status_code == 200
