@@ -4,6 +4,8 @@ from typing import Any
 
 from django.apps import AppConfig
 
+from tenants.announcements import tenant_leaves
+
 
 class AuditConfig(AppConfig):
     """The log, its index and the pages over them."""
@@ -12,8 +14,6 @@ class AuditConfig(AppConfig):
 
     def ready(self) -> None:
         """A tenant that is deleted leaves its archive first."""
-        from tenants.deletion import tenant_leaves
-
         tenant_leaves.connect(_leave_archive)
 
 

@@ -11,24 +11,17 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connections, transaction
-from django.dispatch import Signal
 from django.utils import timezone
 from tooltrail.ledger import HASH_LENGTH, root_of
 
 from config.postgresql.aliases import OWNER
+from tenants.announcements import tenant_leaves
 from tenants.keys import BELIEVED_FOR
 from tenants.models import Tenant, TenantSetting, Tombstone
 
 _ROWS = 2_000
 _BATCHES = 500
 _STILL_WRITING_S = BELIEVED_FOR.total_seconds() + 1
-
-tenant_leaves = Signal()
-"""Sent before the rows of a tenant are deleted, with `tenant` and `operator`.
-
-Whoever keeps something of the tenant elsewhere destroys it, or raises an error: then nothing is
-deleted, and the command can be repeated.
-"""
 
 
 class FloorInForceError(Exception):

@@ -35,7 +35,6 @@ from config.postgresql import database, processes, schema
 from config.postgresql.aliases import OWNER
 from config.postgresql.embedded import EmbeddedPostgresError
 from config.process import supervise
-from config.process.demo_tenant import furnish
 from config.process.javascript import JavaScriptError, ensure_sdk
 from config.readiness import why_not_ready
 from tenants.keys import KeyRefused, authenticate, create_key
@@ -240,6 +239,8 @@ def _provision(name: str | None) -> Tenant | None:
     }
     instance.save_secrets(stored | {f"{slug}.{key}": value for key, value in kept.items()})
     if slug == DEMO:
+        from config.process.demo_tenant import furnish  # only a demo imports rules
+
         furnish(tenant, user)
     return tenant
 
