@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 from zipfile import ZipFile
 
-import pyarrow.parquet
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
@@ -121,8 +120,10 @@ def facts_in(cast: Cast, segment: tuple[int, int]) -> list[dict[str, Any]]:
 
 
 def facts_of_file(data: bytes | None) -> list[dict[str, Any]]:
+    from pyarrow.parquet import read_table
+
     assert data is not None
-    rows: list[dict[str, Any]] = pyarrow.parquet.read_table(io.BytesIO(data)).to_pylist()
+    rows: list[dict[str, Any]] = read_table(io.BytesIO(data)).to_pylist()
     return rows
 
 
@@ -404,6 +405,7 @@ def test_the_api_reads_what_only_the_archive_has(
 def test_facts_are_what_an_erasure_leaves(
     acme: Cast, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
     begin(acme)
     send_two_days(acme, monkeypatch)
     archive_all(acme)

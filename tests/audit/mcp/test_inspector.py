@@ -20,7 +20,7 @@ from tests.support.mcp_agent import Agent, arguments_about
 from tests.support.node_packages import installed
 from tests.support.server import LiveServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled("mcp inspector", 1)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled("mcp client", 1)]
 _SOURCE = Path(__file__).parents[2] / "support" / "mcp_inspector"
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 

@@ -20,7 +20,7 @@ from tests.support.mcp_agent import Agent, arguments_about
 from tests.support.otlp.environment import FRAMEWORKS, frameworks_python
 from tests.support.server import LiveServer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sampled("mcp client", 1)]
 SCRIPT = FRAMEWORKS / "mcp_official_client.py"
 
 

@@ -77,7 +77,7 @@ def through(url: str, port: int) -> str:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="it installs packages and makes a root of Debian 13")
-@pytest.mark.generated(1)
+@pytest.mark.sampled("hosts that come and go", 1)
 @pytest.mark.parametrize("release", [12, 13])
 def test_senders_and_readers_share_a_pooler(release: int) -> None:
     debian.need("pgbouncer", PROGRAM)
