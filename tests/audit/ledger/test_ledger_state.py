@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 from uuid import UUID
 
 import pytest
@@ -13,6 +14,8 @@ from procrastinate.contrib.django import app
 from audit.queries import all_tenants
 from audit.queries.all_tenants import read_all_tenants
 from audit.tasks.ledgers import keep_ledger, keep_ledgers
+from tenants.actions import record_action
+from tenants.scope import tenant_scope
 from tests.support.factories import Cast
 from tests.support.ledger_log import (
     append,
@@ -53,6 +56,23 @@ def test_ledger_state_reports_refusals_and_unsigned_entries(
     )
     assert read_all_tenants(NOW).unsigned_s > 300_000_000
     keep(acme.tenant, NOW + timedelta(minutes=3))
+
+
+def test_lowered_log_is_refused_although_an_action_waits(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The action would get an index that another one has."""
+    monkeypatch.setattr(all_tenants, "_tenant_ids", lambda: [acme.tenant.id])
+    lowered = "UPDATE ledger_head SET size = 0 WHERE tenant_id = %s"
+    for minutes in (1, 2):
+        with tenant_scope(acme.tenant.id):
+            record_action(acme.tenant, acme.admin, "key.create", f"key {minutes}")
+        if minutes == 2:
+            as_owner(lowered, [acme.tenant.id])
+        later = NOW + timedelta(minutes=minutes)
+        with patch("audit.tasks.ledgers.timezone.now", return_value=later):
+            keep_ledger(str(acme.tenant.id))
+    assert read_all_tenants(NOW).refused_ledgers == 1
 
 
 @pytest.mark.slow

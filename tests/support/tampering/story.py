@@ -238,6 +238,8 @@ def _make(record: Record, now: datetime) -> None:
     sample_bundle(record.cast, sample_id, record.bundle.parent).rename(record.sample)
     ((incident_id,),) = record.run("SELECT id FROM incident WHERE tenant_id = %(tenant)s")
     incident_bundle(record.cast, incident_id, record.bundle.parent).rename(record.incident)
+    keep_ledger(record, timezone.now())  # with the entry of that download
+    _observe(record)
     newest = make_bundle(record)
     assert newest is not None
     newest.rename(record.bundle)
