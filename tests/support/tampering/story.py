@@ -226,6 +226,8 @@ def _make(record: Record, now: datetime) -> None:
     older = make_bundle(record, age=timedelta(hours=1))
     assert older is not None
     older.rename(record.bundle.with_name("older.zip"))
+    ((incident_id,),) = record.run("SELECT id FROM incident WHERE tenant_id = %(tenant)s")
+    incident_bundle(record.cast, incident_id, record.bundle.parent).rename(record.incident)
     record.acknowledged = send(record, timezone.now(), *_calls(now - MINUTE, 13))
     _begin_jobs(record, key)
     keep_ledger(record, timezone.now())
@@ -236,10 +238,6 @@ def _make(record: Record, now: datetime) -> None:
         "SELECT id FROM audit_sample WHERE tenant_id = %(tenant)s AND state = 'signed'"
     )[0]
     sample_bundle(record.cast, sample_id, record.bundle.parent).rename(record.sample)
-    ((incident_id,),) = record.run("SELECT id FROM incident WHERE tenant_id = %(tenant)s")
-    incident_bundle(record.cast, incident_id, record.bundle.parent).rename(record.incident)
-    keep_ledger(record, timezone.now())  # with the entry of that download
-    _observe(record)
     newest = make_bundle(record)
     assert newest is not None
     newest.rename(record.bundle)
