@@ -140,7 +140,7 @@ def measured(times: Times) -> Iterator[None]:
         (ReplayRange, "before", "find calls"),
         (job, "read_events", "read log"),
         (payload, "unpack", "inflate, split"),
-        (judgement, "_decoded", "parse"),
+        (judgement, "read_output", "parse"),
         (judgement, "_violations_of", "validate"),
         (Tally, "add", "count"),
     ]

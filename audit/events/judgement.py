@@ -121,11 +121,11 @@ class Judge:
         read = read_output(raw) if self.side == "output" else read_args(raw)
         if isinstance(read, str):
             return read
-        may_be_marked = raw is not None and _may_be_marked(raw)
-        now = _violations_of(self._now, read, may_be_marked)
+        raw = raw or b""
+        now = _violations_of(self._now, read, raw)
         then = now
         if self._then is not self._now:
-            then = _violations_of(self._then, read, may_be_marked)
+            then = _violations_of(self._then, read, raw)
         if now is None or then is None:
             return "costly"
         if not (now or then or read.known):
@@ -175,28 +175,34 @@ def _compiled(schema: Mapping[str, Any] | None, name: str) -> CompiledSchema | N
 
 
 def _violations_of(
-    schema: CompiledSchema | None, read: Value, may_be_marked: bool
+    schema: CompiledSchema | None, read: Value, raw: bytes
 ) -> Collection[tuple[str, str]] | None:
-    """Path and code of each violation; None if validation takes more work than is allowed."""
+    """Path and code of each violation; None if validation takes more work than is allowed.
+
+    `raw` is the event that the value was read from.
+    """
     if schema is None:
         return ()
     if read.is_missing:
         return ((MISSING.path, MISSING.code),)
-    violations = _explained(schema, read.value, STEPS)
+    violations = _explained(schema, read.value, STEPS, len(raw))
     if violations and read.is_stripped:
         violations = _explained(schema, _as_judged(schema, read), STEPS)
     if violations is None or violations == [MORE]:
         return None
-    marked = _marked(read.value) if may_be_marked else _NO_PATHS
+    marked = _marked(read.value) if violations and _may_be_marked(raw) else _NO_PATHS
     return [(each.path, each.code) for each in violations if each.path not in marked]
 
 
-def _explained(schema: CompiledSchema, value: Any, steps: int) -> list[Violation] | None:
+def _explained(
+    schema: CompiledSchema, value: Any, steps: int, length: int | None = None
+) -> list[Violation] | None:
     """The violations of a value, explained in at most `steps`; None if its verdict takes more.
 
-    Unlike a guard, which must decide, it gives up: its work delays other tenants.
+    Unlike a guard, which must decide, it gives up: its work delays other tenants. `length` is
+    that of the text the value was read from, in bytes, if known.
     """
-    judged = schema.judge(value, steps)
+    judged = schema.judge(value, steps, length=length)
     if judged.is_valid is None:
         judged = schema.verdict(value, EXPLAINED_STEPS)
     return None if judged.is_valid is None else judged.violations

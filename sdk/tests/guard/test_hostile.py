@@ -4,6 +4,7 @@ Hardly anything here measures time: most cases would run for minutes, or not end
 the protection it is about were missing.
 """
 
+import json
 import time
 from typing import Any
 
@@ -316,6 +317,29 @@ def test_patterns_are_weighted_by_their_match_cost() -> None:
     for pattern in heavy:
         assert compile_schema({"pattern": pattern}).weights.character > 99, pattern
     assert validate("a" * 200_000, {"pattern": r"^[\s\S]{1,400}"}).success
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [1] * 1_000,
+        [[]] * 1_000,
+        "a" * 1_000,
+        {"é" * 99: "é" * 999},
+        {str(n): {} for n in range(99)},
+    ],
+    ids=["numbers", "lists", "text", "wide", "members"],
+)
+@pytest.mark.parametrize("pattern", [r"\S", "[ab]*a[ab]{500}c"], ids=["light", "heavy"])
+def test_length_of_a_text_bounds_the_cost_of_its_value(pattern: str, value: Any) -> None:
+    """A replay does not count the elements of each value: that took twice as long as judging."""
+    compiled = compile_schema({"items": {"pattern": pattern}, "additionalProperties": {}})
+    length = len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+    cost = compiled.weights.cost(value, NATIVE_STEPS)
+    assert cost <= compiled.weights.cost_at_most(length)
+    of_length = compiled.judge(value, NATIVE_STEPS, length=length)
+    assert of_length._replace(steps=cost) == compiled.judge(value, NATIVE_STEPS)
+    assert compiled.judge(value, 2, length=length) == compiled.judge(value, 2), "counted"
 
 
 @pytest.mark.parametrize(

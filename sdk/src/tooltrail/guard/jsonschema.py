@@ -72,16 +72,20 @@ class CompiledSchema:
             judged = self.judge(value, steps, patience=patience)
         return [MORE] if judged.is_valid is None else judged.violations
 
-    def judge(self, value: Any, steps: int, *, patience: int = 0) -> Judgement:
+    def judge(
+        self, value: Any, steps: int, *, patience: int = 0, length: int | None = None
+    ) -> Judgement:
         """Judge `value` in at most `steps` (see `tooltrail.guard.work`).
 
         Until a violation is found, `patience` is the limit if it is higher. With `patience`, work
-        of jsonschema-rs that is linear in the value is not counted.
+        of jsonschema-rs that is linear in the value is not counted. If a text of `length` bytes
+        contained the value, and no value of that length takes too long, its elements are not
+        counted; the steps of the result are then the most that they may have been.
         """
         native, cost = (
-            self._native_verdict(value, NATIVE_STEPS, LIGHT)
+            self._native_verdict(value, NATIVE_STEPS, light=LIGHT)
             if patience
-            else self._native_verdict(value, steps // 2)
+            else self._native_verdict(value, steps // 2, length=length)
         )
         if native is True:
             return Judgement(True, [], cost)
@@ -106,14 +110,18 @@ class CompiledSchema:
             native = None
         return Judgement(native, [] if native is not False else [MORE], cost)
 
-    def _native_verdict(self, value: Any, limit: int, light: int = 0) -> tuple[bool | None, int]:
+    def _native_verdict(
+        self, value: Any, limit: int, *, light: int = 0, length: int | None = None
+    ) -> tuple[bool | None, int]:
         """The verdict of jsonschema-rs if its work is bounded, and the steps it may have taken.
 
         False may be too strict for characters beyond U+FFFF; see `native`.
         """
         if self.native is None:
             return None, 0
-        cost = self.weights.cost(value, limit, light)
+        cost = limit + 1 if length is None else self.weights.cost_at_most(length)
+        if cost > limit:
+            cost = self.weights.cost(value, limit, light)
         if cost > limit:
             return None, 0
         try:
