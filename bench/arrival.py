@@ -73,7 +73,7 @@ def measure(admin_url: str, calls: int) -> int:
 
 def compare(name: str, schema: dict[str, Any], failing: float, size: int, calls: int) -> float:
     """Print a line; returns the cost of validation as a share of this process's CPU time."""
-    from bench.ingest import TOOLS
+    from bench.generated import TOOLS
 
     tenants = {is_on: _tenant(schema, TOOLS, is_on=is_on) for is_on in (False, True)}
     bodies = list(_bodies(schema is FIFTY, failing, size, calls))
@@ -126,7 +126,7 @@ def _bodies(is_fifty: bool, failing: float, size: int, calls: int) -> Any:
     """Request bodies of `bench/ingest.py`; with `is_fifty` their outputs have 50 fields."""
     import gzip
 
-    from bench.ingest import make_requests
+    from bench.generated import make_requests
 
     rng = random.Random(1)
     for _, sent, _ in make_requests(calls, size, 1).ready:

@@ -19,30 +19,24 @@ Exits with 1 if anything differs, with 2 without Citus (`tests/support/citus.py`
 """
 
 import argparse
-import difflib
-import http.client
 import json
 import os
 import queue
-import re
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 
-from bench.ingest import ROOT, make_requests
+from bench.cluster_pages import compare_pages
+from bench.compared_side import Request, Side
+from bench.generated import make_requests
 
 CLIENTS = 4
 SIZE = 500
@@ -54,93 +48,8 @@ _MOVABLE = """
       ON n.shouldhaveshards AND (n.nodename, n.nodeport) <> (s.nodename, s.nodeport)
     WHERE s.table_name = 'ledger_head'::regclass ORDER BY s.shardid LIMIT 1
 """
-_OWN = ("/ledger", "/api/v1/ledger", "/actions", "/api/v1/actions", "/evidence")
-"""Pages about what the server itself did, and when. Only their status is compared."""
-_LIMITED = {"/calls/count"}
-"""Pages that count for a limited time, and say so if they did not finish."""
-_UNFINISHED = "At least this many"
-_TRIES = 10
 _SILENT_S = 960.0
 """So long after the last event, no producer is heard lately on either side."""
-_ELEMENT = re.compile(r'<time datetime="([^"]+)"[^>]*>[^<]*</time>')
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)")
-_ID = re.compile(r"01[0-9a-f]{6}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-_RANDOM = [
-    re.compile(r'nonce="[^"]+"'),
-    re.compile(r'(?<=csrfmiddlewaretoken" value=")\w{64}'),
-    re.compile(r"(?<=X-CSRFToken)\W+\w{64}"),
-    re.compile(r"127\.0\.0\.1:\d+"),
-    re.compile(r'(?<="key_id":")\w+'),
-    re.compile(r"(?<=tt_…_)\w+"),
-]
-
-type Request = tuple[str, str, bytes, int]
-"""Slug of the tenant, batch id, compressed body, number of events."""
-
-
-@dataclass
-class Side:
-    """The cluster, or the single node."""
-
-    name: str
-    site: Any
-    hosts: list[Any]
-    urls: list[str]
-    tenants: dict[str, dict[str, str]] = field(default_factory=dict)
-    answers: Counter[str] = field(default_factory=Counter)
-
-    def run(self, *command: str) -> Any:
-        """Run a command of `cluster_side.py` in this side's environment."""
-        return json.loads(
-            subprocess.check_output(
-                [sys.executable, "-m", "bench.cluster_side", *command],
-                cwd=ROOT,
-                env=self.hosts[0].environment,
-            )
-        )
-
-    def send(self, request: Request, first: int) -> None:
-        """Send until it is stored, first to this host, and to the next one after a failure."""
-        slug, batch_id, body, count = request
-        headers = {
-            "Authorization": f"Bearer {self.tenants[slug]['api_key']}",
-            "Content-Type": "application/x-ndjson",
-            "Content-Encoding": "gzip",
-            "Idempotency-Key": batch_id,
-        }
-        at = first
-        while True:
-            url = self.urls[at % len(self.urls)]
-            try:
-                status, _, document = fetch(url, "/api/v1/events", headers, body)
-            except (OSError, http.client.HTTPException):
-                self.answers["no answer"] += 1
-                at += 1
-                time.sleep(0.05)
-                continue
-            self.answers[str(status)] += 1
-            if status == 200:
-                accepted = json.loads(document)["accepted"]
-                if accepted != count:
-                    raise SystemExit(f"{self.name}: {accepted} of {count} events accepted")
-                return
-            if status not in (429, 503):
-                raise SystemExit(f"{self.name}: {status}: {document[:500]!r}")
-            at += 1
-            time.sleep(0.2)
-
-
-def fetch(
-    url: str, path: str, headers: dict[str, str], body: bytes | None = None
-) -> tuple[int, str, bytes]:
-    """Status, content type and body of an answer."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=120)
-    try:
-        connection.request("GET" if body is None else "POST", path, body, headers)
-        answer = connection.getresponse()
-        return answer.status, answer.headers.get("Content-Type", ""), answer.read()
-    finally:
-        connection.close()
 
 
 def requests(calls: int, tenants: Sequence[str]) -> list[Request]:
@@ -224,81 +133,6 @@ def wait_until_signed(side: Side) -> None:
             return
         time.sleep(3)
     raise SystemExit(f"{side.name}: not signed after {SIGNED_WITHIN_S} s: {status}")
-
-
-def masked(document: str, since: datetime) -> str:
-    """The document without tokens, and without times and ids since then: a server made them."""
-
-    def instant(match: re.Match[str]) -> str:
-        text = match[1] if match.re is _ELEMENT else match[0]
-        return "TIME" if datetime.fromisoformat(text) >= since else match[0]
-
-    def own_id(match: re.Match[str]) -> str:
-        ms = uuid.UUID(match[0]).int >> 80
-        return "ID" if ms >= since.timestamp() * 1000 else match[0]
-
-    for pattern in _RANDOM:
-        document = pattern.sub("RANDOM", document)
-    for pattern in (_ELEMENT, _INSTANT):
-        document = pattern.sub(instant, document)
-    return _ID.sub(own_id, document)
-
-
-def compare_pages(
-    sides: Sequence[Side], since: datetime, silent_at: float
-) -> tuple[Counter[str], list[str]]:
-    """Fetch every address from both sides: how many comparisons of each kind, and what differs.
-
-    From `silent_at` on (of the monotonic clock), no producer is heard on either side.
-    """
-    begin = since.replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
-    window = f"from={begin:%Y-%m-%dT%H:%MZ}&to={begin + timedelta(hours=3):%Y-%m-%dT%H:%MZ}"
-    kinds, differing = Counter[str](), list[tuple[str, str]]()
-    for slug, paths in sides[0].run("pages").items():
-        for path in paths:
-            kind, difference = _compare_page(sides, slug, path, window, since)
-            kinds[kind] += 1
-            if difference:
-                differing.append((slug, path))
-    if differing:
-        time.sleep(max(0.0, silent_at - time.monotonic()))
-    again = [_compare_page(sides, *each, window, since)[1] for each in differing]
-    return kinds, [each for each in again if each]
-
-
-def _compare_page(
-    sides: Sequence[Side], slug: str, path: str, window: str, since: datetime
-) -> tuple[str, str]:
-    """The kind of the comparison, and how the page differs."""
-    for _ in range(_TRIES):
-        first, second = (page(side, slug, path, window) for side in sides)
-        if path not in _LIMITED or first == second:
-            break
-    is_limited = path in _LIMITED and _UNFINISHED in first[1] + second[1]
-    is_own = path.startswith(_OWN) or is_limited
-    texts = [masked(text, since).splitlines() for _, text in (first, second)]
-    difference = ""
-    if first[0] != second[0] or (texts[0] != texts[1] and not is_own):
-        lines = list(difflib.unified_diff(texts[0], texts[1], lineterm="", n=0))[2:8]
-        shown = "\n    ".join(line[:200] for line in lines)
-        difference = f"{slug}: {path}: {first[0]}, {second[0]}\n    {shown}"
-    elif first[0] >= 400:
-        difference = f"{slug}: {path}: {first[0]} on both: {first[1][:200]}"
-    return "statuses of pages" if is_own else "pages", difference
-
-
-def page(side: Side, slug: str, path: str, window: str) -> tuple[int, str]:
-    """Status and text of a page, or of the API; of a range if it takes one."""
-    facts = side.tenants[slug]
-    headers = {"Cookie": f"sessionid={facts['session']}"}
-    if path.startswith("/api/"):
-        headers = {"Authorization": f"Bearer {facts['api_key']}"}
-    status, kind, body = fetch(
-        side.urls[0], f"{path}{'&' if '?' in path else '?'}{window}", headers
-    )
-    if status == 422:  # it has no range
-        status, kind, body = fetch(side.urls[0], path, headers)
-    return status, kind if "zip" in kind else body.decode(errors="replace")
 
 
 def compare_contents(sides: Sequence[Side]) -> tuple[Counter[str], list[str]]:

@@ -161,7 +161,7 @@ def store(slug: str) -> dict[str, float]:
     from audit.events import body
     from audit.events.batch_ids import choose_batch_id
     from audit.intake import ingest
-    from bench.ingest import make_requests
+    from bench.generated import make_requests
     from tenants.provision import ensure_tenant
 
     tenant_id = ensure_tenant(slug, slug).id

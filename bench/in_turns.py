@@ -84,7 +84,7 @@ def store_in_turns(options: list[str]) -> None:
         from audit.events import body
         from audit.events.batch_ids import choose_batch_id
         from audit.intake import ingest
-        from bench.ingest import make_requests
+        from bench.generated import make_requests
         from tenants.provision import ensure_tenant
 
         tenant_id = ensure_tenant("bench", "Bench").id

@@ -29,7 +29,7 @@ from audit.events.batch_ids import choose_batch_id
 from audit.index import indexing, writer
 from audit.intake import ingest
 from audit.sql.run import Statements
-from bench.ingest import make_requests
+from bench.generated import make_requests
 from bench.instructions import InstructionCounter
 from config.postgresql.base import DatabaseWrapper
 from tenants import scope

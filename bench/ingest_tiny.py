@@ -29,7 +29,8 @@ from urllib.parse import urlsplit
 import psutil
 import uuid_utils
 
-from bench.ingest import ROOT, Site, counted, trace
+from bench.generated import trace
+from bench.ingest import ROOT, Site, counted
 
 
 def endless(rng: random.Random) -> Iterator[list[bytes]]:

@@ -35,7 +35,8 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.ingest import ROOT, TOOLS, WORDS, Site, counted
+from bench.generated import TOOLS, WORDS
+from bench.ingest import ROOT, Site, counted
 
 
 def make_body(rng: random.Random, spans: int, others: int) -> tuple[bytes, int]:
