@@ -132,10 +132,10 @@ def _distribute(admin_url: str, name: str) -> None:
     """Distribute the database over the cluster. Two shards of a table suffice: one a node."""
     from django.db import connections
 
-    from config.postgresql import distribution
+    from config.postgresql import cluster_nodes, distribution
 
     connections.close_all()
-    distribution.join_nodes(admin_url, os.environ["TEST_WORKER_URLS"].split(), name, {})
+    cluster_nodes.join_nodes(admin_url, os.environ["TEST_WORKER_URLS"].split(), name, {})
     with psycopg.connect(os.environ["TEST_SUPERUSER_URL"], autocommit=True) as superuser:
         todo = distribution.plan(superuser)
         distribution.apply(superuser, todo, shards=2, report=lambda _: None)

@@ -17,22 +17,20 @@ from tooltrail.evidence import (
     FORMAT,
     BundleWriter,
     EntryLine,
-    Erased,
     Manifest,
     ProvedLine,
     RegisteredVersion,
     Tree,
 )
-from tooltrail.evidence.layout import COVERING
 from tooltrail.evidence.statements import PUBLISHED
 from tooltrail.ledger import Kind, LedgerError
 from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
 
-from audit.evidence.entries import entries_of
-from audit.evidence.ledger_range import LedgerRange, NotSignedError, newest_checkpoint
+from audit.evidence.declarations import Run, declaring, noting
+from audit.evidence.entries import entries_of, stored_batches
+from audit.evidence.ledger_range import LedgerRange
 from audit.evidence.readme import readme
 from audit.ledger.proofs import public_keys
-from audit.ledger.recompute import StoredBatch
 from audit.ledger.tree import StoredTree
 from audit.ledger.witnesses.bringing import bring_soon
 from audit.ledger.witnesses.states import cosigned_notes, policy_of, signed_sizes, waits_for
@@ -45,23 +43,14 @@ from config.instants import iso
 from tenants.models import Action, Tenant
 from tenants.scope import tenant_scope
 
-_BATCHES = 10  # read at once: up to 200 MB, commonly 2 MB
 _CHECKPOINTS_WITHIN = 50
 _VERSION_BYTES = 32 << 20  # the most bytes of descriptions and schemas
-_FIRST_ID = UUID(int=0)
 _PUBLISHED, _REPORTED, _CONFIRMED, _SET = (
     f'"verb":"{verb}"'.encode()
     for verb in (PUBLISHED, "report.create", "erasure.confirm", "tenant.settings")
 )
 
-_WAITS, _WAIT_SECONDS = 15, 4.0  # in all, as long as an entry may wait for its signature
-_BEHIND_ALL = 2**62
 _WITNESS_WAITS, _WITNESS_WAIT_SECONDS = 20, 1.0
-
-type Run = tuple[int, int]
-"""Adjacent indexes: the first, and the last plus 1."""
-type Declared = tuple[EntryLine, bytes, Erased]
-"""An entry that declares which payloads are gone, its bytes, and the decoded bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +139,7 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
     )
     asks_witnesses = _ask_witnesses(wanted)
     missing: list[Run] = []
-    yield from writer.entries(_noting(_entries(wanted.tenant.id, ledger_range), missing))
+    yield from writer.entries(noting(_entries(wanted.tenant.id, ledger_range), missing))
     if asks_witnesses:
         _wait_for_witnesses(wanted)
     yield writer.end(versions=versions, **_ending(wanted, missing))
@@ -176,21 +165,8 @@ def _wait_for_witnesses(wanted: Wanted) -> None:
         time.sleep(_WITNESS_WAIT_SECONDS)
 
 
-def _noting(
-    entries: Iterator[tuple[EntryLine, bytes]], missing: list[Run]
-) -> Iterator[tuple[EntryLine, bytes]]:
-    """Pass the entries on; add to `missing` the runs of entries without a payload."""
-    for line, raw in entries:
-        if line.kind is None:
-            if missing and missing[-1][1] == line.index:
-                missing[-1] = missing[-1][0], line.index + 1
-            else:
-                missing.append((line.index, line.index + 1))
-        yield line, raw
-
-
 def _entries(tenant_id: UUID, ledger_range: LedgerRange) -> Iterator[tuple[EntryLine, bytes]]:
-    for batch in _batches(
+    for batch in stored_batches(
         tenant_id,
         "evidence_batches",
         first_index=ledger_range.first_index,
@@ -201,28 +177,10 @@ def _entries(tenant_id: UUID, ledger_range: LedgerRange) -> Iterator[tuple[Entry
                 yield line, raw
 
 
-def _batches(tenant_id: UUID, name: str, **parameters: Any) -> Iterator[StoredBatch]:
-    after_index, after_id = -1, _FIRST_ID
-    while True:
-        with tenant_scope(tenant_id):
-            rows = run(
-                name,
-                after_index=after_index,
-                after_id=after_id,
-                batch_limit=_BATCHES,
-                **parameters,
-            )
-        for row in rows:
-            yield StoredBatch(*row)
-        if len(rows) < _BATCHES:
-            return
-        after_id, _, after_index, *_ = rows[-1]
-
-
 def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
     """The last parts of the bundle, all by one checkpoint."""
     ledger_range, tenant_id = wanted.ledger_range, wanted.tenant.id
-    size, declared = _declaring(tenant_id, ledger_range, missing)
+    size, declared = declaring(tenant_id, ledger_range, missing)
     stated = list(_stating(wanted, ledger_range.size))
     with tenant_scope(tenant_id):
         tree = StoredTree(tenant_id, size)
@@ -276,56 +234,6 @@ def _cosigned(tenant_id: UUID, epoch: int, notes: dict[int, bytes]) -> dict[int,
     return {size: note.encode() for (_, size), note in cosigned_notes(tenant_id, listed).items()}
 
 
-def _declaring(
-    tenant_id: UUID, ledger_range: LedgerRange, missing: list[Run]
-) -> tuple[int, list[Declared]]:
-    """The size of the checkpoint for the proofs, and its entries that declare missing payloads.
-
-    The checkpoint is the range's own if its entries declare all missing payloads. Otherwise it
-    is the newest one: payloads erased during the export were declared during the export. If that
-    declaration is not signed yet, wait for the signer. Raises NotSignedError if the signature does
-    not come. Then the file is cut off: a complete one would show missing payloads without their
-    declaration. Payloads that no entry declares stay in the bundle as missing.
-    """
-    size = ledger_range.size
-    declared = _declared(tenant_id, ledger_range.first_index, size, missing)
-    for waits_left in reversed(range(_WAITS)):
-        if _covers(declared, missing):
-            break
-        with tenant_scope(tenant_id):
-            _, _, size = newest_checkpoint(ledger_range.epoch)
-        declared = _declared(tenant_id, ledger_range.first_index, size, missing)
-        unsigned = _declared(tenant_id, size, _BEHIND_ALL, missing)
-        if not unsigned or not _covers([*declared, *unsigned], missing):
-            break
-        if not waits_left:
-            raise NotSignedError("The declaration of a recent erasure is not signed yet.")
-        time.sleep(_WAIT_SECONDS)
-    return size, declared
-
-
-def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) -> list[Declared]:
-    """The entries that declare some of these payloads as erased."""
-    declarations: list[Declared] = []
-    if not missing:
-        return declarations
-    for batch in _batches(
-        tenant_id, "evidence_own_batches", first_index=first_index, end_index=size
-    ):
-        for line, raw in entries_of(batch):
-            if line.kind not in COVERING:
-                continue
-            try:
-                erased = msgspec.json.decode(raw, type=Erased)
-            except (msgspec.MsgspecError, ValueError):
-                continue
-            if any(
-                begin < run[1] and run[0] < end for begin, end in erased.ranges for run in missing
-            ):
-                declarations.append((line, raw, erased))
-    return declarations
-
-
 def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
     """The entries about versions, erasures, retention, epochs and keys, and those about the report,
     the sample or the incident.
@@ -336,7 +244,9 @@ def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
     ]
     holds = wanted.incident.hold_ids if wanted.incident else ()
     held = [f'"hold":"{pk}"'.encode() for pk in holds]
-    for batch in _batches(wanted.tenant.id, "evidence_own_batches", first_index=0, end_index=size):
+    for batch in stored_batches(
+        wanted.tenant.id, "evidence_own_batches", first_index=0, end_index=size
+    ):
         for line, raw in entries_of(batch):
             if line.index >= size:
                 return
@@ -349,17 +259,6 @@ def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
                 or (line.kind == Kind.HOLD and any(hold in raw for hold in held))
             ):
                 yield line, raw
-
-
-def _covers(declared: list[Declared], missing: list[Run]) -> bool:
-    ranges = sorted(each for *_, erased in declared for each in erased.ranges)
-    for begin, end in missing:
-        for first, last in ranges:
-            if first <= begin < last:
-                begin = last
-        if begin < end:
-            return False
-    return True
 
 
 def file_name(tenant: Tenant, of: TimeRange) -> str:

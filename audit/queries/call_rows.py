@@ -15,7 +15,8 @@ from audit.queries.call_list import call_page
 from audit.queries.call_walk import walk_parameters
 from audit.queries.cursor import Cursor
 from audit.queries.traces import Reason, TraceDay, TraceState, reasons_of, whole_traces
-from audit.queries.violations import Sample, SamplePlace, ViolationFilter, samples_of
+from audit.queries.violation_samples import Sample, SamplePlace, samples_of
+from audit.queries.violations import ViolationFilter
 from audit.sql.run import rows
 
 _CALLS = 1_000

@@ -1,4 +1,4 @@
-"""Schema violations of a range: their kinds, guard outcomes, and samples.
+"""Schema violations of a range: their kinds and guard outcomes.
 
 A kind is a side, a tool, its version, a path pattern and a code. The side is what breaks its
 schema: the *arguments* that were rejected, or the *results* of calls that ran. For results, whole
@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal, get_args
-from uuid import UUID
 
-from audit.queries.cursor import END
 from audit.queries.decisions import newest_decision
 from audit.queries.over_time import slot_parameters
 from audit.queries.time_range import TimeRange
@@ -32,8 +30,6 @@ SIDES: tuple[Side, ...] = get_args(Side)
 
 type Key = tuple[Side, str, str, str, str]
 """Side, tool, version, path pattern, code."""
-type SamplePlace = tuple[datetime, UUID, int]
-"""The position of a violation: `started_at`, `place_id` and `ordinal` of its sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,29 +157,6 @@ class NewViolation:
     last_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A single violation."""
-
-    side: Side
-    tool_name: str
-    tool_version: str
-    path: str
-    code: str
-    expected: str
-    received: str | None
-    """None for arguments: what was received is in the log only."""
-    severity: str
-    strategy: str
-    outcome: str
-    started_on: date
-    invocation_id: UUID
-    started_at: datetime
-    ordinal: int
-    place_id: UUID
-    """The call, or the decision that rejected its arguments."""
-
-
 def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
     """The violations of a range. At most five statements."""
     parameters = range_parameters(of, wanted)
@@ -280,46 +253,6 @@ def new_violations(of: TimeRange, *, limit: int) -> list[NewViolation]:
     }
     parameters = _without_decisions(parameters)
     return [NewViolation(*row) for row in rows_prepared("new_violations", parameters)]
-
-
-def samples(
-    of: TimeRange, wanted: ViolationFilter, *, limit: int, before: SamplePlace | None = None
-) -> list[Sample]:
-    """The newest violations of a range, or those older than `before`. At most two
-    statements."""
-    at, invocation_id, ordinal = before or (of.end, UUID(int=0), 0)
-    parameters = _without_decisions(_parameters(of, wanted)) | {
-        "limit": limit,
-        "at": at,
-        "id": invocation_id,
-        "ordinal": ordinal,
-        "last_day": _day(min(at, of.end)),
-    }
-    return [Sample(*row) for row in rows("violation_samples", parameters)]
-
-
-def samples_of(
-    calls: Sequence[tuple[date, UUID]],
-    wanted: ViolationFilter,
-    *,
-    limit: int,
-    before: SamplePlace | None = None,
-) -> list[Sample]:
-    """The newest violations of these calls' results, or those older than `before`. One statement.
-
-    A call is given by its UTC day and its id.
-    """
-    at, invocation_id, ordinal = before or (END, UUID(int=0), 0)
-    names = ("tool", "version", "code", "path", "outcome")
-    parameters = {name: getattr(wanted, name) for name in names} | {
-        "days": sorted({day for day, _ in calls}),
-        "invocation_ids": [pk for _, pk in calls],
-        "limit": limit,
-        "at": at,
-        "id": invocation_id,
-        "ordinal": ordinal,
-    }
-    return [Sample(*row) for row in rows("violation_samples_of", parameters)]
 
 
 def new_since(versions: Mapping[str, datetime], having: set[str]) -> str | None:

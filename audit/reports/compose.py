@@ -3,6 +3,14 @@
 from datetime import datetime
 from typing import Any
 
+from audit.reports.call_sections import (
+    latency,
+    open_executions,
+    reliability,
+    repeats,
+    unrun_calls,
+    violations,
+)
 from audit.reports.callers import callers
 from audit.reports.changes import HEADLINES
 from audit.reports.costs import costs
@@ -10,18 +18,7 @@ from audit.reports.findings import findings
 from audit.reports.layout import Bar, Cell, Chart, Column, Layout, Section, Table, Tile, ms
 from audit.reports.periods import KINDS, in_words, zone_words
 from audit.reports.queries import Report
-from audit.reports.sections import (
-    alerts,
-    completeness,
-    exports,
-    latency,
-    open_executions,
-    registry,
-    reliability,
-    repeats,
-    unrun_calls,
-    violations,
-)
+from audit.reports.sections import alerts, completeness, exports, registry
 from audit.show import figures
 from audit.show.figures import count, counted, share
 from audit.show.tiles import points, relative
@@ -158,7 +155,7 @@ def _chart(report: Report) -> Chart:
     by_day = volume["step"] in {"day", "week"}
 
     def name(part: dict[str, Any]) -> str:
-        there = local(_instant(part["from"]), zone)
+        there = local(datetime.fromisoformat(part["from"]), zone)
         return short_day(there) if by_day else f"{there:%H:%M}, {short_day(there)}"
 
     bars = [
@@ -192,7 +189,10 @@ def _since(report: Report) -> Section:
         "since",
         "Changes since the earlier report",
         [
-            ("Earlier report", Cell(to_the_minute(_instant(since["created_at"]), report.of.zone))),
+            (
+                "Earlier report",
+                Cell(to_the_minute(datetime.fromisoformat(since["created_at"]), report.of.zone)),
+            ),
             ("Ledger size then", Cell(counted(since["ledger_size"], "event"))),
             ("Ledger size now", Cell(counted(report.ledger_size, "event"))),
             ("New events", Cell(counted(arrived, "event"), "open" if arrived else "")),
@@ -215,7 +215,3 @@ def _since(report: Report) -> Section:
         else [],
         "" if since["changes"] else f"None of the {len(HEADLINES)} figures changed.",
     )
-
-
-def _instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)

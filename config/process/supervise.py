@@ -24,18 +24,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from types import FrameType
 
 import psutil
 
 from config.instance import (
-    BASE_DIR,
     DRAIN_S,
     DRAINING,
     GRPC_PORT,
-    LOG_FORMAT,
     POSTGRES,
     QUEUES,
     VAR,
@@ -46,8 +43,8 @@ from config.instance import (
 )
 from config.postgresql.database import APP
 from config.postgresql.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from config.process.child import Child, ended_with, print_line
 from config.process.javascript import EXECUTOR
-from config.process.json_lines import json_line
 from config.process.welcome import announce
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -55,10 +52,6 @@ _READY_TIMEOUT_S = 60.0
 _CLIENTS_STOP_S = 1.2
 _WEB_STOP_S = 0.8  # plus the rest of the clients' time
 _DATABASE_STOP_S = 1.8  # plus the rest of the time before
-_RESTART_MAX_S = 60.0
-_LIVED_S = 5.0
-"""A process that lived longer did not fail during its start, nor did one that a signal killed
-(out of memory, an operator, a fault in native code). Such a process is restarted immediately."""
 _CHECK_EVERY_S = 1.0
 _READY_EVERY_S = 0.05
 WEB_THREADS = 16
@@ -99,79 +92,6 @@ def worker_command(queues: Iterable[str] = QUEUES) -> list[str]:
         # Some jobs run every few seconds. If kept, they would be a million rows in a few months.
         *("--delete-jobs", "successful", "--queues", ",".join(sorted(queues))),
     ]
-
-
-@dataclass
-class Child:
-    """A process that is kept running, with all processes it starts (its own process group)."""
-
-    name: str
-    command: list[str]
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    takes_over: bool = False
-    """Whether the processes of a killed one continue until the next has loaded and ends them.
-
-    Its command then takes `--replaces` and their process groups."""
-    _orphans: list[int] = field(default_factory=list)
-    _process: subprocess.Popen[bytes] | None = None
-    _started_at: float = 0.0
-    _restart_at: float | None = None
-    _restart_delay_s: float = 1.0
-
-    def start(self) -> None:
-        """Start it. Its output goes to stderr, because stdout is for the announcement."""
-        self._started_at = time.monotonic()
-        self._restart_at = None
-        self._orphans = [group for group in self._orphans if _kill_group(group, 0)]
-        replaces = ["--replaces", *map(str, self._orphans)] if self._orphans else []
-        self._process = subprocess.Popen(  # noqa: S603  # our own commands
-            [*self.command, *replaces],
-            cwd=BASE_DIR,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr.fileno(),
-            # Ctrl-C in a terminal must reach only us: we decide the order of stopping.
-            start_new_session=True,
-        )
-
-    @property
-    def groups(self) -> list[int]:
-        """Ids of the process groups that run: its own, and those left of killed ones."""
-        return [*self._orphans, *([self._process.pid] if self._process else [])]
-
-    def poll(self) -> int | None:
-        """Return the exit code if it has ended."""
-        return self._process.poll() if self._process else None
-
-    def restart_if_due(self) -> bool:
-        """Start it again if it has ended and its delay is over. Return whether it was started."""
-        now = time.monotonic()
-        if self._process is not None and (code := self._process.poll()) is not None:
-            if self.takes_over and code < 0:
-                self._orphans.append(self._process.pid)
-            else:
-                _kill_group(self._process.pid, signal.SIGKILL)  # processes it left behind
-            self._process = None
-            if code < 0 or now - self._started_at > _LIVED_S:
-                self._restart_delay_s = 0.0
-            _print(f"the {self.name} exited with {_reason(code)}; restarting it")
-            self._restart_at = now + self._restart_delay_s
-            self._restart_delay_s = min(max(1.0, self._restart_delay_s * 2), _RESTART_MAX_S)
-        if self._restart_at is None or now < self._restart_at:
-            return False
-        self.start()
-        return True
-
-    def wait(self, seconds: float | None = None) -> None:
-        """Wait until it has ended, at most `seconds`."""
-        if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(seconds)
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it and all processes it started."""
-        for group in self.groups:
-            _kill_group(group, number)
 
 
 class Supervisor:
@@ -218,7 +138,7 @@ class Supervisor:
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while not answers(host, port):
             if (code := self.children[0].poll()) is not None:
-                self._stop_because(f"the web server exited with {_reason(code)}")
+                self._stop_because(f"the web server exited with {ended_with(code)}")
             if time.monotonic() > deadline:
                 self._stop_because(f"the web server is not ready after {_READY_TIMEOUT_S:.0f} s")
             self._check()
@@ -250,7 +170,7 @@ class Supervisor:
         if self.postgres is not None and self._exit_code is None:
             self.postgres.trim_log()
             if self.postgres.running_pid() is None:
-                _print("the database exited; restarting it")
+                print_line("the database exited; restarting it")
                 try:
                     self.postgres.start()
                 except EmbeddedPostgresError as error:
@@ -262,7 +182,7 @@ class Supervisor:
 
     def _stop_because(self, reason: str) -> None:
         if self._exit_code is None:
-            _print(f"{reason}; stopping")
+            print_line(f"{reason}; stopping")
             self._exit_code = 1
 
     def stop(self) -> None:
@@ -332,29 +252,8 @@ def answers(host: str, port: int) -> bool:
         connection.close()
 
 
-def _kill_group(group: int, number: int) -> bool:
-    """Send a signal to a process group. Return whether there is one."""
-    # macOS raises PermissionError if only a zombie is left.
-    try:
-        os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
-
-
-def _reason(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-
-
 def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # compared, not bound
-
-
-def _print(line: str) -> None:
-    is_json = LOG_FORMAT == "json"
-    text = json_line("WARNING", "tooltrail", line) if is_json else f"tooltrail: {line}"
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
 
 
 def main() -> int:

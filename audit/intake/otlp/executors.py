@@ -29,16 +29,14 @@ from audit.index.indexing import MissingDays
 from audit.intake.otlp.conventions import MAPPING_VERSION
 from audit.intake.otlp.joining import (
     Known,
-    Row,
     Wanted,
     days_around,
     executors_among,
     find_calls,
-    insert_rows,
     lock_traces,
-    move_spans,
 )
 from audit.intake.otlp.mapping import Identity, is_same_call
+from audit.intake.otlp.span_rows import Row, insert_rows, move_spans
 from audit.log.payload import read_events
 from audit.sql import arrays
 from audit.sql.run import Statements

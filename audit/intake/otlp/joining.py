@@ -15,15 +15,14 @@ import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from audit.events.instants import DAY_US, microseconds
-from audit.events.spans import EXECUTOR, Span, span_uuid
-from audit.index.indexing import MissingDays
-from audit.intake.otlp.inheriting import inherit, packed, rows_below
+from audit.events.spans import EXECUTOR, Span
+from audit.intake.otlp.inheriting import inherit, rows_below
 from audit.intake.otlp.mapping import (
     Identity,
     Mapped,
@@ -32,6 +31,7 @@ from audit.intake.otlp.mapping import (
     is_same_call,
     map_spans,
 )
+from audit.intake.otlp.span_rows import move_spans, parent_uuid_of, row_of, uuid_of
 from audit.log.payload import read_events
 from audit.sql import arrays
 from audit.sql.run import Statements
@@ -138,9 +138,9 @@ def _wanted(calls: Sequence[ToolCall]) -> Wanted:
     """The spans of calls, those directly above, and those directly below."""
     wanted: Wanted = {}
     for call in calls:
-        parent = _parent_uuid(call.outermost)
+        parent = parent_uuid_of(call.outermost)
         for facts in call.facts:
-            span = _uuid(facts.span)
+            span = uuid_of(facts.span)
             for day in days_around(facts.span.start_time_unix_nano // 1000):
                 own, own_and_above = wanted.setdefault(day, (set(), set()))
                 own.add(span)
@@ -185,16 +185,16 @@ def _spans_to_add(
         if each.invocation_id not in executors
     }
     for call in calls:
-        if all(_uuid(facts.span) in by_uuid for facts in call.facts):
+        if all(uuid_of(facts.span) in by_uuid for facts in call.facts):
             continue
-        touched = [by_uuid.get(_uuid(facts.span)) for facts in call.facts]
-        around = by_uuid.get(_parent_uuid(call.outermost) or _uuid(call.outermost))
+        touched = [by_uuid.get(uuid_of(facts.span)) for facts in call.facts]
+        around = by_uuid.get(parent_uuid_of(call.outermost) or uuid_of(call.outermost))
         if around and is_same_call(around.identity, identity_of(call.facts[0])):
             touched.append(around)
         for facts in call.facts:
             touched += [
                 each
-                for each in below.get(_uuid(facts.span), ())
+                for each in below.get(uuid_of(facts.span), ())
                 if is_same_call(identity_of(facts), each.identity)
             ]
         wanted |= {
@@ -232,7 +232,7 @@ def _name_as_stored(
     }
     for call in calls:
         executor = _executor_of(call, by_uuid, below, executors) if executors else None
-        stored = (by_uuid.get(_uuid(facts.span)) for facts in call.facts)
+        stored = (by_uuid.get(uuid_of(facts.span)) for facts in call.facts)
         first = executor or next(filter(None, stored), None)
         if first is None:
             continue
@@ -240,7 +240,7 @@ def _name_as_stored(
         call.started_ns = first.started_us * 1000
         call.of_executor = executor is not None
         if executor is None:
-            renamed |= {_uuid(facts.span): first.invocation_id for facts in call.facts}
+            renamed |= {uuid_of(facts.span): first.invocation_id for facts in call.facts}
     for call in calls:
         if call.parent_id is not None:
             call.parent_id = renamed.get(call.parent_id, call.parent_id)
@@ -254,11 +254,11 @@ def _executor_of(
 ) -> Known | None:
     """The row of the executor that reported this call itself; of several, the first to start."""
     related: list[Known] = []
-    around = by_uuid.get(_parent_uuid(call.outermost) or _uuid(call.outermost))
+    around = by_uuid.get(parent_uuid_of(call.outermost) or uuid_of(call.outermost))
     if around and is_same_call(around.identity, identity_of(call.facts[0])):
         related.append(around)
     for facts in call.facts:
-        span, identity = _uuid(facts.span), identity_of(facts)
+        span, identity = uuid_of(facts.span), identity_of(facts)
         related += [each for each in below.get(span, ()) if is_same_call(identity, each.identity)]
         if span in by_uuid:
             related.append(by_uuid[span])
@@ -283,122 +283,10 @@ def _move_spans(writer: Statements, calls: Sequence[ToolCall], known: Sequence[K
     move_spans(
         writer,
         [
-            _row(facts.span, call, identity_of(facts))
+            row_of(facts.span, call, identity_of(facts))
             for call in calls
-            if {owners.get(_uuid(facts.span), call.invocation_id) for facts in call.facts}
+            if {owners.get(uuid_of(facts.span), call.invocation_id) for facts in call.facts}
             != {call.invocation_id}
             for facts in call.facts
         ],
     )
-
-
-def move_spans(writer: Statements, rows: Sequence["Row"]) -> None:
-    """Assign stored spans to the calls named in these rows."""
-    if not rows:
-        return
-    writer.send(
-        "move_spans",
-        started_on=arrays.days([row.day for row in rows]),
-        span_uuid=arrays.uuids([row.span_uuid for row in rows]),
-        invocation_id=arrays.uuids([row.invocation_id for row in rows]),
-        call_started_at=arrays.instants([row.call_started_us for row in rows]),
-    )
-
-
-def store_spans(
-    writer: Statements, mapped: Mapped, is_stored: set[UUID], missing_days: MissingDays
-) -> None:
-    """Store the call of each tool span, and the parent of each other span.
-
-    Skips the spans of rejected calls, and days the index does not have.
-    """
-    rows: list[Row] = []
-    for call in mapped.calls:
-        if call.invocation_id in is_stored and not call.is_late:
-            rows += [
-                _row(
-                    facts.span,
-                    call,
-                    identity_of(facts),
-                    packed(mapped.context_of(facts.span)),
-                )
-                for facts in call.facts
-            ]
-    for span in mapped.others:
-        if not span.span_id:  # a log record
-            continue
-        context = packed(mapped.context_of(span))
-        if span.parent_span_id or context:
-            rows.append(_row(span, context=context))
-    insert_rows(writer, rows, missing_days)
-
-
-def insert_rows(writer: Statements, rows: Sequence["Row"], missing_days: MissingDays) -> None:
-    """Write rows of `otlp_span`, except for days the index does not have. Stored rows stay."""
-    missing = missing_days({row.day for row in rows})
-    rows = sorted(
-        (row for row in rows if row.day not in missing),
-        key=lambda row: (row.day, row.span_uuid.int),
-    )
-    if not rows:
-        return
-    columns = list(zip(*rows, strict=True))
-    writer.send(
-        "insert_spans",
-        started_on=arrays.days(columns[0]),
-        span_uuid=arrays.uuids(columns[1]),
-        parent_uuid=arrays.uuids(columns[2]),
-        invocation_id=arrays.uuids(columns[3]),
-        call_started_at=arrays.instants(columns[4]),
-        tool_name=arrays.texts(columns[5]),
-        tool_call_id=arrays.texts(columns[6]),
-        scope=arrays.texts(columns[7]),
-        kind=arrays.ints(columns[8]),
-        context=arrays.texts(columns[9]),
-    )
-
-
-class Row(NamedTuple):
-    """A row of `otlp_span`."""
-
-    day: int
-    span_uuid: UUID
-    parent_uuid: UUID | None
-    invocation_id: UUID | None
-    call_started_us: int | None
-    tool_name: str | None
-    tool_call_id: str | None
-    scope: str
-    kind: int
-    context: str | None = None
-
-
-def _row(
-    span: Span,
-    call: ToolCall | None = None,
-    identity: Identity | None = None,
-    context: str | None = None,
-) -> Row:
-    day = span.start_time_unix_nano // 1000 // DAY_US
-    place = day, _uuid(span), _parent_uuid(span)
-    # By position, for each span: by name, a tuple takes twice as long.
-    if call is None or identity is None:
-        return Row(*place, None, None, None, None, "", span.kind, context)
-    return Row(
-        *place,
-        call.invocation_id,
-        call.started_us,
-        identity.tool_name,
-        identity.tool_call_id,
-        identity.scope,
-        identity.kind,
-        context,
-    )
-
-
-def _uuid(span: Span) -> UUID:
-    return span_uuid(span.trace_id, span.span_id)
-
-
-def _parent_uuid(span: Span) -> UUID | None:
-    return span_uuid(span.trace_id, span.parent_span_id) if span.parent_span_id else None

@@ -27,9 +27,10 @@ from audit.intake.ingest import record_in_scope
 from audit.intake.otlp.accounts import to_events
 from audit.intake.otlp.decisions import Decided, to_event
 from audit.intake.otlp.definitions import ServedLists
-from audit.intake.otlp.joining import join, store_spans
+from audit.intake.otlp.joining import join
 from audit.intake.otlp.mapping import Mapped, ToolCall
 from audit.intake.otlp.skipped import count_skipped, kind_of, rejected
+from audit.intake.otlp.span_rows import store_spans
 from audit.intake.otlp.usage import store_usage
 from audit.intake.retries import with_retries
 from audit.queries.skipped_spans import SkippedKind

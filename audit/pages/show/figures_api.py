@@ -33,14 +33,8 @@ from audit.queries.repeats import CALLS, find_repeats
 from audit.queries.summary import summary
 from audit.queries.time_range import TimeRange
 from audit.queries.unrun import unrun_calls
-from audit.queries.violations import (
-    SIDES,
-    Sample,
-    SamplePlace,
-    ViolationFilter,
-    samples,
-    violations,
-)
+from audit.queries.violation_samples import Sample, SamplePlace, samples
+from audit.queries.violations import SIDES, ViolationFilter, violations
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
 from tenants.api_reads import ListParams, reads, seal, unseal, utc

@@ -29,13 +29,13 @@ from audit.queries.decisions import WORDS
 from audit.queries.notes import notes_about_violations
 from audit.queries.over_time import has_figures_before
 from audit.queries.published import published_in
+from audit.queries.violation_samples import samples
 from audit.queries.violations import (
     RejectedCalls,
     Side,
     ViolationFilter,
     ViolationKind,
     Violations,
-    samples,
     violations,
     violations_before,
 )

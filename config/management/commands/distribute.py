@@ -10,7 +10,7 @@ import psycopg
 from django.core.management.base import BaseCommand, CommandError
 
 from config import env
-from config.postgresql import database, distribution
+from config.postgresql import cluster_nodes, database, distribution
 from config.postgresql.distribution import DistributionError
 
 
@@ -72,14 +72,14 @@ class Command(BaseCommand):
                 elif options["command"] == "status":
                     self._status(connection, is_json=options["json"])
                 else:
-                    distribution.rebalance(connection, self._report)
+                    cluster_nodes.rebalance(connection, self._report)
                     self._status(connection, is_json=options["json"])
         except (DistributionError, psycopg.Error) as error:
             raise CommandError(str(error).splitlines()[0]) from error
 
     def _plan(self, connection: distribution.Connection, nodes: list[str], is_json: bool) -> None:
         todo = distribution.plan(connection)
-        refusals = [reason for node in nodes for reason in distribution.why_unfit(node)]
+        refusals = [reason for node in nodes for reason in cluster_nodes.why_unfit(node)]
         rows = distribution.row_counts(connection, [*todo.references, *todo.tables])
         if is_json:
             result = {"references": todo.references, "tables": todo.tables, "rows": rows}
@@ -96,13 +96,13 @@ class Command(BaseCommand):
 
     def _apply(self, url: str, name: str, options: dict[str, Any]) -> None:
         nodes = [url, *options["worker"]]
-        if refusals := [reason for node in nodes for reason in distribution.why_unfit(node)]:
+        if refusals := [reason for node in nodes for reason in cluster_nodes.why_unfit(node)]:
             raise CommandError("; ".join(refusals))
         began = time.monotonic()
-        distribution.join_nodes(url, options["worker"], name, _passwords(url))
+        cluster_nodes.join_nodes(url, options["worker"], name, _passwords(url))
         with psycopg.connect(database.with_database(url, name), autocommit=True) as connection:
             todo = distribution.plan(connection)
-            if todo.tables and not distribution.workers(connection):
+            if todo.tables and not cluster_nodes.workers(connection):
                 raise CommandError("the cluster has no node for tenants: add one with --worker")
             distribution.apply(connection, todo, shards=options["shards"], report=self._report)
         self._report(f"distributed in {time.monotonic() - began:.1f} s")
@@ -110,7 +110,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({"references": todo.references, "tables": todo.tables}))
 
     def _status(self, connection: distribution.Connection, is_json: bool) -> None:
-        nodes = distribution.workers(connection)
+        nodes = cluster_nodes.workers(connection)
         left = distribution.plan(connection).tables
         if is_json:
             self.stdout.write(json.dumps({"nodes": nodes, "not_distributed": left}))

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, connections
 
 from audit import sql
-from audit.queries import approvals, violations
+from audit.queries import approvals, violation_samples, violations
 from audit.queries.call_query import Reader, parse
 from audit.queries.call_walk import Budget, Walk
 from audit.queries.cursor import NEWEST
@@ -74,8 +74,8 @@ def plan_of(cast: Cast, name: str, parameters: dict[str, Any]) -> str:
         return "\n".join(row[0] for row in cursor.fetchall())
 
 
-def recorded(module: Any, ask: Any) -> dict[str, dict[str, Any]]:
-    """The parameters of each statement that a query of a module runs."""
+def recorded(ask: Any, *modules: Any) -> dict[str, dict[str, Any]]:
+    """The parameters of each statement that queries of these modules run."""
     seen: dict[str, dict[str, Any]] = {}
 
     def noting(real: Any) -> Any:
@@ -86,8 +86,9 @@ def recorded(module: Any, ask: Any) -> dict[str, dict[str, Any]]:
         return noted
 
     with ExitStack() as patches:
-        for runner in {"rows", "rows_prepared"} & vars(module).keys():
-            patches.enter_context(patch.object(module, runner, noting(getattr(module, runner))))
+        for module in modules:
+            for runner in {"rows", "rows_prepared"} & vars(module).keys():
+                patches.enter_context(patch.object(module, runner, noting(getattr(module, runner))))
         ask()
     return seen
 
@@ -96,8 +97,7 @@ def test_requests_without_an_answer_are_found_among_all_decisions(decided: Cast)
     now = NOON + timedelta(hours=1)
     with tenant_scope(decided.tenant.id):
         statements = recorded(
-            approvals,
-            lambda: approvals.awaiting_now(now, approvals.ApprovalFilter(), limit=51),
+            lambda: approvals.awaiting_now(now, approvals.ApprovalFilter(), limit=51), approvals
         )
         waiting = approvals.awaiting_now(now, approvals.ApprovalFilter(), limit=51)
     assert [one.decided_at for one in waiting] == [NOON]
@@ -112,7 +112,7 @@ def test_approvals_of_a_range_read_its_calls_only(decided: Cast) -> None:
     of = TimeRange(NOON - timedelta(hours=1), NOON + timedelta(hours=1), UTC)
     wanted = approvals.ApprovalFilter()
     with tenant_scope(decided.tenant.id):
-        statements = recorded(approvals, lambda: approvals.approvals(of, wanted, limit=100))
+        statements = recorded(lambda: approvals.approvals(of, wanted, limit=100), approvals)
         assert len(approvals.approvals(of, wanted, limit=100)) == 37
     plan = plan_of(decided, "approvals", statements["approvals"])
     allowed = {DAY + timedelta(days=n) for n in range(-7, 8)}
@@ -124,12 +124,13 @@ def test_kinds_of_rejected_arguments_are_found_among_all_decisions(decided: Cast
     wanted = violations.ViolationFilter(side="arguments")
     with tenant_scope(decided.tenant.id):
         statements = recorded(
-            violations,
             lambda: (
                 violations.violations(of, wanted),
                 violations.new_violations(of, limit=5),
-                violations.samples(of, wanted, limit=5),
+                violation_samples.samples(of, wanted, limit=5),
             ),
+            violations,
+            violation_samples,
         )
         (kind,) = violations.violations(of, wanted).kinds
     assert (kind.violations, kind.calls) == (40, 40)

@@ -20,7 +20,8 @@ from audit.queries.over_time import over_time, started_calls
 from audit.queries.summary import summary
 from audit.queries.time_range import TimeRange
 from audit.queries.unrun import unrun_calls
-from audit.queries.violations import ViolationFilter, samples, violations
+from audit.queries.violation_samples import samples
+from audit.queries.violations import ViolationFilter, violations
 from audit.reports.figures import gather
 from tenants.keys import create_key
 from tenants.models import Scope, Tenant

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from config.postgresql import database, distribution
+from config.postgresql import cluster_nodes, database, distribution
 from tests.support.citus import CITUS, citus_nodes
 from tests.support.installation import Installation, announcement, end, new_installation, until
 from tests.support.installation_requests import Senders, status_code
@@ -63,7 +63,7 @@ def installation() -> Iterator[Installation]:
 
 def apply_until_interrupted(coordinator: str, worker: str) -> None:
     """Run `apply` with one node, until the fifth table or group of tables is done."""
-    distribution.join_nodes(coordinator, [worker], database.DATABASE, {})
+    cluster_nodes.join_nodes(coordinator, [worker], database.DATABASE, {})
     done: list[str] = []
 
     def report(line: str) -> None:

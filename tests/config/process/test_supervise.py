@@ -73,7 +73,7 @@ print(list(filter(is_left, everything)))
 
 def test_failing_child_is_restarted_with_growing_delay() -> None:
     completed = supervise("""
-import config.process.supervise as here
+import config.process.child as here
 child = Child("worker", ["true"])
 for lived_s in (60, 60, 60, 0, 0):
     here._LIVED_S = lived_s
