@@ -3,6 +3,8 @@
 Texts from agents reach the template as strings of that JSON, never as markup; the template
 evaluates nothing. Typst runs in this process and has no network. It reads no file outside the
 template's folder, and uses no fonts except Inter from that folder and its own built-in ones.
+
+Typst is the extra `pdf`, of 81 MB: whoever asks for a PDF asks `is_installed` before.
 """
 
 import json
@@ -10,16 +12,24 @@ import re
 from dataclasses import asdict
 from datetime import datetime
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typst
 from django.conf import settings
 
 from audit.reports.compose import lay_out
 from audit.reports.queries import Report
 from audit.show.text import plain
 
+if TYPE_CHECKING:
+    import typst
+
+MISSING = (
+    "The extra pdf is not installed on this server. An operator adds it (uv sync --extra pdf, or"
+    " pip install 'tooltrail-server[pdf]') and restarts the server. The page, CSV and JSON have the"
+    " same figures."
+)
 _FOLDER = Path(settings.BASE_DIR) / "templates" / "reports"
 _LONGEST = 400
 """The most characters of a text in a PDF: a cell must fit on a page."""
@@ -37,6 +47,11 @@ _SIGN = re.compile(r"(?<=[._/:,=\]-])(?=.)")
 _BREAK = "\N{ZERO WIDTH SPACE}"
 
 
+def is_installed() -> bool:
+    """Whether the extra is installed."""
+    return find_spec("typst") is not None
+
+
 def pdf(report: Report, tenant_name: str) -> bytes:
     """The report as A4 PDF, tagged for screen readers. The same report gives the same bytes."""
     return typeset("report.typ", asdict(lay_out(report, tenant_name)), report.created_at)
@@ -44,6 +59,8 @@ def pdf(report: Report, tenant_name: str) -> bytes:
 
 def typeset(template: str, values: dict[str, Any], at: datetime) -> bytes:
     """A template with its values as PDF. `at` is the time that the file has of itself."""
+    import typst  # 5 MB of memory that a process without PDFs does not need
+
     document = typst.compile(
         _FOLDER / template,
         root=_FOLDER,
@@ -83,5 +100,7 @@ def _breakable(match: re.Match[str]) -> str:
 
 
 @cache
-def _fonts() -> typst.Fonts:
+def _fonts() -> "typst.Fonts":
+    import typst
+
     return typst.Fonts(include_system_fonts=False, font_paths=[_FOLDER / "fonts"])

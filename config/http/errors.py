@@ -78,6 +78,11 @@ def server_error(request: HttpRequest) -> HttpResponse:
     )
 
 
+def not_installed(request: HttpRequest, explanation: str) -> HttpResponse:
+    """501: a part that this server was installed without. The explanation says how to add it."""
+    return _answer(request, HTTPStatus.NOT_IMPLEMENTED, "Not installed", explanation)
+
+
 def overloaded(request: HttpRequest, explanation: str, retry_after_s: int) -> HttpResponse:
     """503: too much of this kind runs at once."""
     response = _answer(

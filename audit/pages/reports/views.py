@@ -19,6 +19,7 @@ from audit.reports.clauses.files import CLAUSE_FORMS
 from audit.reports.clauses.texts import LIMITS, SOURCES
 from audit.reports.compose import lay_out, warnings
 from audit.reports.export import FORMS
+from audit.reports.pdf import MISSING, is_installed
 from audit.reports.periods import (
     SCHEDULED,
     in_words,
@@ -30,6 +31,7 @@ from audit.reports.periods import (
 from audit.reports.queries import Report, find_report, report_page
 from audit.reports.schedule import LEAST_DAYS, MOST_DAYS, schedule
 from audit.reports.stored import create_report, of_one_moment, record_creation
+from config.http.errors import not_installed
 from config.http.ordering import SORTED_MAX, Key, Order, page_in_order, requested_order
 from config.instants import local
 from tenants.access import TenantRequest, has_role, tenant_page
@@ -74,6 +76,7 @@ def report_list(request: TenantRequest) -> HttpResponse:
         "order": order,
         **pager,
         "exports": tuple(FORMS),
+        "has_pdf": is_installed(),
         "may_have_evidence": has_role(request.membership, Role.AUDITOR),
         "sources": SOURCES,
         "may_make": may_make(request.membership),
@@ -120,6 +123,7 @@ def report_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "report": report,
         "layout": lay_out(report, request.tenant.name),
         "exports": tuple(FORMS),
+        "has_pdf": is_installed(),
         "may_have_evidence": has_role(request.membership, Role.AUDITOR),
         "may_make": may_make(request.membership),
         "again_of": report.again_of if report.again_of and find_report(report.again_of) else None,
@@ -142,6 +146,7 @@ def report_clauses(request: TenantRequest, pk: UUID) -> HttpResponse:
         "warnings": warnings(report),
         "limits": LIMITS,
         "exports": tuple(CLAUSE_FORMS),
+        "has_pdf": is_installed(),
     }
     return render(request, "reports/report_clauses.html", context)
 
@@ -153,6 +158,8 @@ def clauses_export(request: TenantRequest, pk: UUID, kind: str) -> HttpResponse:
     report = _report_or_404(pk)
     if kind not in CLAUSE_FORMS or not has_clauses(report):
         raise Http404("no such form of export")
+    if kind == "pdf" and not is_installed():
+        return not_installed(request, MISSING)
     if request.method != "HEAD":
         record_action(
             request.tenant,
@@ -180,6 +187,8 @@ def report_export(request: TenantRequest, pk: UUID, kind: str) -> HttpResponse:
     if kind not in FORMS:
         raise Http404("no such form of export")
     report = _report_or_404(pk)
+    if kind == "pdf" and not is_installed():
+        return not_installed(request, MISSING)
     if request.method != "HEAD":
         record_action(
             request.tenant, request.user, "report.export", kind, query=report.query, report=str(pk)

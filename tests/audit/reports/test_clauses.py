@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,21 @@ def test_every_clause_has_figures_limits_and_pages_that_open(acme: Cast) -> None
     assert len(pages) > 15
     for page in pages - {""}:
         assert admin.get(page).status_code == 200, page
+
+
+def test_without_the_extra_a_clause_report_has_no_pdf(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pk = make(acme)
+    client = signed_in(acme.auditor)
+    monkeypatch.setitem(sys.modules, "typst", None)  # as if it were not installed
+    page = client.get(f"/reports/{pk}/clauses").content.decode()
+    [button] = re.findall(rf'<a[^>]*href="/reports/{pk}/clauses\.pdf"[^>]*>', page)
+    assert "download" not in button
+    answer = client.get(f"/reports/{pk}/clauses.pdf")
+    assert answer.status_code == 501
+    assert "uv sync --extra pdf" in text(answer.content.decode())
+    assert client.get(f"/reports/{pk}/clauses.json").status_code == 200
 
 
 def test_page_and_files_say_the_same_and_give_no_verdict(acme: Cast) -> None:

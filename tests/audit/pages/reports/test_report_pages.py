@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import sys
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
@@ -176,6 +177,31 @@ def test_exports_are_logged(acme: Cast) -> None:
     assert {(one["user"], one["what"], one["form"]) for one in listed} == {
         (viewer, "report", kind) for kind in ("pdf", "csv", "json")
     }
+
+
+def test_without_the_extra_a_pdf_says_what_to_install(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pk = make(signed_in(acme.editor), kind="day", day=days_ago(NOW, 0))
+    client = signed_in(acme.auditor)
+    button = re.compile(rf'<a[^>]*href="/reports/{pk}/export\.pdf"[^>]*>')
+    for page in ("/reports/", f"/reports/{pk}"):
+        [with_extra] = button.findall(client.get(page).content.decode())
+        assert "download" in with_extra
+    monkeypatch.setitem(sys.modules, "typst", None)  # as if it were not installed
+    for page in ("/reports/", f"/reports/{pk}"):
+        [without] = button.findall(client.get(page).content.decode())
+        assert "download" not in without  # a browser shows the page that explains it
+    answer = client.get(f"/reports/{pk}/export.pdf")
+    assert answer.status_code == 501
+    shown = text(answer.content.decode())
+    assert "uv sync --extra pdf" in shown
+    assert "pip install 'tooltrail-server[pdf]'" in shown
+    for kind in ("csv", "json"):
+        file(acme, pk, kind)
+    with tenant_scope(acme.tenant.id):
+        exported = Action.objects.filter(tenant=acme.tenant, verb="report.export").order_by("id")
+        assert [one.subject for one in exported] == ["csv", "json"]
 
 
 def test_exports_contain_the_report(acme: Cast) -> None:
