@@ -8,6 +8,7 @@ without it, a file was cut off.
 from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
+from importlib.util import find_spec
 from uuid import UUID
 
 from audit.exports.call_document import EXPORTED, document
@@ -56,9 +57,12 @@ def _cost(currency: str, cost: Decimal | None) -> Document:
 FORMS = text_forms(EXPORTED)
 """The forms of the file, by file extension."""
 
-try:
-    from audit.exports.parquet import parquet
-except ImportError:  # the extra `parquet` is not installed
-    pass
-else:
-    FORMS["parquet"] = Form(parquet, "application/vnd.apache.parquet")
+
+def _parquet(written: Iterator[list[Document]]) -> Iterator[bytes]:
+    from audit.exports.parquet import parquet  # pyarrow takes 38 MB of memory
+
+    return parquet(written)
+
+
+if find_spec("pyarrow") is not None:  # the extra `parquet`
+    FORMS["parquet"] = Form(_parquet, "application/vnd.apache.parquet")
