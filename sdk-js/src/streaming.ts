@@ -1,8 +1,14 @@
 /** Records a tool that returns its result in items: to its last item, its failure, or its end. */
-import type { Call } from "./recording.js";
-import { scopes } from "./scope.js";
+import { type Scope, scopes } from "./scope.js";
 
 type Step = IteratorResult<unknown, unknown>;
+
+/** A call that has not ended. What ends one that has is ignored. */
+export interface OpenCall {
+  readonly scope: Scope;
+  finish(summary: unknown): void;
+  fail(error: unknown): void;
+}
 
 /** A stream of Node, as much of it as is used. */
 interface NodeStream {
@@ -13,7 +19,7 @@ interface NodeStream {
 }
 
 /** Calls whose items nobody can ask for any more, as what has them was collected. Those that have ended stay so. */
-const abandoned = new FinalizationRegistry<Call>((call) => { call.fail(stopped()); });
+const abandoned = new FinalizationRegistry<OpenCall>((call) => { call.fail(stopped()); });
 
 /** `[Symbol.asyncIterator]` of objects whose own one was replaced: one that is returned again is followed once. */
 const replaced = new WeakMap<object, () => AsyncIterator<unknown>>();
@@ -24,13 +30,13 @@ const replaced = new WeakMap<object, () => AsyncIterator<unknown>>();
  * last. What runs inside the tool is nested in its call. A consumer that stops before the last item, or never
  * begins, cancels the call. Undefined for any other value.
  */
-export function followed(result: unknown, call: Call): unknown {
+export function followed(result: unknown, call: OpenCall): unknown {
   const items = itemsOf(result, call);
   if (items !== undefined) abandoned.register(items, call);
   return items;
 }
 
-function itemsOf(result: unknown, call: Call): object | undefined {
+function itemsOf(result: unknown, call: OpenCall): object | undefined {
   if (typeof result !== "object" || result === null) return undefined;
   const { asyncIterator } = Symbol;
   const members = result as Record<PropertyKey, unknown>;
@@ -74,10 +80,10 @@ class Items {
 /** The same items, recorded as their consumer asks for them. */
 class Followed implements AsyncGenerator {
   readonly #from: AsyncIterator<unknown>;
-  readonly #call: Call;
+  readonly #call: OpenCall;
   readonly #items = new Items();
 
-  constructor(from: AsyncIterator<unknown>, call: Call) {
+  constructor(from: AsyncIterator<unknown>, call: OpenCall) {
     this.#from = from;
     this.#call = call;
   }
@@ -117,7 +123,7 @@ class Followed implements AsyncGenerator {
 const generators = (async function* () { /* of no items */ }).prototype as object;
 Object.setPrototypeOf(Followed.prototype, Object.getPrototypeOf(Object.getPrototypeOf(generators) as object) as object);
 
-function followWeb(stream: ReadableStream<unknown>, call: Call): ReadableStream<unknown> {
+function followWeb(stream: ReadableStream<unknown>, call: OpenCall): ReadableStream<unknown> {
   const reader = stream.getReader();
   const cancel = async (reason: unknown): Promise<Step> => {
     await reader.cancel(reason);
@@ -138,7 +144,7 @@ function followWeb(stream: ReadableStream<unknown>, call: Call): ReadableStream<
 }
 
 /** The same stream: it emits each chunk, whichever way it is read. A listener would begin to read it. */
-function followNode(stream: NodeStream, call: Call): NodeStream | undefined {
+function followNode(stream: NodeStream, call: OpenCall): NodeStream | undefined {
   if (stream.readableEnded === true || stream.destroyed === true) return undefined;
   const items = new Items();
   const [emit, read] = [stream.emit.bind(stream), stream._read.bind(stream)];

@@ -15,7 +15,7 @@ import { Redactor } from "./redact.js";
 import { makeScope, scopes, type TraceContext } from "./scope.js";
 import { readSettings, type Settings, type TrailOptions } from "./settings.js";
 import type { Stats } from "./stats.js";
-import { followed } from "./streaming.js";
+import { followed, type OpenCall } from "./streaming.js";
 
 const NAME_MAX_LENGTH = 256;
 
@@ -133,6 +133,14 @@ export class Trail {
     if (append) this.attempt(() => append(emittedText(event, this.#capture)));
   }
 
+  /**
+   * What a tool returned, if it comes in items: `call` ends with the last one, when the consumer stops, or with
+   * a failure. Undefined for any other value, which ends no call. Adapters use it that report calls themselves.
+   */
+  follow(returned: unknown, call: OpenCall): unknown {
+    return this.#isOn ? this.attempt(() => followed(returned, call)) : undefined;
+  }
+
   #run(spec: ToolSpec, args: unknown, work: (call: Call) => unknown, isMcp: boolean): unknown {
     const call = this.#begin(spec, args);
     return scopes.run(call.scope, () => {
@@ -146,7 +154,7 @@ export class Trail {
       const finish = (returned: unknown): unknown => {
         if (isMcp) call.finishMcp(returned);
         else {
-          const items = this.#isOn ? this.attempt(() => followed(returned, call)) : undefined;
+          const items = this.follow(returned, call);
           if (items !== undefined) return items;
           call.finish(returned);
         }

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Trail } from "../dist/index.mjs";
+import { recordExecutor } from "../dist/adapters/adk.mjs";
 import { recordTools } from "../dist/adapters/ai.mjs";
 import { recordTools as recordMastraTools } from "../dist/adapters/mastra.mjs";
 import { recordTool } from "../dist/adapters/openaiAgents.mjs";
@@ -28,12 +29,24 @@ const KINDS = {
   "a stream of the web": (...given) => ReadableStream.from(generator(...given)),
   "a stream of Node": (...given) => Readable.from(generator(...given)),
 };
+/** A tool of the ADK: it emits its end when its handler has returned, before the first item. */
+const adkTool = (run) => ({
+  executor: (ctx) => async () => {
+    const event = { toolName: "t", turnId: "turn-1", callId: "c", startedAt: new Date() };
+    ctx.emitToolExecutionStart({ ...event, args: {} });
+    const items = await run();
+    ctx.emitToolExecutionEnd({ ...event, endedAt: new Date(), durationMs: 1.5, isError: false });
+    return items;
+  },
+});
+const adkContext = { id: "turn-1", emitToolExecutionStart() {}, emitToolExecutionEnd() {} };
 /** Wraps a tool `t`, and returns a function that calls it. */
 const WRAPPERS = {
   tool: (trail, run) => trail.tool(run, { name: "t", args: () => ({}) }),
   record: (trail, run) => (...given) => trail.record("t", {}, () => run(...given)),
   ai: (trail, run) => (...given) => recordTools(trail, { t: { execute: () => run(...given) } }).t.execute({}),
   mastra: (trail, run) => (...given) => recordMastraTools(trail, { t: { id: "t", execute: () => run(...given) } }).t.execute({}),
+  adk: (trail, run) => (...given) => recordExecutor(trail, adkTool(() => run(...given)), adkContext)({}),
   "openai-agents": (trail, run) => (...given) => recordTool(trail, { name: "t", execute: () => run(...given) }).execute({}),
 };
 
@@ -63,14 +76,49 @@ for (const [wrapper, wrap] of Object.entries(WRAPPERS)) {
     for (const [at, name] of Object.keys(KINDS).entries()) {
       const [whole, broken, stopped] = ends.slice(at * 3);
       const { returned, ...summary } = whole.output.data;
-      assert.deepEqual([whole.is_error, summary], [false, { items: 3, first: { n: 1 }, last: { n: 3 } }], name);
+      assert.deepEqual([whole.is_error ?? whole.isError, summary], [false, { items: 3, first: { n: 1 }, last: { n: 3 } }], name);
       assert.equal(returned, name.includes("stream") ? undefined : "all", name);
       assert.deepEqual([broken.output.error.message, broken.call_state], ["no more", undefined], name);
-      assert.deepEqual([stopped.is_error, stopped.call_state], [true, "cancelled"], name);
+      assert.deepEqual([stopped.is_error ?? stopped.isError, stopped.call_state], [true, "cancelled"], name);
     }
     assert.equal(ends.length, Object.keys(KINDS).length * 3);
   });
 }
+
+test("a tool of the ADK ends with its last item, and what runs for an item is nested in it", async (t) => {
+  const { starts, ends } = await recorded(t, async (trail) => {
+    const inner = trail.tool((n) => n, { name: "inner" });
+    const counting = async function* () {
+      yield inner(1);
+      await new Promise((resolve) => { setTimeout(resolve, 40); });
+      yield inner(2);
+    };
+    for (const made of [() => counting(), () => ReadableStream.from(counting()), () => Readable.from(counting())]) {
+      const told = [];
+      const context = { ...adkContext, emitToolExecutionEnd: (event) => { told.push(event); } };
+      const items = await recordExecutor(trail, adkTool(made), context)({});
+      assert.equal(told[0].durationMs, 1.5); // the host is told at once
+      for await (const item of items) trail.record("consumer", { item }, () => 1);
+    }
+    const failing = recordExecutor(trail, adkTool(() => generator(1, new RangeError("no more"))), adkContext);
+    await assert.rejects(async () => { for await (const item of await failing({})) assert.ok(item); }, /no more/);
+    await recordExecutor(trail, adkTool(() => [1, 2]), adkContext)({}); // a list is no stream
+  });
+  const outer = starts.filter(({ toolName }) => toolName !== undefined);
+  for (const { tool_name, parent_invocation_id: parent } of starts.filter((start) => start.tool_name)) {
+    assert.equal(outer.some((start) => start.invocation_id === parent), tool_name === "inner", tool_name);
+  }
+  const own = ends.filter(({ toolName }) => toolName !== undefined);
+  assert.deepEqual(own.map(({ invocation_id }) => invocation_id), outer.map(({ invocation_id }) => invocation_id));
+  for (const end of own.slice(0, 3)) {
+    assert.ok(end.durationMs > 35, String(end.durationMs));
+    assert.ok(new Date(end.endedAt) - new Date(end.startedAt) >= 35);
+    assert.equal(end.output.data.items, 2);
+  }
+  const [failed, list] = own.slice(3);
+  assert.deepEqual([failed.isError, failed.output.error.message], [true, "no more"]);
+  assert.deepEqual([list.durationMs, list.isError, list.output.data], [1.5, false, [1, 2]]);
+});
 
 test("a call is open until its last item, and what runs in it is nested", async (t) => {
   const { starts, ends } = await recorded(t, async (trail) => {
@@ -105,10 +153,11 @@ test("a call whose items nobody asks for is cancelled when they are collected", 
   assert.deepEqual(ends.map(({ tool_name, call_state }) => `${tool_name} ${call_state}`).sort(), ["begun cancelled", ...Array(3).fill("unread cancelled")]);
 });
 
-test("a trail that is off hands streams on as they are", () => {
+test("a trail that is off hands streams on as they are", async () => {
   const off = new Trail({ url: "", apiKey: "" });
   for (const items of [generator(1), ReadableStream.from([1]), Readable.from([1])]) {
     const { emit } = items;
+    assert.equal(await recordExecutor(off, adkTool(() => items), adkContext)({}), items);
     assert.equal(off.record("t", {}, () => items), items);
     assert.equal(items.emit, emit);
   }

@@ -5,7 +5,8 @@
  */
 import type { WireEvent } from "../emitted.js";
 import { describeFailure } from "../failures.js";
-import { makeScope, scopes } from "../scope.js";
+import { makeScope, type Scope, scopes } from "../scope.js";
+import type { OpenCall } from "../streaming.js";
 import type { Trail } from "../trail.js";
 import { uuid7 } from "../uuid.js";
 
@@ -45,7 +46,8 @@ export function recordContext<C extends object>(trail: Trail, ctx: C): C {
 
 /**
  * What `tool.executor(ctx)` returns, recorded: the tool's events with its result or error added to the
- * end, which is kept before the caller goes on. Calls that the handler makes are nested in its call.
+ * end, which is kept before the caller goes on. Calls that the handler makes are nested in its call. A
+ * result that comes in items is followed to the last one, and the end's times are then those of that.
  */
 export function recordExecutor<T extends AdkTool>(trail: Trail, tool: T, ctx: AdkContext): ReturnType<T["executor"]> {
   const execute = async (args: unknown): Promise<unknown> => {
@@ -55,26 +57,85 @@ export function recordExecutor<T extends AdkTool>(trail: Trail, tool: T, ctx: Ad
       invocation_id: id,
       ...(outer && { trace_id: outer.traceId, parent_invocation_id: outer.parentId }),
     };
-    let end: AdkEvent | undefined;
-    const context = observed(ctx, {
-      toolExecutionStart: (event) => { trail.emit(wireEvent("toolExecutionStart", event, within)); },
-      toolExecutionEnd: (event) => { end = event; },
-    });
-    const finish = (output: object): void => {
-      if (end) trail.emit(wireEvent("toolExecutionEnd", end, { ...within, output }));
-    };
     const turnId = typeof ctx.id === "string" ? ctx.id : undefined;
     const scope = makeScope({ traceId: outer?.traceId ?? turnId, turnId, parentInvocationId: id });
+    const call = new AdkCall(trail, scope, within);
+    const context = observed(ctx, {
+      toolExecutionStart: (event) => { trail.emit(wireEvent("toolExecutionStart", event, within)); },
+      toolExecutionEnd: (event) => { call.ended(event); },
+    });
     try {
       const result: unknown = await scopes.run(scope, () => tool.executor(context)(args));
-      finish({ status: "ok", data: result });
+      const items = trail.follow(result, call);
+      if (items !== undefined) {
+        call.comesInItems = true;
+        return items;
+      }
+      call.finish(result);
       return result;
     } catch (error) {
-      finish({ status: "error", error: describeFailure(error) });
+      call.fail(error);
       throw error;
     }
   };
   return execute as ReturnType<T["executor"]>;
+}
+
+/** The ADK's event of an end, and when it came (`performance.now()`). */
+interface AdkEnd {
+  event: AdkEvent;
+  at: number;
+}
+
+/** One call of a tool: its end is shipped when both are known, the ADK's event and how the call ended. */
+class AdkCall implements OpenCall {
+  /** Whether the items come after the handler has returned: the ADK's event then says too early an end. */
+  comesInItems = false;
+  #end: AdkEnd | undefined;
+  #outcome: Record<string, unknown> | undefined;
+
+  constructor(
+    private readonly trail: Trail,
+    readonly scope: Scope,
+    private readonly within: object,
+  ) {}
+
+  /** The ADK's event: the handler has returned or thrown. */
+  ended(event: AdkEvent): void {
+    if (this.#end) return;
+    this.#end = { event, at: performance.now() };
+    this.#ship();
+  }
+
+  finish(data: unknown): void {
+    this.#close({ output: { status: "ok", data } }, false);
+  }
+
+  fail(thrown: unknown): void {
+    const error = describeFailure(thrown);
+    const state = error.code === "CANCELLED" ? { call_state: "cancelled" } : {};
+    this.#close({ ...state, output: { status: "error", error } }, true);
+  }
+
+  #close(outcome: Record<string, unknown>, isError: boolean): void {
+    if (this.#outcome) return;
+    const later = this.comesInItems && this.#end ? { ...laterEnd(this.#end), isError } : {};
+    this.#outcome = { ...outcome, ...later };
+    this.#ship();
+  }
+
+  #ship(): void {
+    if (!this.#end || !this.#outcome) return;
+    this.trail.emit(wireEvent("toolExecutionEnd", this.#end.event, { ...this.within, ...this.#outcome }));
+  }
+}
+
+/** The members that say when a call ended, if it ends now. By the clock that is never set. */
+function laterEnd({ event, at }: AdkEnd): Record<string, unknown> {
+  const { durationMs, endedAt } = event as { durationMs?: unknown; endedAt?: unknown };
+  const waited = performance.now() - at;
+  const ended = new Date(endedAt as Date).getTime() + waited;
+  return { durationMs: Number(durationMs) + waited, endedAt: new Date(Number.isFinite(ended) ? ended : Date.now()) };
 }
 
 function wireEvent(type: EventType, event: AdkEvent, added: Record<string, unknown>): WireEvent {
