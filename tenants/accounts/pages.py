@@ -1,8 +1,8 @@
 """The page *Sign-in and sessions* of an account, and the frame of django-allauth's pages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from allauth.account.adapter import get_adapter
 from allauth.mfa.models import Authenticator
@@ -19,6 +19,7 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods
 
+from config.http.ordering import Key, sorted_table
 from tenants.access import enter_tenant, turn_away
 from tenants.accounts.browsers import in_words
 from tenants.accounts.policy import (
@@ -35,6 +36,27 @@ from tenants.mail.outgoing import is_on
 from tenants.models import AnyProvider, User, provider_key
 from tenants.scope import tenant_scope
 from tenants.zones import zone_of
+
+
+class ListedSession(NamedTuple):
+    """A session with its browser in words; whether it is the one that asks."""
+
+    session: UserSession
+    browser: str
+    is_current: bool
+
+
+_SESSIONS: Mapping[str, Key[ListedSession]] = {
+    "signed-in": lambda one: one.session.created_at,
+    "address": lambda one: one.session.ip,
+    "browser": lambda one: one.browser.casefold(),
+}
+"""The columns by which sessions are sorted; at first by when they were last used."""
+_PROVIDERS: Mapping[str, Key[tuple[AnyProvider, bool]]] = {
+    "provider": lambda one: one[0].name.casefold(),
+    "state": lambda one: "signs you in" if one[1] else "not connected",
+}
+"""The columns by which identity providers are sorted."""
 
 
 def account_page(
@@ -119,14 +141,23 @@ def security(request: HttpRequest) -> HttpResponseBase:
         "codes_left": len(codes[0].wrap().get_unused_codes()) if codes else None,
         "has_factor": bool(factors),
         "has_shown_factor": has_second_factor(request.session),
-        "identities": _identities(request, user),
+        "identities": sorted_table(
+            request, _identities(request, user), _PROVIDERS, "", "sort-providers"
+        ),
         "may_connect": PROVIDER not in request.session,
         "sends_mail": is_on(),
         "confirm_url": get_adapter().get_reauthentication_methods(user)[0]["url"],
-        "sessions": [
-            (one, in_words(one.user_agent), one.session_key == request.session.session_key)
-            for one in sessions
-        ],
+        "sessions": sorted_table(
+            request,
+            [
+                ListedSession(
+                    one, in_words(one.user_agent), one.session_key == request.session.session_key
+                )
+                for one in sessions
+            ],
+            _SESSIONS,
+            "",
+        ),
     }
     return TemplateResponse(request, "mfa/index.html", context)
 

@@ -9,9 +9,11 @@ from playwright.sync_api import Page, expect
 from audit.queries.call_query import parse
 from audit.work.payload_search import run_slice, start_search
 from tenants.scope import tenant_scope
+from tests.support.accessibility import accessibility_findings
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.keyboard import Keyboard, spoken
 from tests.support.sign_in import sign_in
+from tests.support.traces import VIOLATED_GUARD
 
 pytestmark = pytest.mark.sampled("live regions", 2)
 
@@ -88,6 +90,27 @@ def test_a_sorted_table_says_so_and_keeps_the_focus(page: Page, acme: Cast) -> N
     page.keyboard.press("Enter")
     expect(page.locator("#said")).to_have_text("Sorted by User, ascending")
     assert heard(page) == ["Sorted by User, descending", "Sorted by User, ascending"]
+
+
+@pytest.mark.parametrize("address", ["/settings/members", "/traces/", "/violations/"])
+def test_tables_sort_on_a_phone(page: Page, acme: Cast, address: str) -> None:
+    """The rows are cards there, and the heads that sort a line above them."""
+    send_events(acme.tenant, make_call(guard=VIOLATED_GUARD))
+    page.set_viewport_size({"width": 390, "height": 844})
+    sign_in(page, acme.admin)
+    page.goto(address)
+    heads = page.locator("main th > a")
+    last = heads.last
+    last.focus()  # which scrolls the line
+    expect(last).to_be_in_viewport()
+    name = last.get_attribute("id")
+    page.keyboard.press("Enter")
+    expect(page.locator(f"th[aria-sort] > [id='{name}']")).to_be_focused()
+    box = last.bounding_box()
+    assert box is not None
+    assert box["height"] >= 24
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert accessibility_findings(page) == []
 
 
 def test_a_refused_form_begins_with_its_mistake(page: Page, acme: Cast) -> None:

@@ -1,5 +1,6 @@
 """The pages for importing tools: choose a file, preview, confirm, watch the progress."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -7,10 +8,12 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from config.http.htmx import render_page
+from config.http.ordering import Key, Table, sorted_table
 from tenants.access import TenantRequest, tenant_page
 from tenants.models import Role
 from tenants.slices import percent
@@ -33,6 +36,12 @@ STATUS_LABELS: dict[str, str] = {
     "added": "added",
     "unchanged": "unchanged",
 }
+_COLUMNS: Mapping[str, Key[dict[str, Any]]] = {
+    "tool": lambda one: one["name"].casefold(),
+    "status": lambda one: -STATUSES.index(one["status"]),
+    "changes": lambda one: len(one["changes"]) + one["more_changes"] + len(one["steps"]),
+}
+"""The columns by which the tools of an import are sorted."""
 _STATUS_CLASSES = {"refused": "state is-failed", "added": "state is-ok"}
 
 
@@ -190,25 +199,26 @@ def _page(
         way = (request.POST if request.method == "POST" else request.GET).get("as", "")
         is_open = kept.state == ImportState.PREVIEWED and way in ("drafts", "published")
         as_drafts = way == "drafts" if is_open else kept.as_drafts
-        context |= _tools(kept, as_drafts=as_drafts)
+        context |= _tools(request, kept, as_drafts=as_drafts)
         context |= {"plan": _name(kept), "reason": request.POST.get("reason", "")}
     response = render_page(request, "tools/import_page.html", "import", context)
     response.status_code = status
     return response
 
 
-def _tools(kept: ToolImport, *, as_drafts: bool) -> dict[str, Any]:
+def _tools(request: TenantRequest, kept: ToolImport, *, as_drafts: bool) -> dict[str, Any]:
     rows = job.outcomes(kept, as_drafts=as_drafts)
     summaries = [one for one, _ in rows if one is not None]
     counts = count(summaries)
     listed = [one for one in summaries if one["status"] != "unchanged"]
-    listed.sort(key=lambda one: STATUSES.index(one["status"]))
+    page = reverse("tool_import_page", args=[kept.pk])
+    shown = sorted_table(request, listed, _COLUMNS, "status", most=ROWS_MAX, page=page)
     return {
         "as_drafts": as_drafts,
         "counts": {STATUS_LABELS[status]: number for status, number in counts.items()},
         "doing": counts["added"] + counts["changed"],
         "refused": counts["refused"],
-        "rows": [_row(one) for one in listed[:ROWS_MAX]],
+        "rows": Table([_row(one) for one in shown.rows], shown.order),
         "more": len(listed) - ROWS_MAX,
         "unchanged": [one["name"] for one in summaries if one["status"] == "unchanged"][:ROWS_MAX],
         "left": [path for one, path in rows if one is None],

@@ -15,6 +15,7 @@ from audit.queries.conversations import (
     CALLS_MAX,
     LISTED,
     Conversation,
+    Placed,
     conversation,
     conversations_in,
 )
@@ -32,6 +33,16 @@ _COLUMNS: Mapping[str, Key[Conversation]] = {
     **{name: attrgetter(name) for name in ("traces", "calls", "failed", "violations", "tokens")},
 }
 """The columns by which conversations are sorted."""
+_TRACES: Mapping[str, Key[Placed]] = {
+    "trace": lambda one: one.turn.first_tool.casefold(),
+    "started": lambda one: one.turn.first_at,
+    "duration": lambda one: one.turn.duration_us,
+    "calls": lambda one: one.turn.calls,
+    "failed": lambda one: one.turn.failed,
+    "violations": lambda one: one.turn.violations,
+    "tokens": lambda one: one.turn.tokens,
+}
+"""The columns by which the traces of a conversation are sorted."""
 
 
 @require_safe
@@ -54,12 +65,13 @@ def conversation_list(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def conversation_detail(request: TenantRequest, run_id: str) -> HttpResponse:
-    """Show a conversation's traces and its graph; 404 if no call names it."""
+    """Show a conversation's traces, the first one first, and its graph; 404 if no call names it."""
     detail = conversation(run_id)
     if detail is None:
         raise Http404("no such conversation")
     context = {
         "detail": detail,
+        "traces": sorted_table(request, detail.placed, _TRACES, "-started"),
         "calls_max": CALLS_MAX,
         "costs": cost_facts(cost_of_conversation(run_id), token_costs_of(run_id=run_id)),
         "graph": shown_graph(graph_of_conversation(run_id)),

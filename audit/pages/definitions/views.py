@@ -20,6 +20,7 @@ from audit.pages.show.choice import choice
 from audit.queries.call_query import quoted
 from audit.queries.definitions import (
     COUNTED_MAX,
+    DefinitionChange,
     DefinitionText,
     ServedDefinition,
     ServedTool,
@@ -35,7 +36,14 @@ from audit.queries.definitions import (
 from audit.queries.time_range import TimeRange
 from audit.show.figures import counted
 from audit.work.definitions import approve, withdraw
-from config.http.ordering import SORTED_MAX, Key, Order, page_in_order, requested_order
+from config.http.ordering import (
+    SORTED_MAX,
+    Key,
+    Order,
+    page_in_order,
+    requested_order,
+    sorted_table,
+)
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import storable_text
 from tenants.models import Role, Tenant, User
@@ -64,6 +72,15 @@ _COLUMNS: Mapping[str, Key[ServedTool]] = {
     "calls": lambda one: one.unapproved_calls,
 }
 """The columns by which tools of servers are sorted."""
+_HISTORY: Mapping[str, Key[DefinitionChange]] = {
+    "since": lambda one: one.seen_at,
+    "definition": lambda one: one.digest,
+    "state": lambda one: one.state,
+    "server": lambda one: one.server_version,
+    "client": lambda one: one.client,
+    "entry": lambda one: one.ledger_index,
+}
+"""The columns by which the history of a definition is sorted."""
 
 
 class ListedTool(NamedTuple):
@@ -146,7 +163,7 @@ def definition_detail(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         "rows": [] if diff is None else _rows(diff),
         "more": 0 if diff is None else max(0, len(diff.differences) - DIFFERENCES_SHOWN),
         "hidden": sorted(f"U+{ord(each):04X}" for each in hidden_characters(one.value))[:20],
-        "history": history,
+        "history": sorted_table(request, history, _HISTORY, "since"),
         "in_force": history[0] if history else None,
         "use": use,
         "use_query": use.first_at and _query(served.tool_name, use.first_at, "is:unapproved"),

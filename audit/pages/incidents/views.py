@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -59,6 +60,12 @@ _COLUMNS: Mapping[str, Key[ListedIncident]] = {
     "calls": lambda one: one.incident.call_count,
     "begun": lambda one: one.incident.created_at,
 }
+"""The columns by which incidents are sorted."""
+_TRACES: Mapping[str, Key[dict[str, Any]]] = {
+    "trace": itemgetter("trace_id"),
+    **{name: itemgetter(name) for name in ("calls", "failed", "violations", "decisions")},
+}
+"""The columns by which the traces of an incident are sorted."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -98,7 +105,7 @@ def incident_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "is_signed": is_made and is_signed(incident),
         "is_made": is_made,
         "percent": done_percent(incident),
-        "traces": timeline.get("traces", []),
+        "traces": sorted_table(request, timeline.get("traces", []), _TRACES, ""),
         "rows": rows_of(items[:_ROWS]),
         "more": max(0, len(items) - _ROWS),
     }

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -12,6 +13,7 @@ from audit.events.end_meta import Route, Routed
 from audit.exports.latency import FORMS, documents
 from audit.pages.latency.page import (
     ORDERS,
+    LimitRow,
     SourceRow,
     charts,
     error_rows,
@@ -42,8 +44,14 @@ from tenants.access import TenantRequest, tenant_page
 
 ROWS_SHOWN = 100
 ERRORS_SHOWN = 8
-ROUTES_SHOWN, SOURCES_SHOWN, EARLY_SHOWN = 12, 12, 8
+LIMITS_SHOWN, ROUTES_SHOWN, SOURCES_SHOWN, EARLY_SHOWN = 12, 12, 12, 8
 FILTERS = {"tool": "Tool", "version": "Version"}
+_LIMITS: Mapping[str, Key[LimitRow]] = {
+    "tool": lambda row: row.tool,
+    "limit": lambda row: row.limit.high,
+    "most": lambda row: row.limit.most,
+    "over": lambda row: row.limit.over,
+}
 _ROUTES: Mapping[str, Key[tuple[Route, Routed]]] = {
     "tool": lambda row: row[0].tool_name,
     "profile": lambda row: row[0].profile or None,
@@ -59,7 +67,7 @@ _SOURCES: Mapping[str, Key[SourceRow]] = {
     "results": lambda row: row.source.results,
     "mean": lambda row: row.source.mean,
 }
-"""The columns by which routes and sources are sorted."""
+"""The columns by which limits, routes and sources are sorted."""
 
 
 @require_safe
@@ -124,8 +132,8 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
     requested, wanted = requested_range(request, now), ToolFilter.read(request.GET)
     if requested.problem:
         heading = "Latency & tokens: newest calls"
-        page = "latency/latency_newest.html"
-        return invalid_range(request, requested, page, heading, has_picker=False)
+        template = "latency/latency_newest.html"
+        return invalid_range(request, requested, template, heading, has_picker=False)
     details = newest(requested.range, wanted)
     within = within_query(requested.range, wanted)
     # `within` may already name a single tool, and a term must not occur twice.
@@ -135,6 +143,7 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
         key=lambda item: (-item[1].retries, item[0]),
     )
     early = [one for one in details.waits if one.verdict == "early"]
+    page = reverse("latency_newest")  # the figures are a part of another page, too
     verdicts = [one.verdict for one in details.waits]
     routes = sorted(details.end_metadata.routes.items(), key=lambda item: item[0].tool_name)
     context: dict[str, Any] = {
@@ -143,13 +152,31 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
         "details": details,
         "within": within,
         "by_tool": by_tool,
-        "timeouts": limit_rows(details.tools, "timeout", by_tool),
-        "budgets": limit_rows(details.tools, "budget", by_tool),
+        "timeouts": sorted_table(
+            request,
+            limit_rows(details.tools, "timeout", by_tool),
+            _LIMITS,
+            "over",
+            "sort-timeouts",
+            most=LIMITS_SHOWN,
+            page=page,
+        ),
+        "budgets": sorted_table(
+            request,
+            limit_rows(details.tools, "budget", by_tool),
+            _LIMITS,
+            "over",
+            "sort-budgets",
+            most=LIMITS_SHOWN,
+            page=page,
+        ),
         "retried": retried[:ERRORS_SHOWN],
         "verdicts": {name: verdicts.count(name) for name in ("waited", "early", "none")},
         "early": early[:EARLY_SHOWN],
         "upstream": upstream_rows(details.tools, by_tool)[:ERRORS_SHOWN],
-        "routes": sorted_table(request, routes, _ROUTES, "calls", "sort-routes", most=ROUTES_SHOWN),
+        "routes": sorted_table(
+            request, routes, _ROUTES, "calls", "sort-routes", most=ROUTES_SHOWN, page=page
+        ),
         "sources": sorted_table(
             request,
             source_rows(details.end_metadata.sources),
@@ -157,6 +184,7 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
             "calls",
             "sort-sources",
             most=SOURCES_SHOWN,
+            page=page,
         ),
         "most_tokens": max((run.tokens for run in details.runs), default=0),
     }

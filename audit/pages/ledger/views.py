@@ -29,7 +29,14 @@ from audit.pages.ledger.acts import begin_check, stop_check
 from audit.queries.call_list import call_day
 from config.boxes import BoxError
 from config.http.htmx import render_page
-from config.http.ordering import Key, sorted_table
+from config.http.ordering import (
+    SORTED_MAX,
+    Key,
+    Order,
+    page_in_order,
+    requested_order,
+    sorted_table,
+)
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 from tenants.slices import UNDER_WAY, JobState, percent
@@ -65,6 +72,15 @@ class ListedCheckpoint:
     added: int | None
 
 
+_CHECKPOINTS: Mapping[str, Key[ListedCheckpoint]] = {
+    "entries": lambda one: one.checkpoint.size,
+    "added": lambda one: one.added,
+    "signed": lambda one: one.checkpoint.signed_at,
+}
+"""The columns by which checkpoints are sorted."""
+_NEWEST = Order("signed", parameter="sort-checkpoints")
+
+
 @require_safe
 @tenant_page()
 def ledger_page(request: TenantRequest) -> HttpResponseBase:
@@ -73,8 +89,7 @@ def ledger_page(request: TenantRequest) -> HttpResponseBase:
         return redirect("ledger_entry", wanted)
     now = timezone.now()
     status, newest = ledger_status(request.tenant.id), proofs.newest_checkpoint()
-    before = _place(request.GET.get("before", ""))
-    page = proofs.checkpoint_page(before, PAGE_SIZE)
+    checkpoint_order = requested_order(request, _CHECKPOINTS, "signed", _NEWEST.parameter)
     origin = origin_of(request.tenant.id, 0) if newest is None else newest.origin
     waiting_since = unsigned_since(request.tenant.id, status)
     witnesses = witness_states(request.tenant.id)
@@ -87,9 +102,8 @@ def ledger_page(request: TenantRequest) -> HttpResponseBase:
         "waiting_us": None if waiting_since is None else _us(now - waiting_since),
         "signer": _signer(status, waiting_since, now),
         "origin": origin,
-        "checkpoints": _listed(page.checkpoints, page.behind),
-        "older": page.older and "{}-{}".format(*page.older),
-        "is_first_page": before is None,
+        "checkpoint_order": checkpoint_order,
+        **_checkpoints(request.GET.get("before", ""), checkpoint_order),
         "keys": proofs.public_keys(origin, now),
         "witnesses": witnesses,
         "each_witness": sorted_table(request, witnesses.all, _WITNESSES, ""),
@@ -271,6 +285,28 @@ def _signer(status: LedgerStatus, waiting_since: datetime | None, now: datetime)
     if waiting_since is not None and now - waiting_since > LATE:
         return Signer("violation", "Late", "No worker with the key has signed recently.")
     return Signer("ok", "Active", "")
+
+
+def _checkpoints(place: str, order: Order) -> dict[str, Any]:
+    """Return a page of checkpoints in an order, and the context of its pager."""
+    if order != _NEWEST:
+        newest = proofs.checkpoint_page(None, SORTED_MAX + 1)
+        page = page_in_order(
+            _listed(newest.checkpoints, newest.behind),
+            _CHECKPOINTS,
+            order,
+            identify=lambda one: f"{one.checkpoint.epoch}-{one.checkpoint.size}",
+            after=place,
+            size=PAGE_SIZE,
+        )
+        return {"checkpoints": page.rows, **page.pager}
+    before = _place(place)
+    listed = proofs.checkpoint_page(before, PAGE_SIZE)
+    return {
+        "checkpoints": _listed(listed.checkpoints, listed.behind),
+        "older": listed.older and "{}-{}".format(*listed.older),
+        "is_first_page": before is None,
+    }
 
 
 def _listed(

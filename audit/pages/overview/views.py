@@ -1,6 +1,6 @@
 """The overview: failures, durations, cost, and whether any event was lost."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,13 +21,13 @@ from audit.queries.losses import losses
 from audit.queries.over_time import OverTime, has_figures_before, over_time, started_calls
 from audit.queries.published import published_in
 from audit.queries.token_costs import token_costs_over_time
-from audit.queries.unrun import unrun_calls
+from audit.queries.unrun import Unrun, unrun_calls
 from audit.queries.violations import new_violations
 from audit.show import tiles
 from audit.show.charts import range_query, with_thresholds
 from audit.show.costs import cost_tile, token_tile
 from config.http.htmx import render_page
-from config.http.ordering import in_order, requested_order
+from config.http.ordering import Key, in_order, requested_order, sorted_table
 from tenants.access import TenantRequest, tenant_page
 
 FAILURES_SHOWN = 6
@@ -43,6 +43,14 @@ _ORDERS: dict[str, Callable[[tiles.ToolRow], Any]] = {
     "p95": lambda row: row.p95_ms,
 }
 """The columns by which tools are sorted; at first those with the most failures and violations."""
+_UNRUN: Mapping[str, Key[tuple[str, Unrun]]] = {
+    "tool": lambda row: row[0],
+    "asked": lambda row: row[1].asked_for,
+    "refused": lambda row: row[1].refusal_rate,
+    "awaiting": lambda row: row[1].awaiting,
+    "approved": lambda row: row[1].approved,
+}
+"""The columns by which tools with calls that did not run are sorted; at first by such calls."""
 _LIST_BUDGET = Budget(rows=20_000, seconds=0.02)
 
 
@@ -77,7 +85,9 @@ def home(request: TenantRequest) -> HttpResponse:
             request.GET.dict(),
         ),
         "unrun": unrun.total,
-        "unrun_tools": list(unrun.tools.items())[:UNRUN_SHOWN],
+        "unrun_tools": sorted_table(
+            request, unrun.tools.items(), _UNRUN, "", "sort-unrun", most=UNRUN_SHOWN
+        ),
         "more_unrun_tools": max(0, len(unrun.tools) - UNRUN_SHOWN),
         "order": order,
         "tools": in_order(tiles.worst_first(range_figures), _ORDERS, order)[: tiles.TOOLS_SHOWN],

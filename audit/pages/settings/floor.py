@@ -1,5 +1,6 @@
 """The retention floor: the page, raising it, and requests to lower it with their approval."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -7,6 +8,7 @@ from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -15,6 +17,7 @@ from audit.pages.settings.acts import setting_of
 from audit.pages.settings.hold_forms import ReasonField, ReasonForm
 from audit.retention import floor
 from audit.retention.floor import FLOOR_DAYS_MAX, FLOOR_DAYS_MIN, OPEN_FOR, FloorError
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.accounts.step_up import needs_fresh_factor
 from tenants.actions import Person
@@ -57,6 +60,15 @@ class ListedRequest(NamedTuple):
     request: FloorRequest
     state: str
     tone: str
+
+
+_COLUMNS: Mapping[str, Key[ListedRequest]] = {
+    "request": lambda one: one.request.to_days or 0,
+    "state": lambda one: one.state,
+    "requested": lambda one: one.request.requested_at,
+    "decided": lambda one: one.request.decided_at,
+}
+"""The columns by which requests are sorted."""
 
 
 @require_safe
@@ -157,11 +169,19 @@ def _page(
         "is_own": waiting is not None and waiting.requested_person == request.user.pk,
         "is_alone": admins < 2,
         "may_decide": has_role(request.membership, Role.ADMIN),
-        "requests": [
-            ListedRequest(one, FloorState(one.state).label, _TONES.get(FloorState(one.state), ""))
-            for one in listed
-            if one is not waiting
-        ],
+        "requests": sorted_table(
+            request,
+            [
+                ListedRequest(
+                    one, FloorState(one.state).label, _TONES.get(FloorState(one.state), "")
+                )
+                for one in listed
+                if one is not waiting
+            ],
+            _COLUMNS,
+            "requested",
+            page=reverse("floor_page"),
+        ),
         "raising": raising or RaiseForm(prefix="raise"),
         "lowering": lowering or LowerForm(prefix="lower"),
         "reason": ReasonForm()["reason"],

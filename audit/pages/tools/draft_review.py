@@ -6,6 +6,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -116,7 +117,9 @@ def _page(
         "publish_form": form,
     }
     if replay is not None:
-        context |= replay_context(replay, tool, draft, request.membership)
+        context |= replay_context(
+            request, replay, tool, draft, page=reverse("draft_review", args=[tool.pk])
+        )
         is_known = context["is_of_draft"] and context["has_judged"]
         context["is_safe"] = is_known and not context["breaking"]
     return render(request, "tools/draft_review.html", context, status=status)

@@ -1,6 +1,7 @@
 """Drift of a tool: what it really takes and returns, and who calls which version."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -20,7 +21,7 @@ from audit.pages.show.requested_query import reader_of
 from audit.pages.tools.acts import begin_analysis, draft_what_was_observed
 from audit.pages.tools.forms import DriftForm
 from audit.pages.tools.skipped import skipped_reasons
-from audit.queries.callers import EXECUTORS_SHOWN, callers
+from audit.queries.callers import EXECUTORS_SHOWN, DifferingFlag, NamedVersion, callers
 from audit.queries.listed_call import ListedCall
 from audit.queries.replays import sampled_calls
 from audit.work.drift import job
@@ -32,9 +33,10 @@ from audit.work.drift.findings import (
 )
 from audit.work.drift.shape import SIDES, Observed, loads
 from config.http.htmx import render_page
+from config.http.ordering import Key, Order, in_order, requested_order, sorted_table
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import record_view
-from tenants.models import Membership, Role
+from tenants.models import Role
 from tenants.slices import UNDER_WAY, JobState, percent
 from tools_registry.changes import Publisher
 from tools_registry.drafts import DraftExistsError, find_draft
@@ -76,6 +78,7 @@ class SideView:
     is_cut: bool
     """Whether there are more findings than are shown."""
     skipped: list[tuple[str, int]]
+    order: Order
     why_not: str
     """Why the schema cannot be compared."""
     has_schema: bool
@@ -84,6 +87,34 @@ class SideView:
     def calls(self) -> int:
         """Number of calls whose value was read."""
         return self.observed.shape.seen.calls
+
+
+def _status(one: NamedVersion) -> str | None:
+    if one.is_current:
+        return "current"
+    return f"old version {one.number:9}" if one.is_old else "not registered" if one.name else None
+
+
+_FINDINGS: Mapping[str, Key[Finding]] = {
+    "path": lambda one: one.path,
+    "difference": lambda one: _KINDS[one.kind],
+    "calls": lambda one: one.calls,
+    "share": lambda one: one.share,
+}
+_VERSIONS: Mapping[str, Key[NamedVersion]] = {
+    "version": lambda one: one.name or None,
+    "status": _status,
+    "calls": lambda one: one.calls,
+    "failed": lambda one: one.failed,
+    "last": lambda one: one.last_at,
+    "executors": lambda one: len(one.executors),
+}
+_FLAGS: Mapping[str, Key[DifferingFlag]] = {
+    "flag": lambda one: one.flag,
+    "registered": lambda one: one.registered,
+    "executor": lambda one: one.observed,
+}
+"""The columns by which findings, callers and flags are sorted."""
 
 
 @require_safe
@@ -101,7 +132,7 @@ def drift_page(request: TenantRequest, pk: UUID) -> HttpResponse:
         "executors_shown": EXECUTORS_SHOWN,
     }
     if analysis is not None:
-        context |= _analysis_context(analysis, tool, request.membership)
+        context |= _analysis_context(request, analysis, tool)
         if any(row.values for side in context["sides"] for row in side.rows):
             record_view(request.tenant.id, request.user, "tool.show-values", tool.name)
     return render_page(request, "tools/drift.html", "drift", context)
@@ -151,10 +182,12 @@ def drift_draft(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
 
 def _analysis_context(
-    analysis: DriftAnalysis, tool: Tool, membership: Membership
+    request: TenantRequest, analysis: DriftAnalysis, tool: Tool
 ) -> dict[str, Any]:
     is_under_way = analysis.state in UNDER_WAY
-    sides = _sides(analysis, with_values=membership.sees_payloads and not is_under_way)
+    sees_payloads = request.membership.sees_payloads
+    sides = _sides(request, analysis, with_values=sees_payloads and not is_under_way)
+    called = callers(tool, job.calls_of(analysis))
     return {
         "analysis": analysis,
         "is_under_way": is_under_way,
@@ -163,12 +196,14 @@ def _analysis_context(
         "is_of_current": analysis.base_number == (tool.current_number or None),
         "sides": sides,
         "has_findings": any(side.rows for side in sides),
-        "callers": callers(tool, job.calls_of(analysis)),
-        "is_withheld": not membership.sees_payloads,
+        "callers": called,
+        "versions": sorted_table(request, called.versions, _VERSIONS, "", "sort-callers"),
+        "flags": sorted_table(request, called.flags, _FLAGS, "", "sort-flags"),
+        "is_withheld": not sees_payloads,
     }
 
 
-def _sides(analysis: DriftAnalysis, *, with_values: bool) -> list[SideView]:
+def _sides(request: TenantRequest, analysis: DriftAnalysis, *, with_values: bool) -> list[SideView]:
     observed, declared = loads(analysis.shape), job.declared_by(analysis)
     all_findings: dict[Side, list[Finding]] = {}
     for side in SIDES:
@@ -176,7 +211,11 @@ def _sides(analysis: DriftAnalysis, *, with_values: bool) -> list[SideView]:
         all_findings[side] = (
             compare(observed[side].shape, schema) if isinstance(schema, Declared) else []
         )
-    shown = {side: all_findings[side][:FINDINGS_SHOWN] for side in SIDES}
+    orders = {side: requested_order(request, _FINDINGS, "", f"sort-{side}") for side in SIDES}
+    shown = {
+        side: in_order(all_findings[side], _FINDINGS, orders[side])[:FINDINGS_SHOWN]
+        for side in SIDES
+    }
     calls = sampled_calls(
         [
             (date.fromisoformat(day), UUID(pk))
@@ -206,6 +245,7 @@ def _sides(analysis: DriftAnalysis, *, with_values: bool) -> list[SideView]:
                 rows=rows,
                 is_cut=len(all_findings[side]) > FINDINGS_SHOWN,
                 skipped=skipped_reasons(observed[side].skipped),
+                order=orders[side],
                 why_not=schema if isinstance(schema, str) else "",
                 has_schema=schema is not None,
             )

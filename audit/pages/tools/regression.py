@@ -9,6 +9,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -20,6 +21,7 @@ from audit.queries.call_list import calls_by_day
 from audit.queries.listed_call import ListedCall
 from audit.work.notes import LABEL_MAX
 from audit.work.regression import Expected, NoSetError, cases_of, remove_set, sets_of
+from config.http.ordering import Key, sorted_table
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 from tools_registry.models import Tool
@@ -68,6 +70,14 @@ class CaseRow:
         """The expected violations; the words of pages for the sides."""
         names: dict[Side, str] = {"args": "arguments", "output": "output"}
         return [(names[side], kind) for side, kinds in self.sides.items() for kind in sorted(kinds)]
+
+
+_COLUMNS: Mapping[str, Key[CaseRow]] = {
+    "call": lambda row: row.call and row.call.started_at,
+    "expected": lambda row: len(row.violations),
+    "copy": lambda row: "erased" if row.case.is_erased else "stored",
+}
+"""The columns by which cases are sorted."""
 
 
 @require_safe
@@ -123,9 +133,13 @@ def _page(request: TenantRequest, tool: Tool, form: SetForm) -> HttpResponse:
         "tool": tool,
         "newest": newest,
         "sets": sets,
-        "cases": [
-            CaseRow(one, calls.get(one.invocation_id), Expected.of(one).sides) for one in cases
-        ],
+        "cases": sorted_table(
+            request,
+            [CaseRow(one, calls.get(one.invocation_id), Expected.of(one).sides) for one in cases],
+            _COLUMNS,
+            "",
+            page=reverse("regression_set", args=[tool.pk]),
+        ),
         "form": form,
         "may_make": has_role(request.membership, MAKES) and bool(tool.current_number),
         "may_remove": has_role(request.membership, MAKES) and newest is not None,

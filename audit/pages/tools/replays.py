@@ -25,8 +25,9 @@ from audit.queries.replays import sampled_calls
 from audit.work.replay import job
 from audit.work.replay.tally import KindTally, SideTally, Tally
 from config.http.htmx import render_page
+from config.http.ordering import Key, Order, in_order, requested_order
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.models import Membership, Role
+from tenants.models import Role
 from tenants.slices import UNDER_WAY, JobState, percent
 from tools_registry.drafts import find_draft
 from tools_registry.models import Tool, ToolDraft
@@ -66,7 +67,14 @@ class SideView:
     tally: SideTally
     skipped: list[tuple[str, int]]
     rows: list[KindRow]
+    order: Order
     is_cut: bool
+
+
+_KINDS: Mapping[str, Key[KindTally]] = {
+    **{name: attrgetter(name) for name in ("path", "code", "new", "gone", "still", "cured")}
+}
+"""The columns by which kinds are sorted; at first by all figures, the new ones first."""
 
 
 @require_POST
@@ -99,7 +107,7 @@ def replay_detail(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResp
     """Show the progress of a replay and its findings so far."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     replay = _replay_or_404(tool, replay_id)
-    context = {"tool": tool, **replay_context(replay, tool, find_draft(tool), request.membership)}
+    context = {"tool": tool, **replay_context(request, replay, tool, find_draft(tool))}
     return render_page(request, "tools/replay_detail.html", "replay", context)
 
 
@@ -113,11 +121,20 @@ def replay_cancel(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResp
 
 
 def replay_context(
-    replay: Replay, tool: Tool, draft: ToolDraft | None, membership: Membership
+    request: TenantRequest,
+    replay: Replay,
+    tool: Tool,
+    draft: ToolDraft | None,
+    *,
+    page: str = "",
 ) -> dict[str, Any]:
-    """Return the context of a replay. The log is read only for samples, after the replay ended."""
+    """Return the context of a replay. The log is read only for samples, after the replay ended.
+
+    `page` is the path of the page it is on if the request may have another one.
+    """
     is_under_way = replay.state in UNDER_WAY
-    sides = _sides(replay, with_words=membership.sees_payloads and not is_under_way)
+    sees_payloads = request.membership.sees_payloads
+    sides = _sides(request, replay, page, with_words=sees_payloads and not is_under_way)
     return {
         "replay": replay,
         "is_under_way": is_under_way,
@@ -125,11 +142,11 @@ def replay_context(
         "percent": percent(replay.read_count, replay.call_count or 0),
         "is_of_draft": draft is not None and job.is_of(replay, tool, proposal_of(draft)),
         "has_draft": draft is not None,
-        "may_edit": has_role(membership, Role.EDITOR),
+        "may_edit": has_role(request.membership, Role.EDITOR),
         "sides": sides,
         "regression": _regression(replay),
         "has_judged": any(side.tally.judged for side in sides),
-        "is_withheld": not membership.sees_payloads,
+        "is_withheld": not sees_payloads,
     }
 
 
@@ -158,10 +175,17 @@ def _replay_or_404(tool: Tool, replay_id: UUID) -> Replay:
     return replay
 
 
-def _sides(replay: Replay, *, with_words: bool) -> list[SideView]:
+def _sides(
+    request: TenantRequest, replay: Replay, page: str, *, with_words: bool
+) -> list[SideView]:
     tallies = Tally.load(replay.findings).sides
+    orders = {
+        side: requested_order(request, _KINDS, "", f"sort-{side}", page=page) for side in tallies
+    }
     shown = {
-        side: sorted(tally.kinds, key=_weight, reverse=True)[:KINDS_SHOWN]
+        side: in_order(sorted(tally.kinds, key=_weight, reverse=True), _KINDS, orders[side])[
+            :KINDS_SHOWN
+        ]
         for side, tally in tallies.items()
     }
     calls = sampled_calls([place for kinds in shown.values() for place in _places(kinds)])
@@ -172,6 +196,7 @@ def _sides(replay: Replay, *, with_words: bool) -> list[SideView]:
             name=_SIDES[side],
             tally=tally,
             skipped=skipped_reasons(tally.skipped),
+            order=orders[side],
             rows=[KindRow(kind, _samples(side, kind, calls, words)) for kind in shown[side]],
             is_cut=tally.further > 0 or len(tally.kinds) > KINDS_SHOWN,
         )

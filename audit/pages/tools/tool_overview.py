@@ -1,7 +1,7 @@
 """The overview of a tool: its calls, failures, durations and violations, by version and caller."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -44,7 +44,7 @@ from audit.show.costs import cost_facts
 from audit.show.text import plain
 from audit.show.tiles import Tile, points, relative, tokens_tile
 from config.http.htmx import render_page
-from config.http.ordering import in_order, requested_order
+from config.http.ordering import Key, in_order, requested_order, sorted_table
 from tenants.access import TenantRequest, tenant_page
 from tools_registry.models import Tool
 from tools_registry.versions import versions_named
@@ -95,6 +95,15 @@ _ORDERS: dict[str, Callable[[VersionRow], Any]] = {
     "p95": lambda row: row.p95_ms,
 }
 """The columns by which versions are sorted."""
+_CALLERS: Mapping[str, Key[tuple[AgentFigures, str]]] = {
+    "agent": lambda row: row[0].name or None,
+    "calls": lambda row: row[0].calls,
+    "failed": lambda row: row[0].failed,
+    "refused": lambda row: row[0].refused,
+    "p95": lambda row: row[0].p95_us,
+    "latest": lambda row: row[0].last_at,
+}
+"""The columns by which callers are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +150,14 @@ def tool_overview(request: TenantRequest, pk: UUID) -> HttpResponse:
         "order": order,
         "versions": in_order(versions, _ORDERS, order)[:VERSIONS_SHOWN],
         "more_versions": len(versions) - VERSIONS_SHOWN,
-        "callers": [(each, _of_agent(within, each)) for each in callers[:CALLERS_SHOWN]],
+        "callers": sorted_table(
+            request,
+            [(each, _of_agent(within, each)) for each in callers],
+            _CALLERS,
+            "calls",
+            "sort-callers",
+            most=CALLERS_SHOWN,
+        ),
         "more_callers": len(callers) - CALLERS_SHOWN,
         "searched_until": searched_until,
         "errors": errors[:ERRORS_SHOWN],

@@ -43,7 +43,7 @@ from audit.show import figures
 from audit.show.charts import range_query
 from audit.show.reasons import GUARD_OUTCOMES
 from config.http.htmx import render_page
-from config.http.ordering import in_order, requested_order
+from config.http.ordering import Key, Table, in_order, requested_order, sorted_table
 from tenants.access import TenantRequest, tenant_page
 from tools_registry.models import ToolVersion
 from tools_registry.versions import versions_named
@@ -72,6 +72,12 @@ ORDERS: dict[str, Callable[[ViolationKind], Any]] = {
     "last": lambda kind: kind.last_at,
 }
 """The columns by which kinds are sorted."""
+_REJECTED: Mapping[str, Key[RejectedCalls]] = {
+    "tool": lambda one: one.tool_name,
+    "rejected": lambda one: one.calls,
+    "share": lambda one: one.share,
+}
+"""The columns by which versions with rejected calls are sorted; at first by such calls."""
 FILTERS = {"tool": "Tool", "version": "Version", "path": "Path", "code": "Code"}
 
 
@@ -160,6 +166,14 @@ def violation_list(request: TenantRequest) -> HttpResponseBase:
     record_texts(request, "violations", (one.received for one in latest))
     if shown and has_figures_before(requested.range.previous.start):
         range_violations.before = violations_before(requested.range, wanted)
+    rejected = sorted_table(
+        request,
+        range_violations.rejected,
+        _REJECTED,
+        "rejected",
+        "sort-rejected",
+        most=REJECTED_SHOWN,
+    )
     context: dict[str, Any] = {
         **range_bar(request, requested),
         "range_violations": range_violations,
@@ -172,7 +186,10 @@ def violation_list(request: TenantRequest) -> HttpResponseBase:
         if shown
         else None,
         "heat": heat_map(range_violations, request.GET),
-        "rejected": rejected_rows(request.tenant.id, range_violations, within),
+        "rejected": Table(
+            rejected_rows(request.tenant.id, rejected.rows, range_violations.kinds, within),
+            rejected.order,
+        ),
         "more_rejected": max(0, len(range_violations.rejected) - REJECTED_SHOWN),
         "sides": SIDES,
         "treatments": [
@@ -238,12 +255,13 @@ def _calls_with(wanted: ViolationFilter) -> str:
     return " ".join(f"{name}:{quoted(value)}" for name, value in terms if value)
 
 
-def rejected_rows(tenant_id: UUID, range_violations: Violations, within: str) -> list[RejectedRow]:
-    """Return the versions with the most rejected calls. `within` is the range's query."""
-    shown = range_violations.rejected[:REJECTED_SHOWN]
+def rejected_rows(
+    tenant_id: UUID, shown: Sequence[RejectedCalls], kinds: Iterable[ViolationKind], within: str
+) -> list[RejectedRow]:
+    """Return versions with rejected calls as rows. `within` is the range's query."""
     named = versions_named(tenant_id, ((one.tool_name, one.tool_version) for one in shown))
     mistakes: dict[tuple[str, str], list[ViolationKind]] = {}
-    for kind in range_violations.kinds:
+    for kind in kinds:
         if kind.side == "arguments":
             mistakes.setdefault((kind.tool_name, kind.tool_version), []).append(kind)
     return [

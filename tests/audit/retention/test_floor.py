@@ -1,6 +1,7 @@
 """The retention floor: no way leads below it without two people."""
 
 import io
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -174,6 +175,24 @@ def test_key_approves_only_for_the_person_who_made_it(acme: Cast) -> None:
     assert api.refused("floor", {"floor_days": 200, "reason": "r"}) == (409, "conflict")
     mine = api.do("floor/requests", {"to_days": None, "reason": "r"})["id"]
     assert api.refused(f"floor/requests/{mine}/approve", {"reason": "r"}) == (409, "conflict")
+
+
+def test_earlier_requests_sort(acme: Cast) -> None:
+    set_floor(acme, 300)
+    client = signed_in(acme.admin)
+    for days in (200, 250, 190):
+        reason = {"reason": f"to {days}"}
+        client.post(reverse("floor_request"), {"lower-to_days": days, "lower-reason": "r"})
+        with tenant_scope(acme.tenant.id):
+            waiting = floor.all_requests()[0]
+        client.post(reverse("floor_refuse", args=[waiting.id]), reason)
+    found = {
+        order: re.findall(r"to (\d+)<", client.get(f"/settings/floor?{order}").content.decode())
+        for order in ("", "sort=request", "sort=-request")
+    }
+    assert found[""] == ["190", "250", "200"]
+    assert found["sort=request"] == ["250", "200", "190"]
+    assert found["sort=-request"] == ["190", "200", "250"]
 
 
 def test_erasure_below_the_floor_takes_two_people(acme: Cast) -> None:

@@ -1,5 +1,6 @@
 """Durations and tokens in a browser: charts, late data, hostile text, small screens, axe."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -120,6 +121,21 @@ def test_refresh_keeps_the_figures_of_the_newest_calls(page: Page, busy: Cast) -
         page.get_by_role("link", name="Refresh").click()
     expect(page.locator(".htmx-request")).to_have_count(0)
     expect(page.get_by_text("all 60 calls in the range")).to_be_visible()
+    assert heard == []
+
+
+def test_tables_of_the_newest_calls_sort_in_their_place(page: Page, busy: Cast) -> None:
+    now = datetime.now(UTC)
+    send_events(busy.tenant, make_call(tool_name="a tool", timeouts_ms=9000, started_at=now))
+    sign_in(page, busy.viewer)
+    heard = complaints(page)
+    page.goto("/latency/")
+    timeouts = page.get_by_role("region", name="Timeout vs. actual")
+    lead = timeouts.locator("tbody td.lead")
+    expect(lead).to_have_text(["search", "a tool"])
+    timeouts.get_by_role("link", name="Tool", exact=True).click()
+    expect(lead).to_have_text(["a tool", "search"])
+    expect(page).to_have_url(re.compile("/latency/$"))
     assert heard == []
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 from uuid import UUID
 
@@ -93,6 +94,22 @@ def test_checkpoints_are_paged_and_downloadable(acme: Cast) -> None:
     assert note.content.decode().startswith(f"localhost/log/{acme.tenant.id}\n210\n")
     assert "attachment" in note.headers["Content-Disposition"]
     assert signed_in(acme.viewer).get("/ledger/checkpoints/0/209").status_code == 404
+
+
+@pytest.mark.slow
+def test_pages_of_sorted_checkpoints_have_each_once(acme: Cast) -> None:
+    counts = [n * 37 % 31 + 1 for n in range(30)]
+    for minute, count in enumerate(counts):
+        append(acme.tenant, leaves(count))
+        keep(acme.tenant, NOW + minute * LATER)
+    address, added = "?sort-checkpoints=added", []
+    while address:
+        page = shown(acme, f"/ledger/{address}")
+        assert 'aria-sort="descending"><a id="sort-checkpoints-added"' in page
+        added += [int(one) for one in re.findall(r">\+(\d+)<", page)]
+        older = re.search(r'rel="next"\s+href="([^"]*)"', page)
+        address = unescape(older[1]) if older else ""
+    assert added == sorted(counts[1:], reverse=True)
 
 
 def test_call_panel_links_to_the_proof_of_each_event(acme: Cast) -> None:

@@ -107,6 +107,23 @@ def test_few_calls_are_analyzed_immediately(acme: Cast, tool: Tool) -> None:
     assert f"/calls/{sample['started_on']}/{sample['invocation_id']}" in shown
 
 
+def test_differences_callers_and_flags_sort(acme: Cast, tool: Tool) -> None:
+    good = {"celsius": 3.5, "sky": "clear"}
+    send_outputs(acme, [good] * 3 + [good | {"wind": 3, "sky": "rain"}, good | {"wind": 3}])
+    send_outputs(acme, [good], tool_version="1")
+    analyze(acme, tool)
+    client = signed_in(acme.viewer)
+
+    def column(order: str) -> list[str]:
+        page = client.get(f"/tools/{tool.pk}/drift?{order}").content.decode()
+        return re.findall(r'<td class="lead"><span class="[^"]*"[^>]*>([^<]*)', page)
+
+    assert column("") == ["$.sky", "$.wind", "$.station", "not reported", "v1"]
+    assert column("sort-output=calls")[:3] == ["$.wind", "$.sky", "$.station"]
+    assert column("sort-output=-path")[:3] == ["$.wind", "$.station", "$.sky"]
+    assert column("sort-callers=-calls")[3:] == ["v1", "not reported"]
+
+
 def test_values_are_hidden_from_roles_without_payload_access(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{"sky": "tropical storm"}, {"sky": "clear"}])
     analysis = analyze(acme, tool)
