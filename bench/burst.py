@@ -10,18 +10,16 @@ refused, and the response times. In the first round the server has just started.
 
 import argparse
 import json
-import os
 import selectors
-import signal
 import socket
 import statistics
-import subprocess
-import tempfile
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import uuid_utils
+
+from bench.own_site import own_site
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -90,29 +88,16 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
-        process = subprocess.Popen(
-            ["uv", "run", "manage.py", "up", "--dev-tenant", "bench", "--json", "--port", "0"],
-            cwd=ROOT,
-            env=os.environ | {"TOOLTRAIL_VAR": str(Path(folder) / "var")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            facts = json.loads(process.stdout.readline())
-            heads = ["round", "stored", "p50 ms", "p99", "max", "refused", "p50 ms", "p99", "max"]
-            print("  ".join(f"{head:>8}" for head in [*heads, "other"]))
-            for number in range(1, options.rounds + 1):
-                took_ms = burst(facts["url"], facts["api_key"], options.connections)
-                stored, refused = took_ms.pop(200, []), took_ms.pop(503, [])
-                cells = [str(number), *shown(stored), *shown(refused), str(sorted(took_ms))]
-                print("  ".join(f"{cell:>8}" for cell in cells))
-                time.sleep(6)  # until the cache of verified keys has expired
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
+    with own_site() as site:
+        facts = site.facts
+        heads = ["round", "stored", "p50 ms", "p99", "max", "refused", "p50 ms", "p99", "max"]
+        print("  ".join(f"{head:>8}" for head in [*heads, "other"]))
+        for number in range(1, options.rounds + 1):
+            took_ms = burst(facts["url"], facts["api_key"], options.connections)
+            stored, refused = took_ms.pop(200, []), took_ms.pop(503, [])
+            cells = [str(number), *shown(stored), *shown(refused), str(sorted(took_ms))]
+            print("  ".join(f"{cell:>8}" for cell in cells))
+            time.sleep(6)  # until the cache of verified keys has expired
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psutil
 import psycopg
 
-from bench.ingest import ROOT
+from bench.own_site import ROOT
 
 _HOLDER = """
     SELECT s.nodename, s.nodeport FROM citus_shards s

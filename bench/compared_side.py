@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.ingest import ROOT
+from bench.own_site import ROOT
 
 type Request = tuple[str, str, bytes, int]
 """Slug of the tenant, batch id, compressed body, number of events."""

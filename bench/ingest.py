@@ -25,23 +25,19 @@ import http.client
 import json
 import multiprocessing
 import os
-import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import psutil
-
 from bench.generated import make_requests
+from bench.own_site import ROOT, Site, counted, own_site
 
-ROOT = Path(__file__).resolve().parent.parent
 CHUNK = 250_000  # events generated at once, which limits memory
 GROWING_CLIENTS = 4
 
@@ -94,33 +90,6 @@ def client(
             results.put(f"{answer.status}: {document}")
             return
     results.put(Report(began, answers, requests.raw_bytes))
-
-
-@dataclass(frozen=True)
-class Site:
-    """The measured installation."""
-
-    facts: dict[str, str]
-    var: Path
-    supervisor: int
-    is_scattered: bool = False
-    """Whether the calls sent to it are scattered."""
-
-    def web(self) -> list[psutil.Process]:
-        """The web server's processes."""
-        children = psutil.Process(self.supervisor).children(recursive=True)
-        return [child for child in children if "config.process.web_server" in child.cmdline()]
-
-    def cpu_seconds(self) -> tuple[float, float]:
-        """CPU seconds used so far by the web server's processes, and by PostgreSQL's."""
-        web = self.web()
-        pid = int((self.var / "postgres/data/postmaster.pid").read_text().split("\n", 1)[0])
-        postmaster = psutil.Process(pid)
-        return (
-            sum(sum(child.cpu_times()[:2]) for child in web),
-            sum(postmaster.cpu_times()[:4])  # includes ended children
-            + sum(sum(child.cpu_times()[:2]) for child in postmaster.children()),
-        )
 
 
 def send(site: Site, calls: int, clients: int, size: int, seed: int) -> list[Report]:
@@ -197,16 +166,6 @@ def grow(site: Site, events: int, clients: int) -> None:
         print("  ".join(f"{cell:>13}" for cell in [*row, f"{grown / raw:.2f}"]), flush=True)
 
 
-def counted(facts: dict[str, str]) -> int:
-    """The number of calls that the server has counted."""
-    parts = urlsplit(facts["url"])
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
-    connection.request(
-        "GET", "/api/v1/summary?range=48h", headers={"Authorization": f"Bearer {facts['api_key']}"}
-    )
-    return int(json.loads(connection.getresponse().read())["calls"])
-
-
 def size_of(folder: Path) -> int:
     """Total bytes of the files in a folder tree; skips files that vanish during the count."""
     total = 0
@@ -235,51 +194,37 @@ def main() -> None:
     options = parser.parse_args()
     heads = ["load", "calls", "bytes/event", "calls/s", "events/s", "p50 ms", "p99 ms", "max ms"]
     heads += ["web µs/ev", "pg µs/ev"]
-    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
-        var = Path(folder) / "var"
-        process = subprocess.Popen(
-            ["uv", "run", "manage.py", "up", "--dev-tenant", "bench", "--json", "--port", "0"],
+    with own_site() as site:
+        site = replace(site, is_scattered=options.scattered)
+        facts, var = site.facts, site.var
+        measure(site, 2_000, GROWING_CLIENTS, 500, seed=0)  # warm
+        if options.grow:
+            grow(site, options.grow, GROWING_CLIENTS)
+            return
+        known = counted(facts)
+        before = size_of(var / "postgres" / "data" / "base")
+        print("  ".join(f"{head:>11}" for head in heads))
+        sent, reached = 0, dict[int, int]()
+        for seed, load in enumerate(options.loads, 1):
+            size, clients = map(int, load.split("x"))
+            row = measure(site, options.calls, clients, size, seed * 1000)
+            print("  ".join(f"{cell:>11}" for cell in [load, *row]), flush=True)
+            sent += int(row[0].replace(",", ""))
+            reached[size] = max(reached.get(size, 0), int(row[3].replace(",", "")))
+        if counted(facts) != known + sent:
+            raise SystemExit(f"{sent} calls were sent, {counted(facts) - known} are counted")
+        grown = size_of(var / "postgres" / "data" / "base") - before
+        print(
+            f"all {sent:,} calls are counted;"
+            f" {grown / sent / 1024:.1f} KiB of tables and indexes a call"
+        )
+        batch_counts = [f"{size}={events}" for size, events in reached.items()]
+        subprocess.run(
+            [sys.executable, ROOT / "bench/ingest_parts.py", facts["tenant_id"], *batch_counts],
             cwd=ROOT,
             env=os.environ | {"TOOLTRAIL_VAR": str(var)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+            check=True,
         )
-        try:
-            assert process.stdout is not None
-            facts = json.loads(process.stdout.readline())
-            site = Site(facts, var, process.pid, options.scattered)
-            measure(site, 2_000, GROWING_CLIENTS, 500, seed=0)  # warm
-            if options.grow:
-                grow(site, options.grow, GROWING_CLIENTS)
-                return
-            known = counted(facts)
-            before = size_of(var / "postgres" / "data" / "base")
-            print("  ".join(f"{head:>11}" for head in heads))
-            sent, reached = 0, dict[int, int]()
-            for seed, load in enumerate(options.loads, 1):
-                size, clients = map(int, load.split("x"))
-                row = measure(site, options.calls, clients, size, seed * 1000)
-                print("  ".join(f"{cell:>11}" for cell in [load, *row]), flush=True)
-                sent += int(row[0].replace(",", ""))
-                reached[size] = max(reached.get(size, 0), int(row[3].replace(",", "")))
-            if counted(facts) != known + sent:
-                raise SystemExit(f"{sent} calls were sent, {counted(facts) - known} are counted")
-            grown = size_of(var / "postgres" / "data" / "base") - before
-            print(
-                f"all {sent:,} calls are counted;"
-                f" {grown / sent / 1024:.1f} KiB of tables and indexes a call"
-            )
-            batch_counts = [f"{size}={events}" for size, events in reached.items()]
-            subprocess.run(
-                [sys.executable, ROOT / "bench/ingest_parts.py", facts["tenant_id"], *batch_counts],
-                cwd=ROOT,
-                env=os.environ | {"TOOLTRAIL_VAR": str(var)},
-                check=True,
-            )
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
 
 
 if __name__ == "__main__":

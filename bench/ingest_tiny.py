@@ -12,25 +12,20 @@ of `/healthz`.
 import argparse
 import http.client
 import json
-import os
 import random
-import signal
 import statistics
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
 import uuid_utils
 
 from bench.generated import trace
-from bench.ingest import ROOT, Site, counted
+from bench.own_site import Site, counted, own_site
 
 
 def endless(rng: random.Random) -> Iterator[list[bytes]]:
@@ -123,62 +118,47 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
-        var = Path(folder) / "var"
-        process = subprocess.Popen(
-            ["uv", "run", "manage.py", "up", "--dev-tenant", "bench", "--json", "--port", "0"],
-            cwd=ROOT,
-            env=os.environ | {"TOOLTRAIL_VAR": str(var)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+    with own_site() as site:
+        together = threading.Barrier(options.connections)
+        senders = [Connection(site) for _ in range(options.connections)]
+        threads = [
+            threading.Thread(target=sender.run, args=(seed, together, options.seconds))
+            for seed, sender in enumerate(senders)
+        ]
+        stop, seen = threading.Event(), dict[str, float]()
+        watcher = threading.Thread(target=watched, args=(site, stop, seen))
+        for thread in (watcher, *threads):
+            thread.start()
+        for thread in threads:
+            thread.join()
+        stop.set()
+        watcher.join()
+        served = [each for sender in senders for each in sender.served_ms]
+        refused = [each for sender in senders for each in sender.refused_ms]
+        shares = sorted(len(sender.served_ms) for sender in senders)
+        cuts = statistics.quantiles(served, n=100, method="inclusive")
+        late = statistics.quantiles(refused or [0, 0], n=100, method="inclusive")
+        show(
+            ["requests/s", "p50 ms", "p99 ms", "max ms", "refused", "refusal p50", "p99"],
+            [
+                f"{len(served) / options.seconds:,.0f}",
+                *(f"{each:.1f}" for each in (cuts[49], cuts[98], max(served))),
+                f"{len(refused):,}",
+                *(f"{each:.1f}" for each in (late[49], late[98])),
+            ],
         )
-        try:
-            assert process.stdout is not None
-            site = Site(json.loads(process.stdout.readline()), var, process.pid)
-            together = threading.Barrier(options.connections)
-            senders = [Connection(site) for _ in range(options.connections)]
-            threads = [
-                threading.Thread(target=sender.run, args=(seed, together, options.seconds))
-                for seed, sender in enumerate(senders)
-            ]
-            stop, seen = threading.Event(), dict[str, float]()
-            watcher = threading.Thread(target=watched, args=(site, stop, seen))
-            for thread in (watcher, *threads):
-                thread.start()
-            for thread in threads:
-                thread.join()
-            stop.set()
-            watcher.join()
-            served = [each for sender in senders for each in sender.served_ms]
-            refused = [each for sender in senders for each in sender.refused_ms]
-            shares = sorted(len(sender.served_ms) for sender in senders)
-            cuts = statistics.quantiles(served, n=100, method="inclusive")
-            late = statistics.quantiles(refused or [0, 0], n=100, method="inclusive")
-            show(
-                ["requests/s", "p50 ms", "p99 ms", "max ms", "refused", "refusal p50", "p99"],
-                [
-                    f"{len(served) / options.seconds:,.0f}",
-                    *(f"{each:.1f}" for each in (cuts[49], cuts[98], max(served))),
-                    f"{len(refused):,}",
-                    *(f"{each:.1f}" for each in (late[49], late[98])),
-                ],
-            )
-            show(
-                ["least served", "median", "most", "web RSS MiB", "healthz max"],
-                [
-                    *(str(each) for each in (shares[0], shares[len(shares) // 2], shares[-1])),
-                    f"{seen['rss']:.0f}",
-                    f"{seen['healthz']:.1f}",
-                ],
-            )
-            known, ended = counted(site.facts), sum(sender.ends for sender in senders)
-            if known != ended:
-                raise SystemExit(f"{ended} calls were completed, {known} are counted")
-            print(f"all {ended:,} completed calls are counted")
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
+        show(
+            ["least served", "median", "most", "web RSS MiB", "healthz max"],
+            [
+                *(str(each) for each in (shares[0], shares[len(shares) // 2], shares[-1])),
+                f"{seen['rss']:.0f}",
+                f"{seen['healthz']:.1f}",
+            ],
+        )
+        known, ended = counted(site.facts), sum(sender.ends for sender in senders)
+        if known != ended:
+            raise SystemExit(f"{ended} calls were completed, {known} are counted")
+        print(f"all {ended:,} completed calls are counted")
 
 
 if __name__ == "__main__":

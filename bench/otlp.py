@@ -17,11 +17,8 @@ import json
 import multiprocessing
 import os
 import random
-import signal
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from datetime import UTC, datetime
 from multiprocessing.synchronize import Barrier
@@ -36,7 +33,7 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.generated import TOOLS, WORDS
-from bench.ingest import ROOT, Site, counted
+from bench.own_site import Site, counted, own_site
 
 
 def make_body(rng: random.Random, spans: int, others: int) -> tuple[bytes, int]:
@@ -262,34 +259,19 @@ def main() -> None:
     options = parser.parse_args()
     heads = ["spans", "others", "calls", "bytes/call", "calls/s", "p50 ms", "p99 ms"]
     heads += ["web µs/call", "pg µs/call"]
-    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
-        var = Path(folder) / "var"
-        process = subprocess.Popen(
-            [sys.executable, "manage.py", "up", "--dev-tenant", "bench", "--json", "--port", "0"],
-            cwd=ROOT,
-            env=os.environ | {"TOOLTRAIL_VAR": str(var)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            facts = json.loads(process.stdout.readline())
-            site = Site(facts, var, process.pid)
-            measure(site, 2_000, options.clients, (512, 0), seed=0)  # warm
-            known, sent = counted(facts), 0
-            print("  ".join(f"{head:>11}" for head in heads))
-            shapes = [(spans, others) for others in options.others for spans in options.spans]
-            for seed, shape in enumerate(shapes, 1):
-                count, *row = measure(site, options.calls, options.clients, shape, seed * 1000)
-                print("  ".join(f"{cell:>11}" for cell in row), flush=True)
-                sent += count
-            if counted(facts) != known + sent:
-                raise SystemExit(f"{sent} calls were sent, {counted(facts) - known} are counted")
-            print(f"{options.clients} clients; all {sent:,} calls are counted")
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
+    with own_site() as site:
+        facts = site.facts
+        measure(site, 2_000, options.clients, (512, 0), seed=0)  # warm
+        known, sent = counted(facts), 0
+        print("  ".join(f"{head:>11}" for head in heads))
+        shapes = [(spans, others) for others in options.others for spans in options.spans]
+        for seed, shape in enumerate(shapes, 1):
+            count, *row = measure(site, options.calls, options.clients, shape, seed * 1000)
+            print("  ".join(f"{cell:>11}" for cell in row), flush=True)
+            sent += count
+        if counted(facts) != known + sent:
+            raise SystemExit(f"{sent} calls were sent, {counted(facts) - known} are counted")
+        print(f"{options.clients} clients; all {sent:,} calls are counted")
     for shape in shapes:
         print_parts(shape)
     print_log_parts(512)

@@ -8,8 +8,10 @@ Secrets that need not be stored are derived from the first key.
 """
 
 import hashlib
+import json
 import os
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -46,6 +48,22 @@ def open_box(place: bytes, box: bytes) -> bytes:
         return ChaCha20Poly1305(key).decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], place)
     except InvalidTag as error:
         raise BoxError("The secret was altered.") from error
+
+
+def close_members(place: bytes, members: Mapping[str, str]) -> bytes | None:
+    """Encrypt named secrets together for a place; None without one. Raises BoxError."""
+    return close(place, json.dumps(dict(members)).encode()) if members else None
+
+
+def open_members(place: bytes, box: bytes | memoryview | None) -> dict[str, str]:
+    """The named secrets of a box that was made for this place; none without a box.
+
+    Raises BoxError.
+    """
+    if box is None:
+        return {}
+    members: dict[str, str] = json.loads(open_box(place, bytes(box)))
+    return members
 
 
 def derive(purpose: bytes) -> bytes:

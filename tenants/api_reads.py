@@ -16,8 +16,10 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import wraps
 from typing import Any, ClassVar, cast, get_type_hints
+from uuid import UUID
 
 import msgspec
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.http import urlencode
@@ -247,6 +249,25 @@ def unseal[T](of: str, cursor: str, read: Callable[[list[str]], T]) -> T | None:
         raise ProblemError(
             "cursor", "cursor must be the next of an earlier response of this list."
         ) from error
+
+
+def newest_first(
+    of: str, rows: QuerySet[Any], params: ListParams, show: Callable[[Any], object]
+) -> dict[str, Any]:
+    """A page of the list `of`, the newest row first; `show` makes an item of a row.
+
+    The rows' `id` must be a UUID that begins with the time. Raises ProblemError for an invalid
+    cursor.
+    """
+    before = unseal(of, params.cursor, lambda place: UUID(place[0]))
+    if before is not None:
+        rows = rows.filter(id__lt=before)
+    page = list(rows.order_by("-id")[: params.limit + 1])
+    shown = page[: params.limit]
+    return {
+        "items": [show(one) for one in shown],
+        "next": seal(of, shown[-1].id) if len(page) > params.limit else None,
+    }
 
 
 def utc(instant: datetime) -> datetime:

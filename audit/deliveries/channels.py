@@ -1,6 +1,5 @@
 """The channels of a tenant: create, change, test and delete them. Needs the tenant's scope."""
 
-import json
 from uuid import UUID
 
 from django.utils import timezone
@@ -9,7 +8,7 @@ from audit.deliveries.addressing import Address, ChannelError, Given, read
 from audit.deliveries.message import Message
 from audit.deliveries.outbox import enqueue
 from audit.models import AlertChannel, AlertDelivery, ChannelKind, DeliveryState
-from config.boxes import close, open_box
+from config.boxes import close_members, open_members
 from tenants.actions import record_action
 from tenants.models import Tenant, User, new_id
 from tenants.scope import current_tenant_id
@@ -188,17 +187,11 @@ def send_test(tenant: Tenant, user: User | str, channel: AlertChannel) -> UUID:
 
 def secrets_of(channel: AlertChannel) -> dict[str, str]:
     """The decrypted secrets of a channel. Raises BoxError."""
-    if channel.secret_box is None:
-        return {}
-    text = open_box(_place(channel.tenant_id, channel.id), bytes(channel.secret_box))
-    secrets: dict[str, str] = json.loads(text)
-    return secrets
+    return open_members(_place(channel.tenant_id, channel.id), channel.secret_box)
 
 
 def _box(tenant_id: UUID, channel_id: UUID, address: Address) -> bytes | None:
-    if not address.secrets:
-        return None
-    return close(_place(tenant_id, channel_id), json.dumps(dict(address.secrets)).encode())
+    return close_members(_place(tenant_id, channel_id), address.secrets)
 
 
 def _place(tenant_id: UUID, channel_id: UUID) -> bytes:

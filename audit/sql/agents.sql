@@ -70,6 +70,16 @@ SELECT ran, CASE WHEN ran THEN coalesce(agent, '') END AS agent,
 FROM (SELECT *, {{matched_and_ran}} AS ran FROM {{walked_before}}) AS walked
 GROUP BY 1, 2, 3, 4, 5
 
+-- {{among_calls}} --
+-- Whether a call is of a range, a trace, a conversation or an agent; what is NULL does not count.
+tenant_id = %(tenant_id)s
+  AND (%(first_day)s::date IS NULL OR started_on BETWEEN %(first_day)s AND %(last_day)s)
+  AND (%(start)s::timestamptz IS NULL OR started_at >= %(start)s)
+  AND (%(end)s::timestamptz IS NULL OR started_at < %(end)s)
+  AND (%(trace_id)s::text IS NULL OR trace_id = %(trace_id)s)
+  AND (%(run_id)s::text IS NULL OR run_id = %(run_id)s)
+  AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+
 -- call_edges --
 -- Which tool or agent made which calls: of a trace, of a conversation, or the newest of a range. The
 -- parent of a call is looked for among the same calls. Each parent is sorted before its calls: for a
@@ -77,13 +87,7 @@ GROUP BY 1, 2, 3, 4, 5
 WITH chosen AS MATERIALIZED (
     SELECT invocation_id, parent_invocation_id, coalesce(agent, '') AS agent, tool_name, state
     FROM invocation
-    WHERE tenant_id = %(tenant_id)s
-      AND (%(first_day)s::date IS NULL OR started_on BETWEEN %(first_day)s AND %(last_day)s)
-      AND (%(start)s::timestamptz IS NULL OR started_at >= %(start)s)
-      AND (%(end)s::timestamptz IS NULL OR started_at < %(end)s)
-      AND (%(trace_id)s::text IS NULL OR trace_id = %(trace_id)s)
-      AND (%(run_id)s::text IS NULL OR run_id = %(run_id)s)
-      AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+    WHERE {{among_calls}}
     ORDER BY started_at DESC
     LIMIT %(call_limit)s
 ), below AS (

@@ -92,16 +92,9 @@ GROUP BY 1, 2, 3, 4
 -- {{alert_cost}} --
 -- Such calls i with their cost by the tenant's price lists; NULL if a call has no price.
 SELECT i.tool_name, i.tool_version, i.started_at,
-       coalesce(price.per_call, price.per_unit * u.units) AS cost
+       {{cost}} AS cost
 FROM priced_calls AS i
-LEFT JOIN {{price}}
-    ON price.tool_name = i.tool_name
-   AND price.list = width_bucket(i.started_at, %(list_starts)s::timestamptz[])
-LEFT JOIN call_units u
-    ON u.tenant_id = %(tenant_id)s
-   AND u.started_on = i.started_on
-   AND u.unit_path_id = price.unit_path_id
-   AND u.invocation_id = i.invocation_id
+{{prices_of_calls}}
 
 -- alert_costs --
 -- Completed calls among the matching ones, those with a price, and what these cost, by minute.

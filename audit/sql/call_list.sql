@@ -204,20 +204,7 @@ started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, 
 -- select scans an index and stops after scan_limit rows, so that a filter without an index cannot
 -- read a whole month. Rows are numbered in scan order, so that the scan can stop at page_limit.
 SELECT {{call_columns}}, is_match, is_last
-FROM (
-    SELECT *,
-           {{call_matches}} AS is_match,
-           row_number() OVER (ORDER BY started_at DESC, invocation_id DESC)
-               = %(scan_limit)s AS is_last
-    FROM (
-        SELECT *
-        FROM {{call_source}}
-        WHERE {{call_walk}}
-          AND (started_at, invocation_id) < (%(at)s, %(id)s)
-        ORDER BY started_at DESC, invocation_id DESC
-        LIMIT %(scan_limit)s
-    ) AS call
-) AS walked
+FROM {{walked_before}}
 WHERE is_match OR is_last
 ORDER BY started_at DESC, invocation_id DESC
 LIMIT %(page_limit)s

@@ -5,10 +5,14 @@ unnest(
     %(per_unit)s::numeric[], %(unit_path_ids)s::uuid[]
 ) AS price (tool_name, list, per_call, per_unit, unit_path_id)
 
+-- {{cost}} --
+-- What a completed call costs by its price and its units; NULL if it has no price.
+coalesce(price.per_call, price.per_unit * u.units)
+
 -- {{cost_of_call}} --
 -- What a completed `call` costs; NULL if it has no price.
 (
-          SELECT coalesce(price.per_call, price.per_unit * u.units)
+          SELECT {{cost}}
           FROM {{price}}
           LEFT JOIN call_units u
               ON u.tenant_id = %(tenant_id)s
@@ -87,26 +91,8 @@ FROM priced
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name, tool_version))
 HAVING GROUPING(slot) = 0 OR is_current
 
--- {{newest_priced_calls}} --
--- The newest completed calls of a range, of one trace or of one conversation, each with its cost; NULL
--- if it has no price.
-SELECT coalesce(i.agent, '') AS agent, i.agent_version, i.model, i.run_id, i.trace_id,
-       coalesce(price.per_call, price.per_unit * u.units) AS cost
-FROM (
-    SELECT started_on, invocation_id, started_at, tool_name, agent, agent_version, model, run_id,
-           trace_id
-    FROM invocation
-    WHERE tenant_id = %(tenant_id)s
-      AND (%(first_day)s::date IS NULL OR started_on BETWEEN %(first_day)s AND %(last_day)s)
-      AND (%(start)s::timestamptz IS NULL OR started_at >= %(start)s)
-      AND (%(end)s::timestamptz IS NULL OR started_at < %(end)s)
-      AND (%(trace_id)s::text IS NULL OR trace_id = %(trace_id)s)
-      AND (%(run_id)s::text IS NULL OR run_id = %(run_id)s)
-      AND (%(agent)s::text IS NULL OR agent = %(agent)s)
-      AND state IN ('ok', 'failed')
-    ORDER BY started_at DESC
-    LIMIT %(call_limit)s
-) AS i
+-- {{prices_of_calls}} --
+-- Behind calls `i`: the price of each and its units, where it has any.
 LEFT JOIN {{price}}
     ON price.tool_name = i.tool_name
    AND price.list = width_bucket(i.started_at, %(list_starts)s::timestamptz[])
@@ -115,6 +101,22 @@ LEFT JOIN call_units u
    AND u.started_on = i.started_on
    AND u.unit_path_id = price.unit_path_id
    AND u.invocation_id = i.invocation_id
+
+-- {{newest_priced_calls}} --
+-- The newest completed calls of a range, of one trace or of one conversation, each with its cost; NULL
+-- if it has no price.
+SELECT coalesce(i.agent, '') AS agent, i.agent_version, i.model, i.run_id, i.trace_id,
+       {{cost}} AS cost
+FROM (
+    SELECT started_on, invocation_id, started_at, tool_name, agent, agent_version, model, run_id,
+           trace_id
+    FROM invocation
+    WHERE {{among_calls}}
+      AND state IN ('ok', 'failed')
+    ORDER BY started_at DESC
+    LIMIT %(call_limit)s
+) AS i
+{{prices_of_calls}}
 
 -- {{priced_sums}} --
 -- Calls, those with a price, and what these cost.
@@ -165,18 +167,11 @@ UNION ALL (
 -- What these completed calls cost; those without a price are left out.
 SELECT priced.*
 FROM (
-    SELECT i.started_on, i.invocation_id, coalesce(price.per_call, price.per_unit * u.units) AS cost
+    SELECT i.started_on, i.invocation_id, {{cost}} AS cost
     FROM unnest(
         %(days)s::date[], %(invocation_ids)s::uuid[], %(tools)s::text[], %(starts)s::timestamptz[]
     ) AS i (started_on, invocation_id, tool_name, started_at)
-    JOIN {{price}}
-        ON price.tool_name = i.tool_name
-       AND price.list = width_bucket(i.started_at, %(list_starts)s::timestamptz[])
-    LEFT JOIN call_units u
-        ON u.tenant_id = %(tenant_id)s
-       AND u.started_on = i.started_on
-       AND u.unit_path_id = price.unit_path_id
-       AND u.invocation_id = i.invocation_id
+    {{prices_of_calls}}
 ) AS priced
 WHERE cost IS NOT NULL
 
@@ -191,7 +186,7 @@ SELECT counts, CASE WHEN counts THEN tool_name END AS tool_name,
        CASE WHEN counts THEN trace_id END AS trace_id, {{priced_sums}}, {{last_scanned}}
 FROM (
     SELECT walked.*, {{matched_and_ran}} AND state IN ('ok', 'failed') AS counts,
-           coalesce(price.per_call, price.per_unit * u.units) AS cost
+           {{cost}} AS cost
     FROM {{walked_before}}
     LEFT JOIN {{price}}
         ON price.tool_name = walked.tool_name

@@ -1,12 +1,6 @@
--- inbox_page --
--- Lines of the inbox before an id, newest first. Ids are in order of time.
-SELECT id, received_at, code, message, line, raw_length,
-       CASE WHEN %(with_raw)s THEN substring(raw FROM 1 FOR %(excerpt_bytes)s) END,
-       resolution, resolved_at, resolved_by_name
-FROM rejected_event
-WHERE tenant_id = %(tenant_id)s
-  AND id < %(before)s
-  AND id >= %(first_id)s
+-- {{inbox_matches}} --
+-- Whether a line is of the state, the code and the range of time that are listed.
+id >= %(first_id)s
   AND received_at >= %(since)s
   AND received_at < %(until)s
   AND (%(code)s = '' OR code = %(code)s)
@@ -16,6 +10,16 @@ WHERE tenant_id = %(tenant_id)s
           WHEN 'discarded' THEN resolution = 'discarded'
           ELSE TRUE
       END
+
+-- inbox_page --
+-- Lines of the inbox before an id, newest first. Ids are in order of time.
+SELECT id, received_at, code, message, line, raw_length,
+       CASE WHEN %(with_raw)s THEN substring(raw FROM 1 FOR %(excerpt_bytes)s) END,
+       resolution, resolved_at, resolved_by_name
+FROM rejected_event
+WHERE tenant_id = %(tenant_id)s
+  AND id < %(before)s
+  AND {{inbox_matches}}
 ORDER BY id DESC
 LIMIT %(page_limit)s
 
@@ -27,16 +31,7 @@ SELECT id, received_at, code, message, line, raw_length,
 FROM rejected_event
 WHERE tenant_id = %(tenant_id)s
   AND id > %(after)s
-  AND id >= %(first_id)s
-  AND received_at >= %(since)s
-  AND received_at < %(until)s
-  AND (%(code)s = '' OR code = %(code)s)
-  AND CASE %(state)s
-          WHEN '' THEN resolution IS NULL
-          WHEN 'sent' THEN resolution IN ('accepted', 'duplicate', 'refused')
-          WHEN 'discarded' THEN resolution = 'discarded'
-          ELSE TRUE
-      END
+  AND {{inbox_matches}}
 ORDER BY id
 LIMIT %(page_limit)s
 

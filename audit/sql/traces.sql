@@ -1,58 +1,59 @@
+-- {{trace_day}} --
+-- What a list shows of a trace on one UTC day.
+trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
+       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens,
+       decision_count, cancelled_count
+
+-- {{listed_traces}} --
+-- Whether a day row is of a trace that began in a range and whose id begins with a prefix.
+tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND first_started_at >= %(since)s
+  AND first_started_at < %(until)s
+  AND trace_id >= %(prefix)s
+  AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
+
+-- {{trace_day_matches}} --
+-- Whether a day row is of the state that is listed.
+(
+    %(state)s = ''
+    OR %(state)s = 'failed' AND failed_count > 0
+    OR %(state)s = 'violation' AND violation_count > 0
+    OR %(state)s = 'open' AND started_count > completed_count + cancelled_count
+    OR %(state)s = 'decided' AND decision_count > 0
+    OR %(state)s = 'ok' AND failed_count + violation_count = 0
+       AND started_count = completed_count + cancelled_count
+)
+
 -- trace_days_before --
 -- A page of the trace list: day rows before a cursor, newest first. The inner select scans
 -- trace_started_idx and stops after scan_limit rows, so that a filter without an index cannot read
 -- a whole month.
-SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
-       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens,
-       decision_count, cancelled_count
+SELECT {{trace_day}}
 FROM (
     SELECT *
     FROM trace
-    WHERE tenant_id = %(tenant_id)s
-      AND started_on BETWEEN %(first_day)s AND %(last_day)s
-      AND first_started_at >= %(since)s
-      AND first_started_at < %(until)s
+    WHERE {{listed_traces}}
       AND (first_started_at, trace_id) < (%(at)s, %(id)s)
-      AND trace_id >= %(prefix)s
-      AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
     ORDER BY first_started_at DESC, trace_id DESC
     LIMIT %(scan_limit)s
 ) AS scanned
-WHERE %(state)s = ''
-   OR %(state)s = 'failed' AND failed_count > 0
-   OR %(state)s = 'violation' AND violation_count > 0
-   OR %(state)s = 'open' AND started_count > completed_count + cancelled_count
-   OR %(state)s = 'decided' AND decision_count > 0
-   OR %(state)s = 'ok' AND failed_count + violation_count = 0
-      AND started_count = completed_count + cancelled_count
+WHERE {{trace_day_matches}}
 ORDER BY first_started_at DESC, trace_id DESC
 LIMIT %(page_limit)s
 
 -- trace_days_after --
 -- As trace_days_before, but after a cursor and oldest first: for going back to newer pages.
-SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
-       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens,
-       decision_count, cancelled_count
+SELECT {{trace_day}}
 FROM (
     SELECT *
     FROM trace
-    WHERE tenant_id = %(tenant_id)s
-      AND started_on BETWEEN %(first_day)s AND %(last_day)s
-      AND first_started_at >= %(since)s
-      AND first_started_at < %(until)s
+    WHERE {{listed_traces}}
       AND (first_started_at, trace_id) > (%(at)s, %(id)s)
-      AND trace_id >= %(prefix)s
-      AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
     ORDER BY first_started_at, trace_id
     LIMIT %(scan_limit)s
 ) AS scanned
-WHERE %(state)s = ''
-   OR %(state)s = 'failed' AND failed_count > 0
-   OR %(state)s = 'violation' AND violation_count > 0
-   OR %(state)s = 'open' AND started_count > completed_count + cancelled_count
-   OR %(state)s = 'decided' AND decision_count > 0
-   OR %(state)s = 'ok' AND failed_count + violation_count = 0
-      AND started_count = completed_count + cancelled_count
+WHERE {{trace_day_matches}}
 ORDER BY first_started_at, trace_id
 LIMIT %(page_limit)s
 
@@ -74,12 +75,7 @@ FROM (
     FROM (
         SELECT *
         FROM trace
-        WHERE tenant_id = %(tenant_id)s
-          AND started_on BETWEEN %(first_day)s AND %(last_day)s
-          AND first_started_at >= %(since)s
-          AND first_started_at < %(until)s
-          AND trace_id >= %(prefix)s
-          AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
+        WHERE {{listed_traces}}
         ORDER BY first_started_at DESC, trace_id DESC
         LIMIT %(scan_limit)s
     ) AS scanned
@@ -110,12 +106,7 @@ FROM (
                 ELSE 'ok'
            END AS state
     FROM trace
-    WHERE tenant_id = %(tenant_id)s
-      AND started_on BETWEEN %(first_day)s AND %(last_day)s
-      AND first_started_at >= %(since)s
-      AND first_started_at < %(until)s
-      AND trace_id >= %(prefix)s
-      AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
+    WHERE {{listed_traces}}
     ORDER BY first_started_at DESC, trace_id DESC
     LIMIT %(scan_limit)s
 ) AS scanned
@@ -126,13 +117,8 @@ GROUP BY 1, 2
 WITH scanned AS (
     SELECT first_started_at, trace_id
     FROM trace
-    WHERE tenant_id = %(tenant_id)s
-      AND started_on BETWEEN %(first_day)s AND %(last_day)s
-      AND first_started_at >= %(since)s
-      AND first_started_at < %(until)s
+    WHERE {{listed_traces}}
       AND (first_started_at, trace_id) < (%(at)s, %(id)s)
-      AND trace_id >= %(prefix)s
-      AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
     ORDER BY first_started_at DESC, trace_id DESC
     LIMIT %(scan_limit)s
 )
@@ -145,9 +131,7 @@ LIMIT 1
 -- trace_days_of --
 -- All day rows of some traces. Days are listed one by one: with equality on all three columns,
 -- every partition answers from its primary key.
-SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
-       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens,
-       decision_count, cancelled_count
+SELECT {{trace_day}}
 FROM trace
 WHERE tenant_id = %(tenant_id)s
   AND started_on = ANY(%(days)s)

@@ -2,20 +2,19 @@
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.exceptions import AlreadyEnqueued
 
 from audit.alerts.evaluation import evaluate
 from audit.alerts.notifying import notify_again
 from audit.alerts.watching import watch
 from audit.deliveries import delivering
 from audit.deliveries.outbox import SOON
+from audit.tasks.once import defer_where_due
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
@@ -71,12 +70,4 @@ def deliver(tenant_id: str) -> None:
 @app.task(name="audit.tasks.keep_deliveries", queue="deliveries", queueing_lock="keep_deliveries")
 def keep_deliveries(timestamp: int) -> None:
     """Defer a task for each tenant with messages that are due."""
-    now = timezone.now()
-    for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
-        with tenant_scope(tenant_id):
-            is_due = delivering.is_due(tenant_id, now)
-        if is_due:
-            with suppress(AlreadyEnqueued):  # it is queued already
-                deliver.configure(queueing_lock=f"deliver {tenant_id}").defer(
-                    tenant_id=str(tenant_id)
-                )
+    defer_where_due(deliver, "deliver", delivering.is_due)

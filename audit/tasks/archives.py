@@ -1,16 +1,15 @@
 """Tasks of archives: sealed days go to storage, and what is erased is destroyed there."""
 
 import logging
-from contextlib import suppress
 from uuid import UUID
 
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.exceptions import AlreadyEnqueued
 
 from audit.archive import archiving
 from audit.archive.storage import AWAY
 from audit.retention.archived_calls import expire_archived
+from audit.tasks.once import defer_once
 from config.postgresql.retry import AGAIN
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
@@ -44,5 +43,4 @@ def archive(tenant_id: str) -> None:
 
 
 def _archive_soon(tenant_id: str) -> None:
-    with suppress(AlreadyEnqueued):  # it is queued already
-        archive.configure(queueing_lock=f"archive {tenant_id}").defer(tenant_id=tenant_id)
+    defer_once(archive, f"archive {tenant_id}", tenant_id=tenant_id)

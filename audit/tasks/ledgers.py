@@ -1,23 +1,21 @@
 """Tasks of ledgers: new entries, signatures and witnesses."""
 
 import logging
-from contextlib import suppress
 from uuid import UUID
 
 from django.db import IntegrityError, InterfaceError, OperationalError, connections
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.exceptions import AlreadyEnqueued
 
 from audit.ledger import actions, keys, signer
 from audit.ledger.baseline import enter_baseline
 from audit.ledger.hsm import TokenError
 from audit.ledger.takeover import NoMemoryError
 from audit.ledger.witnesses import bringing
+from audit.tasks.once import defer_once, defer_where_due
 from config.postgresql.aliases import KEEPER
 from config.private_files import PrivateFileError
 from tenants.models import Tenant
-from tenants.scope import tenant_scope
 
 _log = logging.getLogger(__name__)
 
@@ -64,10 +62,7 @@ def _keep_ledger(tenant_id: UUID) -> None:
             _log.error("ledger of tenant %s: not signed: %s", tenant_id, error)
         return
     if has_more or waiting:
-        with suppress(AlreadyEnqueued):  # it is queued already
-            keep_ledger.configure(queueing_lock=f"ledger {tenant_id}").defer(
-                tenant_id=str(tenant_id)
-            )
+        defer_once(keep_ledger, f"ledger {tenant_id}", tenant_id=str(tenant_id))
 
 
 @app.task(name="audit.tasks.bring_checkpoint", queue="deliveries")
@@ -81,12 +76,4 @@ def bring_checkpoint(tenant_id: str, size: int | None = None) -> None:
 @app.task(name="audit.tasks.keep_witnessed", queue="deliveries", queueing_lock="keep_witnessed")
 def keep_witnessed(timestamp: int) -> None:
     """Defer a task for each tenant with a witness that is due."""
-    now = timezone.now()
-    for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
-        with tenant_scope(tenant_id):
-            is_due = bringing.is_due(tenant_id, now)
-        if is_due:
-            with suppress(AlreadyEnqueued):  # it is queued already
-                bring_checkpoint.configure(queueing_lock=f"witnesses {tenant_id}").defer(
-                    tenant_id=str(tenant_id)
-                )
+    defer_where_due(bring_checkpoint, "witnesses", bringing.is_due)

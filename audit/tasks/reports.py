@@ -1,16 +1,15 @@
 """Tasks of reports."""
 
 import logging
-from contextlib import suppress
 from uuid import UUID
 
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.exceptions import AlreadyEnqueued
 
 from audit.models import StoredReport
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment, record_creation
+from audit.tasks.once import defer_once
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
@@ -37,10 +36,8 @@ def keep_reports(timestamp: int) -> None:
                 )
             kinds = list(due(now))
         for kind in kinds:
-            with suppress(AlreadyEnqueued):  # it is queued already
-                make_report.configure(queueing_lock=f"report {kind} {tenant_id}").defer(
-                    tenant_id=str(tenant_id), kind=kind
-                )
+            lock = f"report {kind} {tenant_id}"
+            defer_once(make_report, lock, tenant_id=str(tenant_id), kind=kind)
 
 
 @app.task(name="audit.tasks.make_report", queue="reports")

@@ -1,15 +1,14 @@
 """Tasks of streams to other systems."""
 
-from contextlib import suppress
 from uuid import UUID
 
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.exceptions import AlreadyEnqueued
 
 from audit.deliveries.outbox import SOON
 from audit.stream import sending
 from audit.stream.trying import try_stream
+from audit.tasks.once import defer_once
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
@@ -30,8 +29,7 @@ def send_streams() -> None:
         with tenant_scope(tenant_id):
             due += [(tenant_id, pk) for pk in sending.due_streams(tenant_id, now)]
     if due and sending.run_slice(due):
-        with suppress(AlreadyEnqueued):  # it is queued already
-            send_streams.configure(queueing_lock="send_streams").defer()
+        defer_once(send_streams, "send_streams")
 
 
 @app.task(name="audit.tasks.test_stream", queue="streams", priority=SOON)

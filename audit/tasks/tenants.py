@@ -1,13 +1,11 @@
 """Tasks that keep each tenant's data in order: tools, units, uses of MCP, and retention."""
 
 import logging
-from contextlib import suppress
 from uuid import UUID
 
 from django.db import connections
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.exceptions import AlreadyEnqueued
 
 from audit.alerts import trying
 from audit.deliveries import delivering
@@ -17,6 +15,7 @@ from audit.prices import units
 from audit.queries import skipped_spans
 from audit.retention import floor, retention
 from audit.retention.proved_holds import HoldsAlteredError
+from audit.tasks.once import defer_once
 from audit.work import argument_comparison, mcp_uses, payload_search
 from audit.work.sightings import expire_ephemeral, note_tools
 from config.postgresql.aliases import OWNER
@@ -60,8 +59,7 @@ def count_units(tenant_id: str) -> None:
 
 
 def _count_units_soon(tenant_id: str) -> None:
-    with suppress(AlreadyEnqueued):  # it is queued already
-        count_units.configure(queueing_lock=f"units {tenant_id}").defer(tenant_id=tenant_id)
+    defer_once(count_units, f"units {tenant_id}", tenant_id=tenant_id)
 
 
 @app.periodic(cron="* * * * *")
@@ -110,5 +108,4 @@ def expire(tenant_id: str) -> None:
 
 
 def _expire_soon(tenant_id: str) -> None:
-    with suppress(AlreadyEnqueued):  # it is queued already
-        expire.configure(queueing_lock=f"expire {tenant_id}").defer(tenant_id=tenant_id)
+    defer_once(expire, f"expire {tenant_id}", tenant_id=tenant_id)

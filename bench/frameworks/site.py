@@ -1,23 +1,17 @@
 """A Tooltrail of its own, spans sent to it, and the calls that it shows of them."""
 
 import json
-import os
 import secrets
-import signal
-import subprocess
-import sys
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from bench.frameworks.calls import SeenCall, of_documents
-from bench.frameworks.capture import ROOT
+from bench.own_site import own_site
 
 
 class Tooltrail:
@@ -66,22 +60,8 @@ class Tooltrail:
 @contextmanager
 def running() -> Iterator[Tooltrail]:
     """Run an installation in a temporary folder until the block ends."""
-    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
-        process = subprocess.Popen(
-            [sys.executable, "manage.py", "up", "--dev-tenant", "bench", "--json", "--port", "0"],
-            cwd=ROOT,
-            env=os.environ | {"TOOLTRAIL_VAR": str(Path(folder) / "var")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            facts = json.loads(process.stdout.readline())
-            yield Tooltrail(facts["url"], facts["api_key"])
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
+    with own_site() as site:
+        yield Tooltrail(site.facts["url"], site.facts["api_key"])
 
 
 def _scopes(request: ExportTraceServiceRequest) -> Iterator[Any]:

@@ -1,9 +1,33 @@
-"""What a page costs and paints in the browser."""
+"""What a page costs and paints in the browser, and pictures of it."""
 
 from playwright.sync_api import Page
 
 MAX_TRANSFER_BYTES = 400_000
 """Bytes of a page with charts, as transferred."""
+
+
+def shoot(page: Page, name: str, folder: str | None) -> None:
+    """Keep pictures of the page, light and dark, wide and narrow, if a folder is given."""
+    if not folder:
+        return
+    for scheme in ("light", "dark"):
+        for width in (1440, 390):
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 900})
+            page.screenshot(path=f"{folder}/{name}-{scheme}-{width}.png", full_page=True)
+    page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def transferred(page: Page) -> list[int]:
+    """The bytes of each answer that the page gets from now on; the list grows."""
+    sizes: list[int] = []
+    page.on(
+        "requestfinished",
+        lambda request: sizes.append(
+            request.sizes()["responseBodySize"] + request.sizes()["responseHeadersSize"]
+        ),
+    )
+    return sizes
 
 
 def chart_colours(page: Page, chart: str) -> int:

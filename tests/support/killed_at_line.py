@@ -1,4 +1,4 @@
-"""Kills this process before a line of a package that it runs, so that a test can choose where."""
+"""Kills this process before a line of packages that it runs, so that a test can choose where."""
 
 import os
 import signal
@@ -10,17 +10,17 @@ from types import FrameType, ModuleType
 from typing import Any
 
 
-def die_at_line(package: ModuleType, last: int) -> Callable[[], int]:
+def die_at_line(package: ModuleType, last: int, *more: ModuleType) -> Callable[[], int]:
     """From now on, kill the process (SIGKILL) before it runs so many lines, in any thread.
 
     With 0 it lives. Returns what ends the count and says how many lines it ran.
     """
-    folder = str(Path(package.__file__ or "").parent)
+    folders = tuple(str(Path(each.__file__ or "").parent) for each in (package, *more))
     count = 0
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
         nonlocal count
-        if not frame.f_code.co_filename.startswith(folder):
+        if not frame.f_code.co_filename.startswith(folders):
             return None
         if event == "line":
             count += 1

@@ -6,14 +6,12 @@ with step 0 it lives, and prints how many lines it ran. With `--only-deliver` it
 """
 
 import os
-import signal
 import sys
-from pathlib import Path
-from types import FrameType
-from typing import Any
 from uuid import UUID
 
 import django
+
+from tests.support.killed_at_line import die_at_line
 
 
 def main() -> None:
@@ -26,25 +24,11 @@ def main() -> None:
     from audit.deliveries.delivering import run_slice
     from tests.support.alerts import judge_all
 
-    folders = tuple(str(Path(each.__file__ or "").parent) for each in (alerts, deliveries))
-    count = 0
-
-    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
-        nonlocal count
-        if not frame.f_code.co_filename.startswith(folders):
-            return None
-        if event == "line":
-            count += 1
-            if count == last:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return trace
-
-    sys.settrace(trace)
+    end = die_at_line(alerts, last, deliveries)
     if not only_deliver:
         judge_all(tenant_id)
     run_slice(tenant_id)
-    sys.settrace(None)
-    sys.stdout.write(f"{count}\n")
+    sys.stdout.write(f"{end()}\n")
 
 
 if __name__ == "__main__":

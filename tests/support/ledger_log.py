@@ -110,6 +110,12 @@ def _ensure_key(folder: Path) -> None:
         write_key(folder, os.urandom(32))
 
 
+def give_key(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let the worker of a test have a key of its own, in a folder of its own."""
+    monkeypatch.setattr(settings, "LEDGER_DIR", folder / "ledger")
+    write_key(folder / "ledger", os.urandom(32))
+
+
 def write_key(folder: Path, private: bytes) -> None:
     """Give a worker a private key of its own (32 bytes)."""
     key = {"private": to_base64(private), "created_at": "2026-11-01T00:00:00+00:00"}

@@ -32,6 +32,22 @@ def signed_in(user: User) -> Client:
     return client
 
 
+def walked(client: Client, folder: str, query: str) -> list[str]:
+    """The pages of a list from the first to the last, by their links to the next one."""
+    pages, address = list[str](), f"{folder}{query}"
+    while address:
+        pages.append(client.get(address).content.decode())
+        link = linked(pages[-1], "next")
+        address = f"{folder}{link}" if link else ""
+    return pages
+
+
+def linked(page: str, rel: str) -> str | None:
+    """Where a page's link to the next (`next`) or the one before (`prev`) leads."""
+    link = re.search(rf'rel="{rel}" href="([^"]*)"', page)
+    return unescape(link[1]) if link else None
+
+
 def text(markup: str) -> str:
     """What a reader sees of a page, with white space as single spaces."""
     return " ".join(unescape(sub(r"<[^>]*>", " ", markup)).split())

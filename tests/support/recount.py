@@ -13,8 +13,9 @@ from tooltrail.ledger import NO_INVOCATION, Entry, Kind, commit_of, leaf_of
 
 from audit.events.instants import microseconds
 from audit.index import histogram
+from audit.index.reindex import reindex
 from audit.log.payload import unpack
-from audit.models import Batch, Gap
+from audit.models import Batch, Gap, RejectedEvent
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
@@ -133,6 +134,15 @@ _KINDS |= {"finding": Kind.FINDING, "toolCallDecision": Kind.DECISION}
 _KINDS["definition"] = Kind.DEFINITION
 
 type _Place = tuple[uuid.UUID, int]
+
+
+def assert_all_taken_in(tenant: Tenant) -> None:
+    """Fail unless sums, log and index agree, and no event was rejected."""
+    with tenant_scope(tenant.id):
+        assert not RejectedEvent.objects.for_tenant(tenant.id).exists()
+    assert_consistent(tenant)
+    report = reindex(tenant.id, repair=False, progress=lambda done, size: None)
+    assert report.is_clean, report.comparison.examples
 
 
 def assert_consistent(tenant: Tenant) -> None:

@@ -2,13 +2,12 @@
 
 import http.client
 import smtplib
-import socket
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from audit.deliveries.sender import chats, guard, mail, slack, webhook
 from audit.deliveries.sender.job import ANSWER_MAX, Answer, Job
+from config.http import connection_failures
 
 _SENDERS: Mapping[str, Callable[[Job], Answer]] = {
     "email": mail.send,
@@ -44,19 +43,10 @@ def _reason(error: Exception) -> str:
             return text.decode(errors="replace") if isinstance(text, bytes) else str(text)
         case smtplib.SMTPRecipientsRefused():
             return f"All recipients were refused: {', '.join(error.recipients)}"
-        case ssl.SSLCertVerificationError():
-            return f"The certificate is not valid: {error.verify_message}."
-        case ssl.SSLError():
-            return f"TLS failed: {error.reason}."
-        case TimeoutError():
-            return "No answer in time."
-        case socket.gaierror():
-            return "The host name is unknown."
-        case ConnectionRefusedError():
-            return "The connection was refused."
-        case ConnectionError() | http.client.HTTPException() | smtplib.SMTPServerDisconnected():
+        case http.client.HTTPException() | smtplib.SMTPServerDisconnected():
             return f"The connection broke: {type(error).__name__}."
-        case ValueError() | OSError():
-            return str(error) or type(error).__name__
-        case _:
-            return f"{type(error).__name__}."
+    if words := connection_failures.words_of(error):
+        return words
+    if isinstance(error, ValueError | OSError):
+        return str(error) or type(error).__name__
+    return f"{type(error).__name__}."

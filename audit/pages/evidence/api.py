@@ -1,5 +1,7 @@
 """Evidence bundles over the API. docs/evidence.md describes their contents."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import cast
 from uuid import UUID
@@ -98,11 +100,10 @@ def download_evidence(request: HttpRequest, params: Query[EvidenceParams]) -> Ht
         else:
             of = params.read_range()
         try:
-            previous, ledger_range = read_previous(params.previous), ledger_range_of(of)
+            with _is_signed():
+                previous, ledger_range = read_previous(params.previous), ledger_range_of(of)
         except ValueError as error:
             raise ProblemError("parameter", str(error), parameter="previous") from error
-        except NotSignedError as error:
-            raise ProblemError("unsigned", str(error)) from error
         tenant = Tenant.objects.get(pk=identity.tenant_id)
         key = ApiKey.objects.filter(tenant_id=tenant.pk, key_id=identity.key_id).first()
         made_by = key.name if key else identity.key_id
@@ -127,17 +128,10 @@ def download_evidence(request: HttpRequest, params: Query[EvidenceParams]) -> Ht
 
 
 def _of_sample(identity: ApiKeyIdentity, sample_id: str, now: datetime) -> HttpResponseBase:
-    try:
-        sample = find_sample(UUID(sample_id))
-    except ValueError:
-        sample = None
-    if sample is None:
-        raise ProblemError("not_found", "Sample not found.")
+    sample = _named(sample_id, find_sample, "Sample")
     tenant, actor = Tenant.objects.get(pk=identity.tenant_id), actor_of(identity)
-    try:
+    with _is_signed():
         wanted = evidence_of(tenant, sample, actor, now)
-    except NotSignedError as error:
-        raise ProblemError("unsigned", str(error)) from error
     pk = str(sample.id)
     record_view(tenant.pk, actor, "evidence.export", f"sample {pk}", sample=pk)
     name = f"sample-{tenant.slug}-{pk}.zip"
@@ -145,18 +139,30 @@ def _of_sample(identity: ApiKeyIdentity, sample_id: str, now: datetime) -> HttpR
 
 
 def _of_incident(identity: ApiKeyIdentity, incident_id: str, now: datetime) -> HttpResponseBase:
-    try:
-        incident = find_incident(UUID(incident_id))
-    except ValueError:
-        incident = None
-    if incident is None:
-        raise ProblemError("not_found", "Incident not found.")
+    incident = _named(incident_id, find_incident, "Incident")
     tenant, actor = Tenant.objects.get(pk=identity.tenant_id), actor_of(identity)
-    try:
+    with _is_signed():
         wanted = incident_evidence(tenant, incident, actor, now)
-    except NotSignedError as error:
-        raise ProblemError("unsigned", str(error)) from error
     pk = str(incident.id)
     record_view(tenant.pk, actor, "evidence.export", apart=pk, incident=pk, **wanted.on_record())
     name = f"incident-{tenant.slug}-{pk}.zip"
     return stream(tenant.pk, bundle(wanted), "application/zip", file_name=name)
+
+
+def _named[T](pk: str, find: Callable[[UUID], T | None], what: str) -> T:
+    try:
+        one = find(UUID(pk))
+    except ValueError:
+        one = None
+    if one is None:
+        raise ProblemError("not_found", f"{what} not found.")
+    return one
+
+
+@contextmanager
+def _is_signed() -> Iterator[None]:
+    """Answer with a problem where the ledger has no signature yet."""
+    try:
+        yield
+    except NotSignedError as error:
+        raise ProblemError("unsigned", str(error)) from error

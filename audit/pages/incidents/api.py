@@ -19,7 +19,7 @@ from audit.pages.show.router import router
 from config.http.problems import ProblemError
 from tenants.api_acts import Act, Body, Stripped, acts
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import Answer, ListParams, Page, reads, seal, unseal, utc
+from tenants.api_reads import Answer, ListParams, Page, newest_first, reads, utc
 from tenants.models import Scope
 from tenants.scope import current_tenant_id
 from tenants.slices import JobState
@@ -85,14 +85,7 @@ class IncidentBody(Body):
 def list_incidents(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
     """List the incidents, the newest first."""
     stored = Incident.objects.for_tenant(current_tenant_id()).defer("timeline", "page")
-    if (before := unseal("incidents", params.cursor, lambda place: UUID(place[0]))) is not None:
-        stored = stored.filter(id__lt=before)
-    page = list(stored.order_by("-id")[: params.limit + 1])
-    shown = page[: params.limit]
-    return {
-        "items": [_summary(one) for one in shown],
-        "next": seal("incidents", shown[-1].id) if len(page) > params.limit else None,
-    }
+    return newest_first("incidents", stored, params, _summary)
 
 
 @reads(

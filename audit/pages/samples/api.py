@@ -31,7 +31,7 @@ from audit.sampling.drawing import CannotDrawError, draw_sample
 from audit.sampling.working import TEXT_MAX, CannotWorkError
 from config.http.problems import ProblemError
 from tenants.api_acts import Act, Body, Stripped, acts, checked
-from tenants.api_reads import ListParams, reads, seal, unseal
+from tenants.api_reads import ListParams, newest_first, reads
 from tenants.models import Role, Scope
 from tenants.scope import current_tenant_id
 
@@ -78,14 +78,7 @@ class SampleReturnBody(Body):
 def list_samples(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
     """List the samples, the newest first, with those that were stopped."""
     stored = Sample.objects.for_tenant(current_tenant_id())
-    if (before := unseal("samples", params.cursor, lambda place: UUID(place[0]))) is not None:
-        stored = stored.filter(id__lt=before)
-    page = list(stored.order_by("-id")[: params.limit + 1])
-    shown = page[: params.limit]
-    return {
-        "items": [answers.summary(one) for one in shown],
-        "next": seal("samples", shown[-1].id) if len(page) > params.limit else None,
-    }
+    return newest_first("samples", stored, params, answers.summary)
 
 
 @reads(

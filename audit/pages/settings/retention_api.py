@@ -23,7 +23,7 @@ from audit.retention.floor import FloorError
 from audit.tasks.requested import erase_calls
 from config.http.problems import ProblemError
 from tenants.api_acts import Act, Body, Stripped, acts, checked
-from tenants.api_reads import Answer, ListParams, Page, reads, seal, unseal, utc
+from tenants.api_reads import Answer, ListParams, Page, newest_first, reads, utc
 from tenants.models import Scope
 from tenants.scope import current_tenant_id
 
@@ -137,14 +137,7 @@ class ConfirmationBody(ReasonBody):
 def list_holds(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
     """List the legal holds, the newest first, with those that were released."""
     stored = LegalHold.objects.for_tenant(current_tenant_id())
-    if (before := unseal("holds", params.cursor, lambda place: UUID(place[0]))) is not None:
-        stored = stored.filter(id__lt=before)
-    page = list(stored.order_by("-id")[: params.limit + 1])
-    shown = page[: params.limit]
-    return {
-        "items": [_hold(one) for one in shown],
-        "next": seal("holds", shown[-1].id) if len(page) > params.limit else None,
-    }
+    return newest_first("holds", stored, params, _hold)
 
 
 @acts(
@@ -197,14 +190,7 @@ def release_hold(act: Act, hold_id: Path[UUID]) -> dict[str, Any]:
 def list_erasures(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
     """List erasures and their dry runs, the newest first."""
     stored = Erasure.objects.for_tenant(current_tenant_id())
-    if (before := unseal("erasures", params.cursor, lambda place: UUID(place[0]))) is not None:
-        stored = stored.filter(id__lt=before)
-    page = list(stored.order_by("-id")[: params.limit + 1])
-    shown = page[: params.limit]
-    return {
-        "items": [_erasure(one, preview=None) for one in shown],
-        "next": seal("erasures", shown[-1].id) if len(page) > params.limit else None,
-    }
+    return newest_first("erasures", stored, params, lambda one: _erasure(one, preview=None))
 
 
 @reads(

@@ -25,7 +25,7 @@ from audit.work.sharing import (
 )
 from config.http.problems import ProblemError
 from tenants.api_acts import Act, Body, acts, invalid
-from tenants.api_reads import Answer, ListParams, Page, reads, seal, unseal, utc
+from tenants.api_reads import Answer, ListParams, Page, newest_first, reads, utc
 from tenants.models import Scope
 from tenants.scope import current_tenant_id
 
@@ -80,17 +80,8 @@ class LinkBody(Body):
 @reads(router, "/share-links", LinkPage, tag="sharing", problems=("cursor", "limit"))
 def list_share_links(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
     """List share links, newest first, without what opens them."""
-    before = unseal("share-links", params.cursor, lambda place: UUID(place[0]))
-    links = ShareLink.objects.for_tenant(current_tenant_id())
-    if before is not None:
-        links = links.filter(id__lt=before)
-    newest = list(links.order_by("-id")[: params.limit + 1])
-    shown = newest[: params.limit]
-    now = timezone.now()
-    return {
-        "items": [_link(one, now) for one in shown],
-        "next": seal("share-links", shown[-1].id) if len(newest) > params.limit else None,
-    }
+    links, now = ShareLink.objects.for_tenant(current_tenant_id()), timezone.now()
+    return newest_first("share-links", links, params, lambda one: _link(one, now))
 
 
 @acts(

@@ -14,6 +14,7 @@ from audit.stream.place import rfc3339
 from audit.stream.records import Record
 from audit.stream.ways.way import SendError
 from config.env import Opening
+from config.http import connection_failures
 from config.http.outbound import RefusedAddressError, guarded_socket
 
 PORT = 6514
@@ -97,20 +98,6 @@ class SyslogWay:
 
 def reason_of(error: OSError) -> str:
     """Why it failed, for people."""
-    match error:
-        case RefusedAddressError():
-            return "The operator does not allow streams to this address."
-        case ssl.SSLCertVerificationError():
-            return f"The certificate is not valid: {error.verify_message}."
-        case ssl.SSLError():
-            return f"TLS failed: {error.reason or error}."
-        case TimeoutError():
-            return "No answer in time."
-        case socket.gaierror():
-            return "The host name is unknown."
-        case ConnectionRefusedError():
-            return "The connection was refused."
-        case ConnectionError():
-            return "The connection broke."
-        case _:
-            return f"{error.strerror or error}."
+    if isinstance(error, RefusedAddressError):
+        return "The operator does not allow streams to this address."
+    return connection_failures.words_of(error) or f"{error.strerror or error}."

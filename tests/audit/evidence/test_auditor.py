@@ -1,7 +1,6 @@
 """An auditor with only a key and the command line, against a running server."""
 
 import json
-import os
 import subprocess
 import sys
 import urllib.request
@@ -9,13 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 
 from tenants.keys import create_key
 from tenants.models import Scope
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.installation import clean_environment
-from tests.support.ledger_log import keep, restore_backup, write_key
+from tests.support.ledger_log import give_key, keep, restore_backup
 from tests.support.server import LiveServer
 
 
@@ -34,8 +32,7 @@ def tooltrail(*words: str, key: str = "") -> subprocess.CompletedProcess[str]:
 def test_auditor_watches_the_ledger_and_verifies_the_evidence(
     acme: Cast, live_server: LiveServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings, "LEDGER_DIR", tmp_path / "ledger")
-    write_key(tmp_path / "ledger", os.urandom(32))
+    give_key(monkeypatch, tmp_path)
     key = create_key(acme.tenant, "auditor", [Scope.READ, Scope.PAYLOADS])[1]
     folder, now = tmp_path / "watched", datetime.now(UTC)
 

@@ -3,7 +3,6 @@
 import base64
 import io
 import json
-import os
 import random
 import zipfile
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 import uuid_utils.compat
-from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 from tooltrail.evidence import Archive, Verdict, verify
@@ -50,7 +48,7 @@ from tests.support.factories import (
     make_ingest_key,
     send_events,
 )
-from tests.support.ledger_log import as_owner, keep, write_key
+from tests.support.ledger_log import as_owner, give_key, keep
 from tests.support.old_verifier import OLD_BUNDLES, old_code, old_verify
 from tests.support.pages import signed_in
 
@@ -69,8 +67,7 @@ _LATER = iter(range(1, 10_000))
 @pytest.fixture(autouse=True)
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A worker for this test, with a key of its own."""
-    monkeypatch.setattr(settings, "LEDGER_DIR", tmp_path / "ledger")
-    write_key(tmp_path / "ledger", os.urandom(32))
+    give_key(monkeypatch, tmp_path)
     yield
 
 

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import re
 import sys
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.conf import settings
 from pypdf import PdfReader
 
 from audit.reports.clauses.figures import NAMES
@@ -23,7 +21,7 @@ from tests.support.alerts import alert_of_stored_calls
 from tests.support.api_client import program
 from tests.support.factories import Cast, make_call, make_decision, send_events
 from tests.support.incidents import make_incident
-from tests.support.ledger_log import write_key
+from tests.support.ledger_log import give_key
 from tests.support.pages import signed_in, text
 from tests.support.retention import set_retention
 from tests.support.samples import sign_ledger, signed_sample
@@ -73,8 +71,7 @@ def figures_of(document: dict[str, Any]) -> dict[str, Any]:
 def test_figures_are_those_of_the_record(
     acme: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings, "LEDGER_DIR", tmp_path / "ledger")
-    write_key(tmp_path / "ledger", os.urandom(32))
+    give_key(monkeypatch, tmp_path)
     busy(acme)
     pk = make(acme)
     document = signed_in(acme.auditor).get(f"/reports/{pk}/clauses.json").json()

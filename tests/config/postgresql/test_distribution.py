@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from config.postgresql import cluster_nodes, database, distribution
-from tests.support.citus import CITUS, citus_nodes
 from tests.support.installation import Installation, announcement, end, new_installation, until
 from tests.support.installation_requests import Senders, status_code
 from tests.support.management_commands import init_database, manage
@@ -44,15 +43,6 @@ def test_server_without_citus_is_refused(tmp_path: Path) -> None:
     completed = manage("distribute", "status", *options, TOOLTRAIL_VAR=str(tmp_path))
     assert completed.returncode == 1
     assert f'database "{name}" does not exist' in completed.stderr
-
-
-@pytest.fixture
-def nodes() -> Iterator[list[str]]:
-    """URLs of superusers of a coordinator and two workers."""
-    if not (CITUS / "cluster.py").exists():
-        pytest.skip(f"NOTHING IS TRIED ON A CLUSTER: {CITUS}/cluster.py is missing")
-    with citus_nodes() as urls:
-        yield urls
 
 
 @pytest.fixture

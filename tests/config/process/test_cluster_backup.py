@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,15 +26,6 @@ from tests.support.many_hosts import ManyHosts, many_hosts
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled("cluster", 0)]  # minutes
 MORE = 10  # batches of the sender, before the next step
-
-
-@pytest.fixture
-def nodes() -> Iterator[list[str]]:
-    """URLs of superusers of a coordinator and two workers."""
-    if not (CITUS / "cluster.py").exists():
-        pytest.skip(f"NOTHING IS TRIED ON A CLUSTER: {CITUS}/cluster.py is missing")
-    with citus_nodes() as urls:
-        yield urls
 
 
 def demand_passwords(node: str) -> str:

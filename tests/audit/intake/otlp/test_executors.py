@@ -17,8 +17,7 @@ import pytest
 from django.db import connection
 
 from audit.events.spans import span_uuid
-from audit.index.reindex import reindex
-from audit.models import Invocation, RejectedEvent
+from audit.models import Invocation
 from audit.queries.calls import call_detail, call_of_span, trace_detail
 from tenants.scope import tenant_scope
 from tests.support.erasures import all_stored_text, erase
@@ -34,7 +33,7 @@ from tests.support.otlp_requests import (
     request,
     span,
 )
-from tests.support.recount import assert_consistent
+from tests.support.recount import assert_all_taken_in
 from tests.support.retention import index_agrees_with_log
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -186,15 +185,6 @@ def rows_by_trace(cast: Cast) -> dict[str, list[Invocation]]:
     return by_trace
 
 
-def check(cast: Cast) -> None:
-    """Totals, log and index agree, and the inbox is empty."""
-    with tenant_scope(cast.tenant.id):
-        assert not RejectedEvent.objects.for_tenant(cast.tenant.id).exists()
-    assert_consistent(cast.tenant)
-    report = reindex(cast.tenant.id, repair=False, progress=lambda done, size: None)
-    assert report.is_clean, report.comparison.examples
-
-
 def shown(cast: Cast, trace_id: str = TRACE) -> dict[Any, Any]:
     """The calls of the trace by id, as its page shows them."""
     with tenant_scope(cast.tenant.id):
@@ -224,7 +214,7 @@ def test_span_around_an_sdk_call_is_the_same_call(acme: Cast, send: Sender, is_a
             (str(row.invocation_id), row.state, row.violation_count, row.guard_outcome)
             for row in calls[arrival.trace_id]
         ] == [(start["invocation_id"], "failed", 1, "failed")], arrival.order
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 @pytest.mark.slow
@@ -248,7 +238,7 @@ def test_further_span_layers_are_the_same_call(acme: Cast, send: Sender, is_apar
                 span_id = span_uuid(arrival.trace_id, f"{number:016x}")
                 resolved = call_of_span(row.started_on, span_id)
                 assert resolved == (row.started_on, row.invocation_id), arrival.order
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 @pytest.mark.slow
@@ -265,7 +255,7 @@ def test_middle_span_layer_merges_in_any_order(acme: Cast, send: Sender, is_apar
     assert calls.keys() == {each.trace_id for each in arrivals}
     for arrival in arrivals:
         assert [row.violation_count for row in calls[arrival.trace_id]] == [1], arrival.order
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 @pytest.mark.slow
@@ -297,7 +287,7 @@ def test_span_without_a_tool_call_is_only_the_parent(
             opened = call_detail(row.started_on, row.invocation_id)
         assert opened is not None
         assert opened.parent_invocation_id == around, arrival.order
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 @pytest.mark.slow
@@ -328,7 +318,7 @@ def test_retries_and_other_tools_in_one_tool_span_stay_separate_calls(
                 assert parent is None, arrival.order
             else:
                 assert str(parent) in ids, arrival.order
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -342,7 +332,7 @@ def test_span_of_another_tool_is_only_the_parent(acme: Cast, send: Sender, is_fi
     assert len(calls) == 2
     (call_of_sdk,) = (call for call in calls.values() if call.tool_name == "look_up")
     assert call_of_sdk.parent_invocation_id == span_uuid(TRACE, f"{2:016x}")
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 @pytest.mark.slow
@@ -356,7 +346,7 @@ def test_different_tool_call_id_is_a_different_call(
         send(body)
 
     assert len(rows(acme)) == 2
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -367,7 +357,7 @@ def test_span_inside_an_sdk_call_is_not_merged(acme: Cast, send: Sender, is_firs
         send(body)
 
     assert len(rows(acme)) == 2
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 @pytest.mark.slow
@@ -382,8 +372,8 @@ def test_span_of_another_tenant_is_never_merged(
 
     assert [row.state for row in rows(globex)] == ["ok"]
     assert [row.violation_count for row in rows(acme)] == [1]
-    check(acme)
-    check(globex)
+    assert_all_taken_in(acme.tenant)
+    assert_all_taken_in(globex.tenant)
 
 
 @pytest.mark.generated(2)
@@ -395,7 +385,7 @@ def test_malformed_traceparent_is_ignored(acme: Cast, send: Sender, value: Any) 
     send([start | {"traceparent": value}, end])
 
     assert len(rows(acme)) == 2
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 def test_sdk_call_is_completed_only_by_its_own_end_event(acme: Cast, send: Sender) -> None:
@@ -408,7 +398,7 @@ def test_sdk_call_is_completed_only_by_its_own_end_event(acme: Cast, send: Sende
 
     (row,) = rows(acme)
     assert (row.state, row.violation_count) == ("failed", 1)
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 def test_concurrent_requests_for_one_call_create_one_call(acme: Cast, send: Sender) -> None:
@@ -433,7 +423,7 @@ def test_concurrent_requests_for_one_call_create_one_call(acme: Cast, send: Send
     assert failures == []
     (row,) = rows(acme)
     assert row.violation_count == 1
-    check(acme)
+    assert_all_taken_in(acme.tenant)
 
 
 @pytest.mark.slow
@@ -470,4 +460,4 @@ def test_events_without_traceparent_are_not_merged_with_spans(acme: Cast, send: 
     send([start, end])
 
     assert len(rows(acme)) == 2
-    check(acme)
+    assert_all_taken_in(acme.tenant)

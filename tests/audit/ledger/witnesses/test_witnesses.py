@@ -43,7 +43,7 @@ from tenants.models import Tenant, new_id
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.hostile_witness import hostile_witness
-from tests.support.ledger_log import keep, write_key
+from tests.support.ledger_log import give_key, keep
 from tests.support.pages import signed_in, text
 
 NOW = timezone.now()
@@ -54,8 +54,7 @@ _LATER = iter(range(1, 10_000))
 @pytest.fixture(autouse=True)
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker for this test, with a key of its own; witnesses may be on this machine."""
-    monkeypatch.setattr(settings, "LEDGER_DIR", tmp_path / "ledger")
-    write_key(tmp_path / "ledger", os.urandom(32))
+    give_key(monkeypatch, tmp_path)
     monkeypatch.setenv("TOOLTRAIL_WITNESS_ALLOW", "127.0.0.1")
     monkeypatch.setattr(settings, "WITNESS_ALLOW", env.openings("TOOLTRAIL_WITNESS_ALLOW"))
 

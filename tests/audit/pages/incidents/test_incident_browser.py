@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.conf import settings
 from playwright.sync_api import Page, expect
 from tooltrail.cli.main import main
 
@@ -15,8 +14,9 @@ from audit.incidents import making
 from tests.support.accessibility import accessibility_findings
 from tests.support.alerts import alert_of_stored_calls
 from tests.support.browser_errors import complaints
+from tests.support.browser_pages import shoot
 from tests.support.factories import Cast, make_call, make_decision, send_events
-from tests.support.ledger_log import write_key
+from tests.support.ledger_log import give_key
 from tests.support.samples import sign_ledger
 from tests.support.sign_in import sign_in
 
@@ -27,20 +27,7 @@ SHOTS = os.environ.get("INCIDENT_SHOTS")
 @pytest.fixture(autouse=True)
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker for this test, with a key of its own."""
-    monkeypatch.setattr(settings, "LEDGER_DIR", tmp_path / "ledger")
-    write_key(tmp_path / "ledger", os.urandom(32))
-
-
-def shoot(page: Page, name: str) -> None:
-    """Keep pictures of the page, light and dark, wide and narrow, if a folder is given."""
-    if not SHOTS:
-        return
-    for scheme in ("light", "dark"):
-        for width in (1440, 390):
-            page.emulate_media(color_scheme=scheme)
-            page.set_viewport_size({"width": width, "height": 900})
-            page.screenshot(path=f"{SHOTS}/{name}-{scheme}-{width}.png", full_page=True)
-    page.set_viewport_size({"width": 1440, "height": 900})
+    give_key(monkeypatch, tmp_path)
 
 
 def judge(page: Page) -> None:
@@ -88,16 +75,16 @@ def test_incident_from_a_trace_to_a_verified_bundle(
     send_theft(acme)
     sign_in(page, acme.auditor)
     page.goto("/traces/checkout-7")
-    shoot(page, "trace")
+    shoot(page, "trace", SHOTS)
     page.get_by_role("link", name="Incident", exact=True).click()
     expect(page.get_by_label("Calls", exact=True)).to_have_value("trace:checkout-7")
     page.get_by_label("Title").fill("Refund of checkout 7")
     page.get_by_label("Reason").fill("The customer says that nobody ordered this refund.")
     judge(page)
-    shoot(page, "form")
+    shoot(page, "form", SHOTS)
     page.get_by_role("button", name="Hold and make evidence").click()
     expect(page.get_by_text("waiting", exact=True)).to_be_visible()
-    shoot(page, "waiting")
+    shoot(page, "waiting", SHOTS)
     pk = UUID(page.url.rsplit("/", 1)[1])
     while making.run_slice(acme.tenant.id, pk):
         pass
@@ -106,7 +93,7 @@ def test_incident_from_a_trace_to_a_verified_bundle(
     page.reload()
     expect(page.get_by_text("Call approved", exact=True)).to_be_visible()
     judge(page)
-    shoot(page, "made")
+    shoot(page, "made", SHOTS)
     with page.expect_download() as started:
         page.get_by_role("link", name="Evidence").last.click()
     path = tmp_path / "incident.zip"
@@ -115,7 +102,7 @@ def test_incident_from_a_trace_to_a_verified_bundle(
     assert "timeline: the timeline is the one that was made" in capsys.readouterr().out
     page.goto("/incidents/")
     expect(page.get_by_role("link", name="Refund of checkout 7")).to_be_visible()
-    shoot(page, "list")
+    shoot(page, "list", SHOTS)
     page.goto("/reports/")
     page.get_by_label("Period of the clause report").select_option("day")
     page.get_by_label("Any day of the period").fill(f"{datetime.now(UTC):%Y-%m-%d}")
@@ -123,12 +110,12 @@ def test_incident_from_a_trace_to_a_verified_bundle(
     expect(page.get_by_role("heading", name="Article 12(1)")).to_be_visible()
     expect(page.get_by_text("Whether the figures meet a clause")).to_be_visible()
     judge(page)
-    shoot(page, "clauses")
+    shoot(page, "clauses", SHOTS)
     if SHOTS:
         answer = page.request.get(page.url.replace("/clauses", "/export.json"))
         Path(SHOTS, "report.json").write_text(answer.text())
     page.goto("/reports/")
-    shoot(page, "reports")
+    shoot(page, "reports", SHOTS)
     assert noted == []
     if SHOTS:
         import zipfile
@@ -136,4 +123,4 @@ def test_incident_from_a_trace_to_a_verified_bundle(
         with zipfile.ZipFile(path) as bundle:
             file = Path(bundle.extract("timeline.html", SHOTS))
         page.goto(file.as_uri())
-        shoot(page, "file")
+        shoot(page, "file", SHOTS)

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.accessibility import accessibility_findings, open_folds
 from tests.support.browser_errors import complaints
-from tests.support.browser_pages import MAX_TRANSFER_BYTES, chart_colours
+from tests.support.browser_pages import MAX_TRANSFER_BYTES, chart_colours, transferred
 from tests.support.factories import (
     Cast,
     make_call,
@@ -54,13 +54,7 @@ def busy(acme: Cast) -> Cast:
 def test_charts_are_drawn_and_link_to_calls(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     heard = complaints(page)
-    sizes: list[int] = []
-    page.on(
-        "requestfinished",
-        lambda request: sizes.append(
-            request.sizes()["responseBodySize"] + request.sizes()["responseHeadersSize"]
-        ),
-    )
+    sizes = transferred(page)
     page.goto("/latency/?range=6h")
     expect(page.locator(".chart-canvas:has(canvas)")).to_have_count(3)
     expect(page.get_by_text("all 60 calls in the range")).to_be_visible()

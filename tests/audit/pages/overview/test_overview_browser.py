@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.accessibility import accessibility_findings, open_folds
 from tests.support.browser_errors import complaints
-from tests.support.browser_pages import MAX_TRANSFER_BYTES, chart_colours
+from tests.support.browser_pages import MAX_TRANSFER_BYTES, chart_colours, transferred
 from tests.support.factories import (
     Cast,
     make_call,
@@ -44,13 +44,7 @@ def busy(acme: Cast) -> Cast:
 def test_charts_are_drawn_and_a_mark_links_to_its_calls(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     heard = complaints(page)
-    sizes: list[int] = []
-    page.on(
-        "requestfinished",
-        lambda request: sizes.append(
-            request.sizes()["responseBodySize"] + request.sizes()["responseHeadersSize"]
-        ),
-    )
+    sizes = transferred(page)
     page.goto("/?range=6h")
     expect(page.locator(".chart-canvas canvas")).to_have_count(4)
     for chart in ("calls", "errors", "latency", "violations"):

@@ -7,7 +7,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from django.conf import settings
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 from tooltrail.cli.main import main
@@ -16,9 +15,10 @@ from tooltrail.evidence.sample.selection import commitment_of
 from audit.sampling import collecting
 from tenants.models import User
 from tests.support.browser_errors import complaints
+from tests.support.browser_pages import shoot
 from tests.support.erasures import erase
 from tests.support.factories import Cast, make_call, send_events
-from tests.support.ledger_log import write_key
+from tests.support.ledger_log import give_key
 from tests.support.retention import apply_retention, set_retention
 from tests.support.samples import arrive, second_auditor, sign_ledger
 from tests.support.sign_in import sign_in
@@ -30,20 +30,7 @@ SHOTS = os.environ.get("SAMPLE_SHOTS")
 @pytest.fixture(autouse=True)
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker for this test, with a key of its own."""
-    monkeypatch.setattr(settings, "LEDGER_DIR", tmp_path / "ledger")
-    write_key(tmp_path / "ledger", os.urandom(32))
-
-
-def shoot(page: Page, name: str) -> None:
-    """Keep pictures of the page, light and dark, wide and narrow, if a folder is given."""
-    if not SHOTS:
-        return
-    for scheme in ("light", "dark"):
-        for width in (1440, 390):
-            page.emulate_media(color_scheme=scheme)
-            page.set_viewport_size({"width": width, "height": 900})
-            page.screenshot(path=f"{SHOTS}/{name}-{scheme}-{width}.png", full_page=True)
-    page.set_viewport_size({"width": 1440, "height": 900})
+    give_key(monkeypatch, tmp_path)
 
 
 def download(page: Page, folder: Path) -> Path:
@@ -82,13 +69,13 @@ def test_sample_is_drawn_worked_signed_and_verified(
     reviewer, nonce = second_auditor(acme), secrets.token_hex(32)
     sign_in(page, acme.auditor)
     page.goto("/samples/")
-    shoot(page, "empty")
+    shoot(page, "empty", SHOTS)
     page.get_by_label("Name").fill("Refunds, October")
     page.get_by_label("Or a number of calls").fill("7")
     page.get_by_label("SHA-256 of your nonce").fill(commitment_of(nonce))
     page.get_by_role("button", name="Begin").click()
     expect(page.get_by_text("waiting")).to_be_visible()
-    shoot(page, "waiting")
+    shoot(page, "waiting", SHOTS)
     pk = UUID(page.url.rsplit("/", 1)[1])
     while collecting.run_slice(acme.tenant.id, pk):
         pass
@@ -96,7 +83,7 @@ def test_sample_is_drawn_worked_signed_and_verified(
     expect(page.get_by_text("No checkpoint has the entry of the population yet")).to_be_visible()
     sign_ledger(acme)
     page.reload()
-    shoot(page, "draw")
+    shoot(page, "draw", SHOTS)
     page.get_by_label("Nonce").fill("0" * 64)
     page.get_by_role("button", name="Draw 7 calls").click()
     expect(page.get_by_text("This is not the nonce")).to_be_visible()
@@ -109,7 +96,7 @@ def test_sample_is_drawn_worked_signed_and_verified(
     expect(page.get_by_text("Describe the exception.")).to_be_visible()
     conclude(page, "Exception", "paid twice")
     conclude(page, "Cannot be judged")
-    shoot(page, "work")
+    shoot(page, "work", SHOTS)
     for _ in range(5):
         conclude(page, "Pass")
     expect(page.get_by_text("2 errors")).to_be_visible()
@@ -118,11 +105,11 @@ def test_sample_is_drawn_worked_signed_and_verified(
     expect(page.get_by_role("button", name="Sign as reviewed")).to_have_count(0)
     _change_to(page, reviewer)
     page.goto(f"/samples/{pk}")
-    shoot(page, "review")
+    shoot(page, "review", SHOTS)
     page.get_by_role("button", name="Sign as reviewed").click()
     expect(page.get_by_text(f"Reviewed by {reviewer.get_username()}")).to_be_visible()
     sign_ledger(acme)
-    shoot(page, "signed")
+    shoot(page, "signed", SHOTS)
     told = verified(download(page, tmp_path), capsys)
     assert "the seed draws these 7 of 7 calls" in told
     assert "2 errors in 7 calls, at most 2 in the population" in told
@@ -136,7 +123,7 @@ def test_sample_is_drawn_worked_signed_and_verified(
     assert "2 errors in 7 calls, at most 2 in the population" in later
     page.goto("/samples/")
     expect(page.get_by_role("link", name="Refunds, October")).to_be_visible()
-    shoot(page, "list")
+    shoot(page, "list", SHOTS)
     assert [each for each in noted if "status of 422" not in each] == []
 
 

@@ -20,9 +20,11 @@ from tests.support.pages import (
     FRAME,
     HOSTILE,
     PARTIAL,
+    linked,
     signed_in,
     statements,
     text,
+    walked,
 )
 from tests.support.traces import FAILED_OUTPUT, VIOLATED_GUARD
 
@@ -154,19 +156,12 @@ def test_time_range_counts_from_now(acme: Cast) -> None:
 def test_pages_are_contiguous_in_both_directions(acme: Cast) -> None:
     send_traces(acme, 120)
     client = signed_in(acme.viewer)
-    forward: list[list[str]] = []
-    address = "/traces/?state=ok"
-    while address:
-        page = client.get(address).content.decode()
-        forward.append(listed(page))
-        link = re.search(r'rel="next" href="([^"]*)"', page)
-        address = f"/traces/{link[1].replace('&amp;', '&')}" if link else ""
+    pages = walked(client, "/traces/", "?state=ok")
+    forward = [listed(page) for page in pages]
     expected = [f"trace-{n:03}" for n in reversed(range(120))]
     assert [len(part) for part in forward] == [50, 50, 20]
     assert [trace for part in forward for trace in part] == expected
-    link = re.search(r'rel="prev" href="([^"]*)"', page)
-    assert link is not None
-    back = client.get(f"/traces/{link[1].replace('&amp;', '&')}").content.decode()
+    back = client.get(f"/traces/{linked(pages[-1], 'prev')}").content.decode()
     assert listed(back) == forward[1]
 
 
