@@ -9,7 +9,7 @@ from datetime import datetime
 from audit.declared.document import DeclaredInstallationProvider
 from audit.declared.files import InstallationSource, Secrets
 from audit.declared.identity import wanted_of
-from audit.declared.work import INSTALLATION, Options, Outcome, Part, differences
+from audit.declared.work import Options, Outcome, Part, differences
 from config.boxes import BoxError
 from config.http.origin import own_url
 from tenants.identity.installation import (
@@ -23,7 +23,7 @@ from tenants.identity.installation import (
 )
 from tenants.identity.providers import path_of
 from tenants.identity.wanted import ProviderError
-from tenants.models import InstallationProvider, Tenant, new_id
+from tenants.models import InstallationProvider, ProviderKind, Tenant, new_id
 
 
 def apply_installation(
@@ -37,7 +37,7 @@ def apply_installation(
 
     A dry run also knows the tenants of `new_slugs`, which the files would make.
     """
-    outcome = Outcome(INSTALLATION)
+    outcome = Outcome(None)
     place = f"{source.file}: installation"
     part = Part(actor, now, place, source.file, Secrets(source.folder), options, outcome)
     tenants = dict.fromkeys(new_slugs, new_id()) if options.is_dry else {}
@@ -62,10 +62,21 @@ def apply_installation(
     elif not options.is_dry:
         for change in todo:
             if change.is_new:
-                address = path_of(change.provider, "provider_start")
-                part.note(f"{change.provider.name} is at {own_url()}{address}")
+                part.note(_addresses(change.provider))
             carry_out(actor, change)
     return outcome
+
+
+def _addresses(provider: InstallationProvider) -> str:
+    """What the operator enters at the provider."""
+
+    def at(view: str) -> str:
+        return f"{own_url()}{path_of(provider, view)}"
+
+    if provider.kind == ProviderKind.SAML:
+        entity, responses = at("provider_metadata"), at("provider_acs")
+        return f"{provider.name}: entity ID {entity}, responses to {responses}"
+    return f"{provider.name}: redirect URI {at('provider_callback')}"
 
 
 def _plan(

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from audit.declared.document import Secret
 from audit.declared.files import SecretError, Secrets, missing
 from tenants.models import Tenant
 
-INSTALLATION: Final = "(installation)"
-"""Stands for the tenant in an outcome; no slug has brackets."""
 ChangeAction = Literal["create", "change", "remove"]
 
 
@@ -45,10 +43,10 @@ class Options:
 
 @dataclass
 class Outcome:
-    """What became of one tenant."""
+    """What became of one tenant, or of the installation's part."""
 
-    slug: str
-    """Of the tenant; that of the installation is INSTALLATION."""
+    slug: str | None
+    """Of the tenant; None for the installation."""
     changes: list[Change] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What is to be known: what was not removed and why, who must still accept an invitation."""
@@ -58,10 +56,15 @@ class Outcome:
     """Links of new invitations by person. They cannot be shown again."""
 
     @property
+    def subject(self) -> str:
+        """The tenant's slug, or the installation, for people. No slug has brackets."""
+        return self.slug or "(installation)"
+
+    @property
     def document(self) -> dict[str, Any]:
         """The outcome as JSON."""
         return {
-            "tenant": self.slug,
+            **({"tenant": self.slug} if self.slug else {}),
             "changes": [
                 {
                     "action": one.action,

@@ -59,17 +59,13 @@ class Command(BaseCommand):
                 self._show(outcome)
         count = sum(len(one.changes) for one in outcomes)
         if options["json"]:
-            self.stdout.write(
-                json.dumps(
-                    {"is_dry_run": how.is_dry, "tenants": [one.document for one in outcomes]}
-                )
-            )
+            self.stdout.write(json.dumps(_document(outcomes, how)))
         else:
             changes = f"{count:,} change" + ("" if count == 1 else "s")
             self.stdout.write(f"{changes} {'to make' if how.is_dry else 'made'}")
         if failed := [one for one in outcomes if one.problems]:
             problems = "\n".join(tame(problem) for one in failed for problem in one.problems)
-            names = ", ".join(one.slug for one in failed)
+            names = ", ".join(one.subject for one in failed)
             raise CommandError(f"{problems}\nnothing was changed in {names}")
 
     def _apply(self, files: list[File], how: Options) -> Iterator[Outcome]:
@@ -96,8 +92,18 @@ class Command(BaseCommand):
 
     def _show(self, outcome: Outcome) -> None:
         for change in outcome.changes:
-            self.stdout.write(tame(f"{outcome.slug}  {change}"))
+            self.stdout.write(tame(f"{outcome.subject}  {change}"))
         for person, link in outcome.links.items():
-            self.stdout.write(tame(f"{outcome.slug}  invitation of {person}: {link}"))
+            self.stdout.write(tame(f"{outcome.subject}  invitation of {person}: {link}"))
         for note in outcome.notes:
-            self.stderr.write(tame(f"{outcome.slug}: {note}"), str)
+            self.stderr.write(tame(f"{outcome.subject}: {note}"), str)
+
+
+def _document(outcomes: list[Outcome], how: Options) -> dict[str, Any]:
+    """The result as JSON. `installation` is null if no file has such a part."""
+    parts = [one.document for one in outcomes if one.slug is None]
+    return {
+        "is_dry_run": how.is_dry,
+        "tenants": [one.document for one in outcomes if one.slug is not None],
+        "installation": parts[0] if parts else None,
+    }

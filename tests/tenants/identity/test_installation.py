@@ -17,6 +17,7 @@ from django.test import Client
 from django.urls import reverse
 
 from audit.declared.exporting import export_installation
+from config.http.origin import own_url
 from tenants.identity.installation import installation_providers
 from tenants.identity.providers import secret_of
 from tenants.invitations import invite
@@ -31,6 +32,7 @@ from tenants.models import (
     provider_key,
 )
 from tenants.scope import tenant_scope
+from tests.support.declared import write_config
 from tests.support.factories import PASSWORD, Cast, make_user
 from tests.support.identity.hostile_provider import CLIENT, HostileProvider
 from tests.support.identity.saml_provider import SamlProvider, provider_metadata
@@ -353,6 +355,31 @@ def test_dry_run_stores_and_records_nothing_and_export_is_applied_without_a_chan
     assert secret_of(row) == SECRET
 
 
+def test_result_as_json_has_the_installation_beside_the_tenants(
+    acme: Cast, operator: Operator, tmp_path: Path
+) -> None:
+    def applied(*options: object) -> dict[str, Any]:
+        out = io.StringIO()
+        call_command("apply", *map(str, options), "--json", stdout=out, stderr=io.StringIO())
+        document: dict[str, Any] = json.loads(out.getvalue())
+        return document
+
+    one = {"name": operator.name, "issuer": operator.issuer, "client_id": CLIENT}
+    operator.write([one | {"roles": roles(staff=(acme, "viewer"))}])
+    tenants = write_config(tmp_path, {"slug": acme.tenant.slug, "polling_tools": ["status"]})
+    both = applied(operator.file, tenants)
+    assert [each["tenant"] for each in both["tenants"]] == [acme.tenant.slug]
+    assert both["installation"].keys() == both["tenants"][0].keys() - {"tenant"}
+    [change] = both["installation"]["changes"]
+    assert (change["action"], change["name"]) == ("create", operator.name)
+    assert applied(operator.file) == {
+        "is_dry_run": False,
+        "tenants": [],
+        "installation": {"changes": [], "notes": [], "problems": [], "invitations": {}},
+    }
+    assert applied(tenants)["installation"] is None
+
+
 def test_documented_file_is_applied(acme: Cast, tmp_path: Path) -> None:
     text = snippet("docs/sign-in.md", "yaml").replace("tenant: acme", f"tenant: {acme.tenant.slug}")
     (tmp_path / "secrets").mkdir()
@@ -363,7 +390,7 @@ def test_documented_file_is_applied(acme: Cast, tmp_path: Path) -> None:
     call_command("apply", str(file), stderr=noted)
     [row] = installation_providers()
     assert (row.name, len(row.roles), secret_of(row)) == ("Example ID", 2, SECRET)
-    assert f"/sign-in/with/{row.pk}" in noted.getvalue()
+    assert f"redirect URI {own_url()}/sign-in/with/{row.pk}/callback" in noted.getvalue()
 
 
 def test_saml_provider_of_the_installation(acme: Cast, operator: Operator) -> None:
@@ -378,8 +405,11 @@ def test_saml_provider_of_the_installation(acme: Cast, operator: Operator) -> No
             }
         ]
     )
-    call_command("apply", str(operator.file))
+    noted = io.StringIO()
+    call_command("apply", str(operator.file), stderr=noted)
     row = installation_providers()[0]
+    for end in ("metadata", "acs"):
+        assert f" {own_url()}/sign-in/with/{row.pk}/{end}" in noted.getvalue()
     assert Client().get(reverse("provider_metadata", args=[row.pk])).status_code == 200
     client = Client()
     answer = come_back_by_saml(client, row, honest.answer(leave(client, row)))
