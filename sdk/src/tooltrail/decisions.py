@@ -15,6 +15,7 @@ from tooltrail.capture import Capture, encode_json
 from tooltrail.errors import ValidationException
 from tooltrail.events import ID_MAX_LENGTH, VIOLATIONS_MAX, decided_call_id
 from tooltrail.guard.violations import Violation
+from tooltrail.guard_report import without_quotes
 from tooltrail.redact import Note
 from tooltrail.scope import current_scope, make_scope
 from tooltrail.tools.refusals import violations_of
@@ -120,13 +121,8 @@ def _cleaned(
             members, removed = redactor.clean(members, place)
             notes += removed
             return members
-    for name in ("received_value", "coerced_value"):
-        members.pop(name, None)
-    for name in ("received", "message", "llm_message"):
-        if name in members:
-            members[name] = ""
     notes.append({"path": place, "reason": str(reason)})
-    return members
+    return without_quotes(members)
 
 
 def members_text(members: Mapping[str, Any]) -> bytes:

@@ -91,11 +91,13 @@ def _cleaned(
         members, removed = redactor.clean(members, place)
         notes += removed
         return members
-    # For enums, constants and patterns these texts quote the value.
-    for name in _QUOTED_VALUES:
-        members.pop(name, None)
-    for name in ("received", "message", "llm_message"):
-        if name in members:
-            members[name] = ""
     notes.append({"path": place, "reason": str(reason)})
-    return members
+    return without_quotes(members)
+
+
+def without_quotes(members: dict[str, Any]) -> dict[str, Any]:
+    """The members of a violation without the value that was received, and without its quotes."""
+    # For enums, constants and patterns these texts quote the value.
+    empty = {name: "" for name in ("received", "message", "llm_message") if name in members}
+    kept = {name: value for name, value in members.items() if name not in _QUOTED_VALUES}
+    return kept | empty

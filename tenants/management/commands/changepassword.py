@@ -7,11 +7,9 @@ from typing import Any
 from django.contrib.auth.management.commands import changepassword
 from django.core.management.base import CommandError, CommandParser
 
-from tenants.actions import operator, record_action
+from tenants.management.accounts import record_in_tenants
 from tenants.models import User
-from tenants.scope import tenant_scope
 from tenants.service_accounts import PREFIX
-from tenants.sessions import memberships_of
 
 
 class Command(changepassword.Command):
@@ -36,9 +34,7 @@ class Command(changepassword.Command):
                 raise CommandError("no password on standard input")
         message: str | None = super().handle(*args, **options)
         user = User.objects.get_by_natural_key(options["username"] or getpass.getuser())
-        for membership in memberships_of(user.pk):
-            with tenant_scope(membership.tenant_id):
-                record_action(membership.tenant, operator(), "password.set", user.get_username())
+        record_in_tenants(user, "password.set")
         return message
 
     def _get_pass(self, prompt: str = "Password: ") -> str:

@@ -4,11 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tenants.actions import operator, record_action
-from tenants.models import User
+from tenants.management.accounts import account_named, record_in_tenants
 from tenants.passwords.links import NoLinkError, link_for
-from tenants.scope import tenant_scope
-from tenants.sessions import memberships_of
 
 
 class Command(BaseCommand):
@@ -22,15 +19,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Raises CommandError for an unknown user, and for one who gets no link."""
-        user = User.objects.filter(username=options["username"]).first()
-        if user is None:
-            raise CommandError(f"unknown user {options['username']!r}")
+        user = account_named(options["username"])
         try:
             link = link_for(user)
         except NoLinkError as error:
             raise CommandError(str(error)) from error
-        # Each of the tenants trusts the password.
-        for membership in memberships_of(user.pk):
-            with tenant_scope(membership.tenant_id):
-                record_action(membership.tenant, operator(), "password.link", user.get_username())
+        record_in_tenants(user, "password.link")
         self.stdout.write(link)

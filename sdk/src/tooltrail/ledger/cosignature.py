@@ -11,17 +11,15 @@ does not know the witness, a note with such lines is the same note.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tooltrail.ledger.errors import SignatureError
 from tooltrail.ledger.keys import (
+    NamedKey,
     Signer,
-    check_name,
-    check_public,
     check_signature,
-    key_id_of,
-    read_vkey,
 )
-from tooltrail.ledger.lines import shown, to_base64
+from tooltrail.ledger.lines import shown
 from tooltrail.ledger.note import Signature
 
 COSIGNATURE_V1 = b"\x04"
@@ -31,31 +29,11 @@ _TIME_MAX = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
-class WitnessKey:
-    """A witness's public key: its name and the 32 bytes of RFC 8032. `str()` gives its vkey.
+class WitnessKey(NamedKey):
+    """The public key of a witness."""
 
-    Raises FormatError if the name or the length is invalid.
-    """
-
-    name: str
-    public: bytes
-
-    def __post_init__(self) -> None:
-        check_name(self.name)
-        check_public(self.public)
-
-    @property
-    def key_id(self) -> bytes:
-        """Four bytes to find the key by."""
-        return key_id_of(self.name, COSIGNATURE_V1, self.public)
-
-    def __str__(self) -> str:
-        return f"{self.name}+{self.key_id.hex()}+{to_base64(COSIGNATURE_V1 + self.public)}"
-
-    @classmethod
-    def parse(cls, vkey: str) -> "WitnessKey":
-        """Read a vkey. Raises FormatError with what is wrong."""
-        return cls(*read_vkey(vkey, COSIGNATURE_V1, "the Ed25519 key of a witness"))
+    kind: ClassVar[bytes] = COSIGNATURE_V1
+    called: ClassVar[str] = "the Ed25519 key of a witness"
 
     def time_of(self, text: str, signature: Signature) -> int:
         """When the witness signed a checkpoint's text, in seconds since 1970, UTC.

@@ -9,7 +9,7 @@ Signing and verifying need `cryptography`, the extra `verify`; nothing else does
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from tooltrail.ledger.errors import FormatError, SignatureError
 from tooltrail.ledger.lines import from_base64, shown, to_base64
@@ -22,12 +22,16 @@ ED25519 = b"\x01"
 
 
 @dataclass(frozen=True, slots=True)
-class VerifierKey:
-    """A public key: the signer's name and the 32 bytes of RFC 8032. `str()` gives its vkey.
+class NamedKey:
+    """A public key and its owner's name: the 32 bytes of RFC 8032. `str()` gives its vkey.
 
     Raises FormatError if the name or the length is invalid.
     """
 
+    kind: ClassVar[bytes]
+    """The byte before the key in a vkey."""
+    called: ClassVar[str]
+    """The kind, in messages."""
     name: str
     public: bytes
 
@@ -38,15 +42,23 @@ class VerifierKey:
     @property
     def key_id(self) -> bytes:
         """Four bytes to find the key by. Not a strong hash: others can make keys with the same."""
-        return key_id_of(self.name, ED25519, self.public)
+        return key_id_of(self.name, self.kind, self.public)
 
     def __str__(self) -> str:
-        return f"{self.name}+{self.key_id.hex()}+{to_base64(ED25519 + self.public)}"
+        return f"{self.name}+{self.key_id.hex()}+{to_base64(self.kind + self.public)}"
 
     @classmethod
-    def parse(cls, vkey: str) -> "VerifierKey":
+    def parse(cls, vkey: str) -> Self:
         """Read a vkey. Raises FormatError with what is wrong."""
-        return cls(*read_vkey(vkey, ED25519, "an Ed25519 key"))
+        return cls(*read_vkey(vkey, cls.kind, cls.called))
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierKey(NamedKey):
+    """The public key of a signer."""
+
+    kind: ClassVar[bytes] = ED25519
+    called: ClassVar[str] = "an Ed25519 key"
 
     def verify(self, text: str, signature: bytes) -> None:
         """Check a signature. Raises SignatureError, or ImportError without the extra `verify`."""
