@@ -75,7 +75,7 @@ class Act:
         members = Membership.objects.filter(tenant_id=self.identity.tenant_id, user=owner)
         if owner is None or not members.exists():
             raise ProblemError(
-                "no_owner", "This needs a key whose owner is a member: it acts on the owner's own."
+                "no_owner", "This needs a key whose owner is a member: it changes what is theirs."
             )
         return owner
 
@@ -102,7 +102,7 @@ class Act:
         if self.tenant.step_up:
             raise ProblemError(
                 "needs_person",
-                "This tenant wants a person to do this in the browser, with a fresh second factor.",
+                "In this tenant a person must do this in the browser, with a fresh confirmation.",
             )
 
     def read[B: Body](self, body: type[B]) -> B:

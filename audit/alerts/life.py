@@ -101,7 +101,7 @@ def end(alert: Alert, held_to: datetime, now: datetime, note: str = "") -> None:
         _store(alert, "held_to")
         return
     alert.state, alert.resolved_at, alert.resolved_by = AlertState.RESOLVED, now, THE_SERVER
-    alert.resolve_note = note or "It holds no longer."
+    alert.resolve_note = note or "The condition no longer holds."
     _store(alert, "held_to", "state", "resolved_at", "resolved_by", "resolve_note")
     _record(alert, THE_SERVER, "alert.resolve", note=alert.resolve_note)
     notify(alert, "resolved", alert.resolve_note)

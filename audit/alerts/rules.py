@@ -181,7 +181,7 @@ class WindowCondition(BaseModel):
             if not self.measure.is_summed or not is_summed(self.filter):
                 raise ValueError(
                     f"A window longer than {FINE_MAX // 60} hours needs a query of only tool and"
-                    " version, and no measure of open calls or loops: no sums are stored of others."
+                    " version, and no measure of open calls or loops: only these have stored sums."
                 )
         return self
 

@@ -57,7 +57,7 @@ class VersionCost:
 
 @dataclass(slots=True)
 class ToolCost:
-    """What a tool cost, and its versions, the dearest first."""
+    """What a tool cost, and its versions, most expensive first."""
 
     tool: str
     cost: Cost = field(default_factory=Cost)
@@ -66,7 +66,7 @@ class ToolCost:
 
 @dataclass(frozen=True, slots=True)
 class RangeCosts:
-    """What the calls of a range cost in all, by part of it and by tool, the dearest first."""
+    """What the calls of a range cost in all, by part of it and by tool, most expensive first."""
 
     of: TimeRange
     currency: str
@@ -221,12 +221,12 @@ def _by_agent(held: Held | None, chosen: dict[str, Any], most: int) -> AgentCall
 
 
 def by_dearest(tools: Mapping[str, ToolCost]) -> list[ToolCost]:
-    """Tools and their versions, the dearest first."""
+    """Tools and their versions, most expensive first."""
     for one in tools.values():
         one.versions.sort(key=lambda each: dearest(each.cost, each.version))
     return sorted(tools.values(), key=lambda one: dearest(one.cost, one.tool))
 
 
 def dearest(cost: Cost, name: str) -> tuple[Decimal, int, str]:
-    """A key that sorts the dearest first."""
+    """A key that sorts most expensive first."""
     return -cost.amount, -cost.calls, name

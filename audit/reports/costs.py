@@ -83,7 +83,7 @@ def costs(all_figures: dict[str, Any]) -> Section:
         ]
         heads = [Column("Tool"), *numbers("Calls", "Without a price", "Cost")]
         rest = more(tools["tool_count"], tools["tools"], "tool")
-        tables.append(Table("By tool, the dearest first", heads, rows, rest))
+        tables.append(Table("By tool, most expensive first", heads, rows, rest))
     if models:
         pairs += [
             ("Models", _amount(models, models["answers"], models["currency"])),
@@ -105,8 +105,8 @@ def costs(all_figures: dict[str, Any]) -> Section:
             *numbers("Answers", "Tokens in", "Tokens out", "Without a price", "Cost"),
         ]
         rest = more(models["model_count"], models["models"], "model")
-        tables.append(Table("By model, the dearest first", heads, rows, rest))
-    note = "What has no price is in no amount. No tool has a part of the models' tokens."
+        tables.append(Table("By model, most expensive first", heads, rows, rest))
+    note = "Amounts leave out what has no price. The models' tokens are in no tool's cost."
     if models and models["prices_version"]:
         note += f" Models that no list names: genai-prices {models['prices_version']}."
     return Section("costs", "Costs", pairs, with_rows(*tables), note)

@@ -23,6 +23,12 @@ from tenants.theme import remember_theme
 
 _PLACE = b"second factor"
 
+_WORDS = {
+    "socialaccount/messages/account_connected.txt": "Connected. The provider signs you in now.",
+    "socialaccount/messages/account_connected_updated.txt": "The provider already signs you in.",
+}
+"""What django-allauth calls a third-party account is an identity provider here."""
+
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-allauth has no types
     """Sign-in with the accounts of this installation. Nobody signs up by oneself."""
@@ -44,8 +50,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # django-all
         extra_tags: str = "",
         message: str | None = None,
     ) -> None:
-        """Show a message, but none that only says that somebody is signed in or out."""
+        """Show a message, some in our words; none that only says that one is signed in or out."""
         if message_template not in _UNNEEDED:
+            message = message or _WORDS.get(message_template or "")
             super().add_message(
                 request, level, message_template, message_context, extra_tags, message
             )

@@ -25,7 +25,7 @@ PROVIDER_ASKED_FACTOR = "provider_asked_factor"
 """The session's key for whether that provider asks for a second factor itself."""
 PROVIDER_CONFIRMED_AT = "provider_confirmed_at"
 """The session's key for when that provider last asked again who it is, in Unix seconds."""
-NOT_YOURS = "An identity provider opened this session, and it keeps your password and your factors."
+NOT_YOURS = "This session is from an identity provider, which manages your password and factors."
 _METHODS = "account_authentication_methods"  # django-allauth's record of what somebody proved
 _METHODS_OF = "account_authentication_methods_user"  # and who that was
 

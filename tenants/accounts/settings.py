@@ -54,28 +54,28 @@ class SignInSettingsForm(forms.Form):
     step_up = forms.BooleanField(
         label="Confirm again before a reveal, an erasure or the release of a hold",
         required=False,
-        help_text="With the second factor, or the password of who has none, at most five minutes"
-        " before; in a session of a provider, with a sign-in there that it asks for again. API keys"
-        " can no longer do these; with a key one can still ask for an erasure.",
+        help_text="With the second factor, or without one with the password; it counts for five"
+        " minutes. In a session of a provider, with another sign-in there. API keys can no longer"
+        " do these; with a key, an erasure can still be requested.",
     )
     session_idle_minutes = forms.IntegerField(
-        label="A session ends after … minutes without a page",
+        label="Idle sessions end after (minutes)",
         min_value=IDLE_MINUTES[0],
         max_value=IDLE_MINUTES[1],
         required=False,
         help_text="Empty: idle sessions do not end.",
     )
     session_max_hours = forms.IntegerField(
-        label="A session ends … hours after the sign-in",
+        label="Sessions end after the sign-in (hours)",
         min_value=MAX_HOURS[0],
         max_value=MAX_HOURS[1],
         required=False,
         help_text="Empty: after two weeks.",
     )
     anonymous_links = forms.BooleanField(
-        label="Links may be shared that open without a sign-in",
+        label="Share links may open without a sign-in",
         required=False,
-        help_text="Off: such links ask for a sign-in from now on, those that exist, too.",
+        help_text="Off: all such links, also those that exist, ask for a sign-in.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -17,8 +17,8 @@ from tenants.identity.wanted import (
 from tenants.models import IdentityProvider, ProviderKind, Role
 
 _MCP_LEAD = (
-    "People may ask the record with their MCP clients, such as Claude Code, Cursor or VS Code, and"
-    " sign in there with this provider instead of an API key. The last three fields are for"
+    "People can query the record with their MCP clients, such as Claude Code, Cursor or VS Code,"
+    " and sign in there with this provider instead of an API key. The last three fields are for"
     " providers that need them."
 )
 
@@ -48,7 +48,7 @@ class ProviderForm(forms.Form):
     )
     default_role = forms.ChoiceField(
         label="Role of all others",
-        choices=[("", "None: they do not get in"), *Role.choices],
+        choices=[("", "None: no access"), *Role.choices],
         required=False,
     )
     asks_second_factor = forms.BooleanField(
@@ -59,7 +59,7 @@ class ProviderForm(forms.Form):
     scim = forms.BooleanField(
         label="The provider's directory decides who is a member (SCIM)",
         required=False,
-        help_text="It sends people and groups here. Whoever is not in it does not get in.",
+        help_text="It sends people and groups here. People who are not in it have no access.",
     )
 
     def __init__(self, *args: Any, provider: IdentityProvider | None = None, **kwargs: Any) -> None:
@@ -204,7 +204,7 @@ class SamlForm(ProviderForm):
         label="Address of the metadata",
         max_length=TEXT_MAX,
         required=False,
-        help_text="It is read at each sign-in, so new certificates need nothing.",
+        help_text="It is read at each sign-in, so new certificates need no change here.",
     )
     metadata = forms.CharField(
         label="Metadata",
@@ -230,7 +230,7 @@ class SamlForm(ProviderForm):
         label="Certificates",
         max_length=CERTIFICATES_TEXT_MAX,
         required=False,
-        help_text="Of the keys that sign, as PEM. Several may hold at a time.",
+        help_text="Of the signing keys, as PEM. Several can be valid at once.",
         widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
     )
     groups_claim = forms.CharField(

@@ -43,9 +43,9 @@ class SsoOnlyForm(forms.Form):
         required=False,
     )
     break_glass = forms.ChoiceField(
-        label="Admin who gets in all the same",
+        label="Admin who may use a password",
         required=False,
-        help_text="With the own password, if the provider fails. Each use is recorded.",
+        help_text="For the case that the provider fails. Each use is recorded.",
         widget=forms.Select(attrs={"class": "form-select"}),
     )
 

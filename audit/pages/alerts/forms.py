@@ -256,7 +256,7 @@ class MaintenanceForm(forms.Form):
     )
     rules = forms.MultipleChoiceField(
         required=False,
-        help_text="Whose alerts nobody is notified of. None chosen: all rules.",
+        help_text="Rules whose alerts are muted. None chosen: all rules.",
         widget=forms.CheckboxSelectMultiple,
     )
 

@@ -168,7 +168,9 @@ def edit_view(act: Act, view_id: Path[UUID]) -> dict[str, Any]:
     body = act.read(ViewChange)
     is_shared = view.is_shared if body.shared is None else body.shared
     if is_shared and not view.is_shared and not _may_share(act):
-        raise ProblemError("conflict", "The key's owner is no editor or admin, who can share.")
+        raise ProblemError(
+            "conflict", "Only editors and admins can share, and the key's owner is neither."
+        )
     try:
         change_view(view, name=body.name or view.name, is_shared=is_shared)
     except ViewNameTakenError as error:

@@ -150,7 +150,7 @@ def read_costs(request: HttpRequest, params: Query[QueriedRangeParams]) -> dict[
     """Get what the calls and the models' answers of a range cost.
 
     Sums are exact. With `q`, they are of the calls that were read. Tools and the others are in
-    order of their amounts, the dearest first.
+    order of their amounts, most expensive first.
     """
     of, now = params.read_range(), timezone.now()
     members: dict[str, Any] = {

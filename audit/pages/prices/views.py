@@ -112,7 +112,7 @@ def price_list_new(request: TenantRequest) -> HttpResponseBase:
     if form.is_valid() and rows.are_valid():
         day = form.cleaned_data["holds_from"]
         if lists.find_list(day) is not None:
-            form.add_error("holds_from", "Another list holds from this day. Change that one.")
+            form.add_error("holds_from", "A list already holds from this day. Change that one.")
         elif saved := _save(request, day, form, rows):
             return saved
     return _form_page(request, form, rows, None)

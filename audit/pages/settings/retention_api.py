@@ -246,7 +246,7 @@ def confirm_erasure(act: Act, erasure_id: Path[UUID]) -> dict[str, Any]:
     if preview is None:
         raise ProblemError("conflict", "This erasure does not wait for a confirmation.")
     if preview != {"calls": body.calls, "digest": body.digest}:
-        raise ProblemError("conflict", "The preview says otherwise. Nothing was erased.")
+        raise ProblemError("conflict", "This is not what the preview says. Nothing was erased.")
     try:
         is_confirmed = erasure.confirm_erasure(
             act.tenant, act.actor, erasure_id, body.reason, timezone.now()

@@ -97,7 +97,7 @@ def _page(request: SharedRequest, link: ShareLink, member: Membership | None) ->
     match = match_of(link.address)
     view = None if match is None else getattr(match.func, WITHIN, None)
     if match is None or view is None:  # a page that an earlier release shared
-        raise Http404("the shared page is no more")
+        raise Http404("the shared page no longer exists")
     # Records of what was read name the link; without a sign-in there is no account.
     request.user = User(username=f"share link {link.id}") if member is None else member.user
     viewer = Viewer(request.tenant, request.user, sees_payloads=link.payloads_by is not None)

@@ -146,7 +146,7 @@ stream_pause = require_POST(
     )
 )
 stream_resume = require_POST(
-    tenant_page(role=Role.ADMIN)(_act(streams.resume_stream, "{} goes on from its cursor."))
+    tenant_page(role=Role.ADMIN)(_act(streams.resume_stream, "{} continues from its cursor."))
 )
 stream_no_payloads = require_POST(
     tenant_page(role=Role.AUDITOR)(

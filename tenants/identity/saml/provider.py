@@ -101,7 +101,7 @@ class SAMLProvider(Provider):  # type: ignore[misc]  # django-allauth has no typ
         name = subject_claim(self.row)
         if name == NAME_ID:
             if data.is_transient:
-                raise SamlError("The provider names a person anew at each sign-in (transient).")
+                raise SamlError("The provider gives people a new name at each sign-in (transient).")
             subject = data.name_id
         else:
             values = data.attributes.get(name, [])

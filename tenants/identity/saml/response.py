@@ -170,7 +170,7 @@ def _check_signature(signature: Any) -> None:
     references = _all(signature, "ds:SignedInfo/ds:Reference")
     of = f"#{signature.getparent().get('ID')}"
     if len(references) != 1 or references[0].get("URI") != of or _all(signature, "ds:Object"):
-        raise SamlError("A signature is of something else than the element that has it.")
+        raise SamlError("A signature covers another element than the one that has it.")
     for path, accepted in (
         ("ds:SignedInfo/ds:SignatureMethod", _SIGNATURES),
         ("ds:SignedInfo/ds:CanonicalizationMethod", {_C14N}),

@@ -305,7 +305,9 @@ def test_member_connects_an_account_after_a_confirmation(
     client.post(reverse("account_reauthenticate"), {"password": PASSWORD})
     brought = provider.authorize(str(client.post(start).context["address"]))
     assert come_back(client, row, brought)["Location"] == reverse("mfa_index")
-    assert "signs you in" in client.get(reverse("mfa_index")).content.decode()
+    page = client.get(reverse("mfa_index")).content.decode()
+    assert "Connected. The provider signs you in now." in page
+    assert "third-party" not in page
 
     fresh = Client()
     assert sign_in_with(fresh, row, provider)["Location"] == HOME
