@@ -69,7 +69,7 @@ RUN = {
 """The test that runs a program of a document, or holds it to a script that is run."""
 NOT_RUN = {
     "CONTRIBUTING.md python": "a migration of a table that does not exist",
-    "docs/frameworks/mcp.md py": "the middle of a reader's own server",
+    "docs/frameworks/mcp.md py": "the middle of a reader's own server or client",
     "docs/mcp.md python": "the client is a package of its own; tests/audit/mcp speaks its protocol",
 }
 PROGRAMS = {"python", "py", "js", "ini", "yaml"}

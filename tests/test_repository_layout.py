@@ -56,8 +56,8 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-SCRIPT = re.compile(r"sdk/tests/integrations/\w+/run\.py")
-"""The script of a framework, which runs in that framework's environment."""
+SCRIPT = re.compile(r"sdk/tests/integrations/\w+/(run|near|far)\.py")
+"""The scripts of a framework, which run in that framework's environment."""
 TESTS = [path for path in python_files("tests", "sdk/tests") if path.name.startswith("test_")]
 
 

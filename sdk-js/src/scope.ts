@@ -7,7 +7,8 @@ import { encodeJson } from "./plain.js";
 import type { Call } from "./recording.js";
 import { randomHex } from "./uuid.js";
 
-const ID_MAX_LENGTH = 128;
+/** Characters of trace, turn, run … ids. */
+export const ID_MAX_LENGTH = 128;
 const TEXTS = {
   turnId: "turn_id", runId: "run_id", conversation: "run_id", ingestionRunId: "ingestion_run_id",
   workflowId: "workflow_id", collectionId: "collection_id", documentId: "document_id",

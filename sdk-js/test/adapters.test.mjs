@@ -1,7 +1,9 @@
 // What adapters do where a framework does not behave: tasks, closed connections, failures in the middle of
 // a run. With the real frameworks they are tested in tests/sdk_js/test_frameworks.py.
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { test } from "node:test";
+import { canonicalStringify } from "../dist/canonical.js";
 import { SpoolFullError, Trail } from "../dist/index.mjs";
 import { recordTools } from "../dist/adapters/ai.mjs";
 import { TooltrailHandler } from "../dist/adapters/langchain.mjs";
@@ -142,8 +144,17 @@ test("a server believes no claim that is used again, altered or old", async (t) 
     const old = `${(Date.now() - 400_000).toString(16).padStart(12, "0").replace(/^.{8}/, "$&-")}${claim.invocation_id.slice(13)}`;
     for (const altered of [{ proof: "00" }, { proof: 7 }, { trace_id: "x" }, { invocation_id: old }, { invocation_id: "" }, null]) far.onmessage(again({}, altered ?? { proof: null }));
     far.onmessage({ ...first, params: { ...first.params, _meta: { "tooltrail/call": null } } });
+    // Made with the key, and still not what a client of ours sends; the last one is.
+    const made = (id, traceId, more = {}) => {
+      const said = { args: { id: 1 }, id, tool: "t", trace: traceId, ...(more.requestState && { state: more.requestState }) };
+      const proof = createHmac("sha256", trail.settings.apiKey).update(canonicalStringify(said)).digest("hex");
+      return again(more, { invocation_id: id, trace_id: traceId, proof });
+    };
+    const id = claim.invocation_id;
+    for (const [made_id, trace] of [[id, "x".repeat(129)], [id, ""], [id.toUpperCase(), "x"], [`${id}x`, "x"]]) far.onmessage(made(made_id, trace));
+    far.onmessage(made(id, "x", { requestState: "s1" }));
   });
-  assert.equal(starts.filter(({ tool_name }) => tool_name !== "inner").length, 1 + 3 + 6 + 1);
+  assert.equal(starts.filter(({ tool_name }) => tool_name !== "inner").length, 1 + 3 + 6 + 1 + 4);
 });
 
 test("a server's call is in the trace, and names the span, of the request", async (t) => {

@@ -4,7 +4,6 @@ The script of a framework is `sdk-js/test/frameworks/<framework>/run.mjs`; its e
 the `package.json` beside it.
 """
 
-import fcntl
 import json
 import subprocess
 from dataclasses import dataclass, field
@@ -15,10 +14,10 @@ import pytest
 
 from sdk.tests.integrations.calls import RecordedCall
 from sdk.tests.support.ingest_key import KEY
-from sdk.tests.support.ingest_server import Server, serving
+from sdk.tests.support.ingest_server import serving
 from tests.support.installation import clean_environment
+from tests.support.js_frameworks import TIMEOUT_S, calls_of, install
 
-TIMEOUT_S = 300
 ROWS = [{"n": 1}, {"n": 2}]
 WEATHER = {"celsius": 22.5}
 
@@ -65,15 +64,7 @@ FRAMEWORKS = {
 
 def run(reported: Reported, folder: Path, tmp_path: Path) -> list[RecordedCall]:
     """Run a framework's script with exactly its versions. Fails if the server rejects an event."""
-    with (folder.parents[2] / "node_modules" / f".lock-{folder.name}").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        pins, stamp = folder / "package.json", folder / "node_modules" / ".installed"
-        if not stamp.exists() or stamp.read_text() != pins.read_text():
-            install = ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund"]
-            subprocess.run(
-                [*install, "--loglevel=error"], cwd=folder, check=True, timeout=TIMEOUT_S
-            )
-            stamp.write_text(pins.read_text())
+    install(folder)
     with serving() as server:
         ran = subprocess.run(
             ["node", "run.mjs", reported.mode],
@@ -93,18 +84,6 @@ def run(reported: Reported, folder: Path, tmp_path: Path) -> list[RecordedCall]:
         assert ran.returncode == 0, ran.stderr[-4000:]
         assert "tooltrail:" not in ran.stderr, ran.stderr
         return calls_of(server)
-
-
-def calls_of(server: Server) -> list[RecordedCall]:
-    calls: dict[str, RecordedCall] = {}
-    assert server.duplicates == 0, "the same event twice"
-    for event in server.events:
-        if event["type"] == "toolExecutionStart":
-            calls[event["invocation_id"]] = RecordedCall(event)
-    for event in server.events:
-        if event["type"] == "toolExecutionEnd":
-            calls[event["invocation_id"]].ends.append(event)
-    return list(calls.values())
 
 
 @pytest.mark.slow

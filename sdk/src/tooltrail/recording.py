@@ -80,6 +80,7 @@ class Call:
         "_complain",
         "_guard",
         "_ids",
+        "_is_kept",
         "_is_mcp",
         "_is_open",
         "_received",
@@ -123,6 +124,7 @@ class Call:
         self._complain = complain
         self._guard: GuardOutcome | None = None
         self._ids = ids
+        self._is_kept = False
         self._is_mcp = False  # whether the output is a `CallToolResult`
         self._is_open = False  # whether an end event is to be recorded
         self._received: Any = None
@@ -146,7 +148,13 @@ class Call:
             self._complain(error)
             return False
         self._is_open = True  # also if the spool was full: it may have room for the end
+        self._is_kept = kept
         return kept
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its start is in the spool."""
+        return self._is_kept
 
     def judged(self, verdict: GuardOutcome, received: Any) -> None:
         """Note the guard's verdict and what the tool returned."""

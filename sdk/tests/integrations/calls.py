@@ -71,6 +71,20 @@ class Recording:
         return call
 
 
+def command_in_environment(
+    framework: str, script: Path, *arguments: str, needs: Iterable[str] = ()
+) -> list[str]:
+    """The command that runs a script with exactly a framework's versions, and `needs`."""
+    uv = os.environ.get("UV") or shutil.which("uv")
+    assert uv, "the adapters' tests need uv"
+    return [
+        *(uv, "run", "--quiet", "--isolated", "--no-project", "--python", sys.executable),
+        *("--with-requirements", str(HERE / framework / "requirements.txt")),
+        *(word for need in needs for word in ("--with", need)),
+        *("--with-editable", str(SDK), "python", str(script), *arguments),
+    ]
+
+
 def run_in_environment(
     framework: str,
     script: Path,
@@ -79,8 +93,6 @@ def run_in_environment(
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a script with exactly the versions of the framework's `requirements.txt`, and `needs`."""
-    uv = os.environ.get("UV") or shutil.which("uv")
-    assert uv, "the adapters' tests need uv"
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -88,12 +100,7 @@ def run_in_environment(
     }
     quiet = {"DO_NOT_TRACK": "1", "CREWAI_DISABLE_TELEMETRY": "true"}
     return subprocess.run(
-        [
-            *(uv, "run", "--quiet", "--isolated", "--no-project", "--python", sys.executable),
-            *("--with-requirements", str(HERE / framework / "requirements.txt")),
-            *(word for need in needs for word in ("--with", need)),
-            *("--with-editable", str(SDK), "python", str(script), *arguments),
-        ],
+        command_in_environment(framework, script, *arguments, needs=needs),
         env={**inherited, **quiet, **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,

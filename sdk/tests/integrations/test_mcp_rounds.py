@@ -1,4 +1,4 @@
-"""Rounds and tasks of a real MCP server are one call of its middleware."""
+"""Rounds and tasks of a real MCP server are one call, whoever records: client, server or both."""
 
 import json
 from collections import defaultdict
@@ -11,8 +11,9 @@ from sdk.tests.integrations.calls import HERE, run_in_environment
 pytestmark = pytest.mark.slow
 
 
-def test_call_of_several_requests_is_one_call() -> None:
-    ran = run_in_environment("mcp", HERE / "mcp" / "rounds.py")
+@pytest.mark.parametrize("recorded", ["server", "client", "both"])
+def test_call_of_several_requests_is_one_call(recorded: str) -> None:
+    ran = run_in_environment("mcp", HERE / "mcp" / "rounds.py", recorded)
     assert ran.returncode == 0, ran.stderr[-4000:]
     calls: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for event in json.loads(ran.stdout):

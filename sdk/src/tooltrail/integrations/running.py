@@ -172,10 +172,12 @@ class Running:
         """
         key, outcome = object(), Outcome()
         self.begin(key, tool, args, **options)
+        if key in self._open:
+            outcome.call = self._open[key][1].call
         try:
             yield outcome
         except BaseException as error:
-            self.fail(key, error)
+            self.fail(key, outcome.error or error)
             raise
         if outcome.failure is None:
             self.end(key, outcome.output)
@@ -222,5 +224,7 @@ class Outcome:
     """What the block of `Running.around` says of its call."""
 
     def __init__(self) -> None:
+        self.call: Call | None = None  # None if it could not be begun
+        self.error: BaseException | None = None  # what to record instead of what is raised
         self.output: Any = None
         self.failure: str | None = None

@@ -1,4 +1,7 @@
-"""A server of MCP's Python SDK whose calls ask for input, are tasks, or fail as tasks."""
+"""A server of MCP's Python SDK whose calls ask for input, are tasks, or fail as tasks.
+
+The argument says who is recorded: `client`, `server` or `both`.
+"""
 
 import asyncio
 import json
@@ -21,7 +24,7 @@ from mcp_types import (
     TextContent,
     Tool,
 )
-from tooltrail.integrations.mcp import TooltrailMiddleware
+from tooltrail.integrations.mcp import TooltrailMiddleware, record_client
 from tooltrail.testing import MemoryTrail
 
 DONE = CallToolResult(content=[TextContent(type="text", text="done")])
@@ -98,15 +101,19 @@ async def answer(context: Any, params: Any) -> Any:
 
 async def main() -> None:
     async with Client(server, elicitation_callback=answer, extensions=[Tasks()]) as client:
+        if recorded != "server":
+            record_client(trail, client)
         for tool in ("book", "twice", "research", "spoil"):
             await client.call_tool(tool, {"n": 1})
         for _ in range(2):
             await client.session.call_tool("abandon", {}, allow_input_required=True)
 
 
-trail = MemoryTrail()
+recorded = sys.argv[1]
+trail = MemoryTrail(clock=None, ids=None)
 server: Any = Server("flights", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
-server.middleware.append(TooltrailMiddleware(trail))
+if recorded != "client":
+    server.middleware.append(TooltrailMiddleware(trail))
 server.add_request_handler("tasks/get", GetTaskParams, get_task)
 asyncio.run(main())
 sys.stdout.write(json.dumps(trail.events))
