@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from config import env
-from config.postgresql.database import APP, ROLES, VARIABLES
 from config.postgresql.embedded import EmbeddedPostgres
+from config.postgresql.roles import APP, ROLES, VARIABLES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 IS_CHECKOUT = (BASE_DIR / "pyproject.toml").exists()

@@ -13,10 +13,13 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import psycopg
 from psycopg import sql
 
-DATABASE = "tooltrail"
-OWNER, APP, KEEPER = ROLES = ("tooltrail_owner", "tooltrail_app", "tooltrail_keeper")
-VARIABLES = {"DATABASE_URL": APP, "DATABASE_OWNER_URL": OWNER, "DATABASE_KEEPER_URL": KEEPER}
-"""Environment variables with the roles' URLs."""
+from config.postgresql.roles import APP as APP
+from config.postgresql.roles import DATABASE as DATABASE
+from config.postgresql.roles import KEEPER as KEEPER
+from config.postgresql.roles import OWNER as OWNER
+from config.postgresql.roles import ROLES as ROLES
+from config.postgresql.roles import VARIABLES as VARIABLES
+
 OLDEST_VERSION = 15
 
 

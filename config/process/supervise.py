@@ -41,8 +41,8 @@ from config.instance import (
     child_environment,
     load_secrets,
 )
-from config.postgresql.database import APP
 from config.postgresql.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from config.postgresql.roles import APP
 from config.process.child import Child, ended_with, print_line
 from config.process.javascript import EXECUTOR
 from config.process.welcome import announce
