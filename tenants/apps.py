@@ -11,7 +11,5 @@ class TenantsConfig(AppConfig):
     def ready(self) -> None:
         """Import what needs the models of other apps."""
         from tenants.accounts import records
-        from tenants.identity import adapter
 
         records.connect()
-        adapter.connect()

@@ -1,9 +1,14 @@
-"""What people do with their second factors, as actions of the tenant where their session opens."""
+"""What people do with second factors and identities, as actions of the tenant where their session
+opens.
+
+Every process imports this module, so it imports nothing that only a sign-in needs.
+"""
 
 from typing import Any
 
 from allauth.mfa import signals
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.signals import social_account_added
 from django.http import HttpRequest
 
 from tenants.access import SESSION_TENANT
@@ -19,6 +24,7 @@ def connect() -> None:
     signals.authenticator_removed.connect(_removed)
     signals.authenticator_reset.connect(_reset)
     signals.authentication_failed.connect(_failed)
+    social_account_added.connect(_connected)
 
 
 def record_account(request: HttpRequest, user: User, verb: str, **details: Any) -> None:
@@ -41,6 +47,12 @@ def _removed(request: HttpRequest, user: User, authenticator: Authenticator, **_
 
 def _reset(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
     record_account(request, user, "factor.renew", factor=str(authenticator.type))
+
+
+def _connected(request: HttpRequest, sociallogin: Any, **_: Any) -> None:
+    record_account(
+        request, sociallogin.user, "identity.connect", provider=sociallogin.provider.row.name
+    )
 
 
 def _failed(user: User, reauthentication: bool, **_: Any) -> None:

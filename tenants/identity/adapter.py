@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from allauth.core.exceptions import ImmediateHttpResponse
-from allauth.socialaccount import signals
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
 from allauth.socialaccount.providers.base.constants import AuthError, AuthProcess
@@ -18,7 +17,6 @@ from django.utils import timezone
 
 from tenants.access import SESSION_TENANT
 from tenants.accounts.policy import PROVIDER, PROVIDER_CONFIRMED_AT
-from tenants.accounts.records import record_account
 from tenants.actions import record_view
 from tenants.identity.admission import Identity, RefusedError, admit
 from tenants.identity.arrival import arrive
@@ -140,16 +138,6 @@ def record_failure(provider: AnyProvider, reason: str) -> None:
         record_view(
             provider.tenant_id, provider.name, "session.refuse", provider.name, reason=reason
         )
-
-
-def connect() -> None:
-    """Record from now on that members connect identities."""
-    signals.social_account_added.connect(_connected)
-
-
-def _connected(request: HttpRequest, sociallogin: SocialLogin, **_: Any) -> None:
-    row: AnyProvider = sociallogin.provider.row
-    record_account(request, sociallogin.user, "identity.connect", provider=row.name)
 
 
 def _check_connection(request: HttpRequest, provider: AnyProvider) -> None:
