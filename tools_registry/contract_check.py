@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 import jsonschema_rs
@@ -34,17 +35,20 @@ EXAMPLES_STEPS: Final = 2 * EXPLAINED_STEPS
 """Steps for all examples together: 0.1 s. One example gets at most `EXPLAINED_STEPS`."""
 
 _SEPARATOR: Final = re.compile(r"^[^\S\n]*-{3,}[^\S\n]*$", re.MULTILINE)
-_META: Final[Mapping[str, jsonschema_rs.Validator]] = {
-    "draft-04": jsonschema_rs.Draft4Validator({"$ref": "http://json-schema.org/draft-04/schema#"}),
-    "draft-06": jsonschema_rs.Draft6Validator({"$ref": "http://json-schema.org/draft-06/schema#"}),
-    "draft-07": jsonschema_rs.Draft7Validator({"$ref": "http://json-schema.org/draft-07/schema#"}),
-    "2019-09": jsonschema_rs.Draft201909Validator(
-        {"$ref": "https://json-schema.org/draft/2019-09/schema"}
+_META: Final[Mapping[str, tuple[type[jsonschema_rs.Validator], str]]] = {
+    "draft-04": (jsonschema_rs.Draft4Validator, "http://json-schema.org/draft-04/schema#"),
+    "draft-06": (jsonschema_rs.Draft6Validator, "http://json-schema.org/draft-06/schema#"),
+    "draft-07": (jsonschema_rs.Draft7Validator, "http://json-schema.org/draft-07/schema#"),
+    "2019-09": (
+        jsonschema_rs.Draft201909Validator,
+        "https://json-schema.org/draft/2019-09/schema",
     ),
-    "2020-12": jsonschema_rs.Draft202012Validator(
-        {"$ref": "https://json-schema.org/draft/2020-12/schema"}
+    "2020-12": (
+        jsonschema_rs.Draft202012Validator,
+        "https://json-schema.org/draft/2020-12/schema",
     ),
 }
+"""The validator of each draft, and the address of its own schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +170,10 @@ def _schema_problems(member: str, schema: dict[str, Any]) -> list[Problem]:
 def _by_metaschema(member: str, schema: dict[str, Any]) -> list[Problem]:
     """The problems found by the metaschema, each with its JSON pointer."""
     declared = schema.get("$schema", "2020-12")
-    meta = next((meta for name, meta in _META.items() if name in str(declared)), None)
+    draft = next((draft for draft in _META if draft in str(declared)), None)
     problems: list[Problem] = []
     try:
-        for error in meta.iter_errors(schema) if meta else ():
+        for error in _validator_of(draft).iter_errors(schema) if draft else ():
             parts = (str(p).replace("~", "~0").replace("/", "~1") for p in error.instance_path)
             pointer = "".join(f"/{part}" for part in parts)
             problems.append(Problem(member, error.message[:300], pointer))
@@ -178,6 +182,13 @@ def _by_metaschema(member: str, schema: dict[str, Any]) -> list[Problem]:
     except ValueError:  # a lone surrogate: check_schema has reported it
         return []
     return problems
+
+
+@cache
+def _validator_of(draft: str) -> jsonschema_rs.Validator:
+    # Made when the first schema is wrong: all five take 6 MB, in each process.
+    make, address = _META[draft]
+    return make({"$ref": address})
 
 
 def _compiled(
