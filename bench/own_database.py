@@ -20,19 +20,19 @@ def own_database(folder: Path, *, settings: tuple[str, ...] = ()) -> Iterator[No
         "TOOLTRAIL_VAR": str(folder / "var"),
         "DJANGO_SETTINGS_MODULE": "config.settings",
     }
-    from config.postgresql import database
+    from config.postgresql import database, roles
     from config.postgresql.embedded import EmbeddedPostgres
 
     server = EmbeddedPostgres(folder / "postgres", settings=settings)
     server.start()
     try:
-        passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+        passwords = {role: secrets.token_urlsafe(16) for role in roles.ROLES}
         name = f"bench_{uuid.uuid4().hex[:8]}"
         database.initialise(server.admin_url, passwords, name)
         for variable, role in (
-            ("DATABASE_URL", database.APP),
-            ("DATABASE_OWNER_URL", database.OWNER),
-            ("DATABASE_KEEPER_URL", database.KEEPER),
+            ("DATABASE_URL", roles.APP),
+            ("DATABASE_OWNER_URL", roles.OWNER),
+            ("DATABASE_KEEPER_URL", roles.KEEPER),
         ):
             url = database.role_url(server.admin_url, role, passwords[role], name)
             os.environ[variable] = url

@@ -103,14 +103,12 @@ def ask(client: "Client", address: str) -> None:
 
 def prepare(admin_url: str) -> tuple[UUID, "Client"]:
     """Create schema, tenant and a signed-in viewer; returns the tenant's id and the client."""
-    from config.postgresql import database
+    from config.postgresql import database, roles
 
-    passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+    passwords = {role: secrets.token_urlsafe(16) for role in roles.ROLES}
     database.initialise(admin_url, passwords)
-    for variable, role in database.VARIABLES.items():
-        os.environ[variable] = database.role_url(
-            admin_url, role, passwords[role], database.DATABASE
-        )
+    for variable, role in roles.VARIABLES.items():
+        os.environ[variable] = database.role_url(admin_url, role, passwords[role], roles.DATABASE)
     import django
     from django.core.management import call_command
 

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from config import env, instance
 from config.instance import BASE_DIR as BASE_DIR
 from config.postgresql import aliases
-from config.postgresql.database import APP, KEEPER, OWNER
+from config.postgresql.roles import APP, KEEPER, OWNER
 
 DEBUG = env.boolean("TOOLTRAIL_DEBUG", default=False)
 # The placeholder is used only before `up`. `check --deploy` rejects it because of its prefix.

@@ -44,7 +44,7 @@ sys.dont_write_bytecode = False
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-from config.postgresql import database  # noqa: E402  # reads the environment set above
+from config.postgresql import database, roles  # noqa: E402  # reads the environment set above
 from config.postgresql.embedded import EmbeddedPostgres  # noqa: E402  # likewise
 from tests.support import browser as browsers  # noqa: E402  # likewise
 
@@ -79,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
         browsers.find_chromium()
         return
     global _embedded
-    passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+    passwords = {role: secrets.token_urlsafe(16) for role in roles.ROLES}
     name = f"tooltrail_test_{secrets.token_hex(4)}"
     admin_url = os.environ.get("TEST_DATABASE_URL")
     if admin_url is None:
@@ -91,9 +91,9 @@ def pytest_configure(config: pytest.Config) -> None:
         admin_url = _embedded.admin_url
     database.initialise(admin_url, passwords, name)
     for variable, role in (
-        ("DATABASE_URL", database.APP),
-        ("DATABASE_OWNER_URL", database.OWNER),
-        ("DATABASE_KEEPER_URL", database.KEEPER),
+        ("DATABASE_URL", roles.APP),
+        ("DATABASE_OWNER_URL", roles.OWNER),
+        ("DATABASE_KEEPER_URL", roles.KEEPER),
     ):
         os.environ[variable] = database.role_url(admin_url, role, passwords[role], name)
     # A role without limits: for tests that alter protected rows or need their own database.

@@ -1,6 +1,6 @@
 """Names of Django's connections besides `default`, which is the application's.
 
-Each logs in as the role of its name (`config.postgresql.database`). A process without the role's
+Each logs in as the role of its name (`config.postgresql.roles`). A process without the role's
 URL does not have the connection.
 """
 

@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from config.postgresql import database
+from config.postgresql import database, roles
 from config.postgresql.distribution import Connection, DistributionError, is_distributed
 
 _FITNESS = """
@@ -72,9 +72,7 @@ def join_nodes(
                 _store(connection, passwords)
             with psycopg.connect(worker, autocommit=True) as connection:
                 owner = sql.SQL("ALTER DATABASE {} OWNER TO {}")
-                connection.execute(
-                    owner.format(sql.Identifier(name), sql.Identifier(database.OWNER))
-                )
+                connection.execute(owner.format(sql.Identifier(name), sql.Identifier(roles.OWNER)))
         # A node that came later has none of the tables that are on every node.
         coordinator.execute("SELECT replicate_reference_tables()")
 

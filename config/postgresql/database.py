@@ -13,12 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import psycopg
 from psycopg import sql
 
-from config.postgresql.roles import APP as APP
-from config.postgresql.roles import DATABASE as DATABASE
-from config.postgresql.roles import KEEPER as KEEPER
-from config.postgresql.roles import OWNER as OWNER
-from config.postgresql.roles import ROLES as ROLES
-from config.postgresql.roles import VARIABLES as VARIABLES
+from config.postgresql.roles import APP, DATABASE, KEEPER, OWNER, ROLES
 
 OLDEST_VERSION = 15
 

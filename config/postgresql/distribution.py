@@ -16,7 +16,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
-from config.postgresql import database
+from config.postgresql import roles
 from config.postgresql.schema import CLOSED, DISTRIBUTED, DISTRIBUTING
 
 type Connection = psycopg.Connection[Any]
@@ -196,7 +196,7 @@ def apply(
     connection.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND usename = ANY(%s)",
-        [list(database.ROLES)],
+        [list(roles.ROLES)],
     )
     _mark(connection, DISTRIBUTED)
 

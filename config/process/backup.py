@@ -23,7 +23,7 @@ import uuid_utils.compat
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config import env, instance
-from config.postgresql import database, distribution
+from config.postgresql import distribution, roles
 from config.postgresql.embedded import EmbeddedPostgresError, binary
 from config.postgresql.older_server import fill
 from config.process.operators import NoDatabaseError, running
@@ -67,7 +67,7 @@ def owner_address() -> Iterator[str]:
             raise BackupError("set DATABASE_OWNER_URL: only the owner can dump all rows")
         yield url
         return
-    address = instance.embedded_url(database.OWNER)
+    address = instance.embedded_url(roles.OWNER)
     if address is None:
         raise BackupError(f"no database in {instance.VAR}; run {instance.COMMAND} up to create it")
     try:
@@ -139,8 +139,8 @@ def restore(file: Path, url: str, progress: Progress, *, by: str) -> BackupResul
         # would let the application change the log. The dump contains these defaults itself.
         for kind in ("TABLES", "SEQUENCES"):
             connection.execute(
-                f"ALTER DEFAULT PRIVILEGES FOR ROLE {database.OWNER}"
-                f" REVOKE ALL ON {kind} FROM {database.APP}"
+                f"ALTER DEFAULT PRIVILEGES FOR ROLE {roles.OWNER}"
+                f" REVOKE ALL ON {kind} FROM {roles.APP}"
             )
     try:
         if major > server:
@@ -251,7 +251,7 @@ def _check_target(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     if tables := _count_tables(connection):
         raise BackupError(f"the database is not empty: it has {tables} tables")
     known = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
-    if missing := [role for role in database.ROLES if role not in known]:
+    if missing := [role for role in roles.ROLES if role not in known]:
         raise BackupError(
             f"missing roles {', '.join(missing)}: run {instance.COMMAND} database init first"
         )

@@ -16,7 +16,8 @@ import psycopg
 import pytest
 from tooltrail import Trail
 
-from config.postgresql.database import DATABASE, with_database
+from config.postgresql.database import with_database
+from config.postgresql.roles import DATABASE
 from tests.support.faults.load import TRANSIENT, Load, assert_kept
 from tests.support.installation import (
     Installation,

@@ -17,7 +17,7 @@ from tooltrail.ledger import SigningKey, open_checkpoint
 from tooltrail.ledger.frontier import Frontier
 from tooltrail.ledger.lines import from_base64
 
-from config.postgresql import database
+from config.postgresql import roles
 from tests.support.installation import until
 from tests.support.installation_requests import Senders
 from tests.support.many_hosts import Host, kill, many_hosts
@@ -35,7 +35,7 @@ def test_killed_signer_is_followed_within_half_a_minute(full: bool) -> None:
         one = site.add("one", TOOLTRAIL_LOG_LEVEL="DEBUG")
         two = site.add("two", TOOLTRAIL_LOG_LEVEL="DEBUG")
         facts = site.tenant("acme") | {"url": one.web()}
-        url = site.addresses[_variable(database.OWNER)]
+        url = site.addresses[_variable(roles.OWNER)]
         owner = closing.enter_context(psycopg.connect(url, autocommit=True))
         owner.execute("SELECT set_config('tooltrail.tenant_id', %s, false)", [facts["tenant_id"]])
 
@@ -106,4 +106,4 @@ def _size(owner: psycopg.Connection[Any]) -> int:
 
 
 def _variable(role: str) -> str:
-    return next(name for name, its_role in database.VARIABLES.items() if its_role == role)
+    return next(name for name, its_role in roles.VARIABLES.items() if its_role == role)

@@ -9,7 +9,7 @@ import psycopg
 from django.db import connections
 from psycopg import sql
 
-from config.postgresql import database
+from config.postgresql import database, roles
 
 
 @contextmanager
@@ -25,11 +25,11 @@ def new_database(template: str | None = None) -> Iterator[str]:
         with psycopg.connect(admin_url, autocommit=True) as connection:
             connection.execute(
                 sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
-                    *map(sql.Identifier, (name, template, database.OWNER))
+                    *map(sql.Identifier, (name, template, roles.OWNER))
                 )
             )
     # The session's roles keep their passwords: those given here are not used.
-    database.initialise(admin_url, dict.fromkeys(database.ROLES, ""), name, keep_passwords=True)
+    database.initialise(admin_url, dict.fromkeys(roles.ROLES, ""), name, keep_passwords=True)
     connections.databases[name] = connections.databases["owner"] | {"NAME": name}
     try:
         yield name
@@ -46,6 +46,5 @@ def new_database(template: str | None = None) -> Iterator[str]:
 def addresses(name: str) -> dict[str, str]:
     """The environment of a process that works on this database."""
     return {
-        variable: database.with_database(os.environ[variable], name)
-        for variable in database.VARIABLES
+        variable: database.with_database(os.environ[variable], name) for variable in roles.VARIABLES
     }

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from psycopg import errors
 
 from audit.index.partitions import Partition
-from config.postgresql.database import APP, KEEPER, OWNER
+from config.postgresql.roles import APP, KEEPER, OWNER
 from tenants.models import User
 from tests.support.factories import Cast, make_call, send_events
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from config.instance import BASE_DIR
-from config.postgresql import database
+from config.postgresql import database, roles
 from tests.support.management_commands import init_database, manage
 
 CITUS = Path(os.environ.get("CITUS", BASE_DIR.parent / "shared" / "citus"))
@@ -58,4 +58,4 @@ def distributed_database(nodes: Sequence[str], var: Path, *, shards: int = 2) ->
 
 def superuser_url(nodes: Sequence[str]) -> str:
     """The address of that database, on the coordinator."""
-    return database.with_database(nodes[0], database.DATABASE)
+    return database.with_database(nodes[0], roles.DATABASE)

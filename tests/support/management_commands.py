@@ -10,7 +10,7 @@ from django.core.management import get_commands, load_command_class
 from psycopg import sql
 
 from config.instance import BASE_DIR
-from config.postgresql import database
+from config.postgresql import roles
 from tests.support.installation import clean_environment
 
 
@@ -48,5 +48,5 @@ def init_database(admin_url: str, var: Path, *options: str, **environment: str) 
     completed = manage(*arguments, TOOLTRAIL_VAR=str(var), **environment)
     assert completed.returncode == 0, completed.stderr
     addresses = dict(line.split("=", 1) for line in completed.stdout.splitlines())
-    assert addresses.keys() == database.VARIABLES.keys()
+    assert addresses.keys() == roles.VARIABLES.keys()
     return addresses

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from config.instance import BASE_DIR
-from config.postgresql import database
+from config.postgresql import database, roles
 from config.process.supervise import answers, web_command, worker_command
 from tests.support.citus import distributed_database, superuser_url
 from tests.support.installation import (
@@ -150,10 +150,10 @@ def many_hosts(nodes: Sequence[str] = (), *, shards: int = 2) -> Iterator[ManyHo
             addresses = distributed_database(nodes, installation.var, shards=shards)
         else:
             installation.postgres.start()
-            superuser = database.with_database(installation.postgres.admin_url, database.DATABASE)
+            superuser = database.with_database(installation.postgres.admin_url, roles.DATABASE)
             addresses = {
                 variable: installation.postgres.url(role, stored[role])
-                for variable, role in database.VARIABLES.items()
+                for variable, role in roles.VARIABLES.items()
             }
         addresses["TOOLTRAIL_SECRET_KEY"] = stored["secret_key"]
         made = ManyHosts(installation, addresses, superuser)

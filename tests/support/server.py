@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from config.instance import BASE_DIR, child_environment
-from config.postgresql.database import APP
+from config.postgresql.roles import APP
 from config.process.supervise import answers, web_command
 
 _HOST = "127.0.0.1"

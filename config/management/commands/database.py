@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config import env
-from config.postgresql import database
+from config.postgresql import database, roles
 
 
 class Command(BaseCommand):
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             help="URL of a superuser, such as postgresql://postgres@host/postgres",
         )
         init.add_argument(
-            "--name", default=database.DATABASE, help="name of the database (%(default)s)"
+            "--name", default=roles.DATABASE, help="name of the database (%(default)s)"
         )
         init.add_argument(
             "--rotate",
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         get new passwords only with `--rotate`. Without it, the URLs in the environment must contain
         their current passwords, else it fails.
         """
-        passwords = {role: secrets.token_urlsafe(24) for role in database.ROLES}
+        passwords = {role: secrets.token_urlsafe(24) for role in roles.ROLES}
         admin_url, is_kept = options["admin_url"], not options["rotate"]
         try:
             if is_kept and (users := database.users_of_roles(admin_url)) is not None:
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             database.initialise(admin_url, passwords, options["name"], keep_passwords=is_kept)
         except (psycopg.Error, database.TooOldError) as error:
             raise CommandError(str(error).splitlines()[0]) from error
-        for variable, role in database.VARIABLES.items():
+        for variable, role in roles.VARIABLES.items():
             url = database.role_url(admin_url, role, passwords[role], options["name"])
             self.stdout.write(f"{variable}={url}")
 
@@ -60,13 +60,13 @@ class Command(BaseCommand):
     def _known_passwords(users: list[str]) -> dict[str, str]:
         """Return the roles' passwords from the URLs in the environment. Raises CommandError."""
         passwords = {}
-        for variable, role in database.VARIABLES.items():
+        for variable, role in roles.VARIABLES.items():
             address = conninfo_to_dict(env.text(variable, ""))
             if address.get("user") != role or not address.get("password"):
                 names = ", ".join(users) or "(none)"
                 raise CommandError(
-                    f"the roles {', '.join(database.ROLES)} already exist on this server, for the"
-                    f" databases {names}: set {', '.join(database.VARIABLES)} to keep"
+                    f"the roles {', '.join(roles.ROLES)} already exist on this server, for the"
+                    f" databases {names}: set {', '.join(roles.VARIABLES)} to keep"
                     " their passwords, or use --rotate to replace them; the old ones stop working"
                 )
             passwords[role] = str(address["password"])
@@ -76,7 +76,7 @@ class Command(BaseCommand):
     def _try(passwords: dict[str, str], admin_url: str, users: list[str]) -> None:
         """Raise CommandError if the environment is for another server, or out of date."""
         where = {"dbname": users[0]} if users else {}
-        for variable, role in database.VARIABLES.items():
+        for variable, role in roles.VARIABLES.items():
             try:
                 login = make_conninfo(admin_url, user=role, password=passwords[role], **where)
                 psycopg.connect(login).close()

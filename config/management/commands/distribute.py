@@ -10,7 +10,7 @@ import psycopg
 from django.core.management.base import BaseCommand, CommandError
 
 from config import env
-from config.postgresql import cluster_nodes, database, distribution
+from config.postgresql import cluster_nodes, database, distribution, roles
 from config.postgresql.distribution import DistributionError
 
 
@@ -40,7 +40,7 @@ class Command(BaseCommand):
                 " postgresql://postgres@host/postgres",
             )
             each.add_argument(
-                "--name", default=database.DATABASE, help="name of the database (%(default)s)"
+                "--name", default=roles.DATABASE, help="name of the database (%(default)s)"
             )
             each.add_argument("--json", action="store_true", help="print the result as JSON")
         for each in (plan, apply):
@@ -131,7 +131,7 @@ class Command(BaseCommand):
 
 def _passwords(admin_url: str) -> dict[str, str]:
     """The passwords that we know, by role."""
-    urls = [admin_url, *(env.text(variable, "") for variable in database.VARIABLES)]
+    urls = [admin_url, *(env.text(variable, "") for variable in roles.VARIABLES)]
     logins = [urlsplit(url) for url in urls]
     return {
         each.username: unquote(each.password) for each in logins if each.username and each.password

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from config.postgresql.database import APP
+from config.postgresql.roles import APP
 from tests.support.demo import Demo
 from tests.support.installation import (
     announcement,

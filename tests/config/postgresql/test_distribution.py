@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from config.postgresql import cluster_nodes, database, distribution
+from config.postgresql import cluster_nodes, database, distribution, roles
 from tests.support.installation import Installation, announcement, end, new_installation, until
 from tests.support.installation_requests import Senders, status_code
 from tests.support.management_commands import init_database, manage
@@ -53,7 +53,7 @@ def installation() -> Iterator[Installation]:
 
 def apply_until_interrupted(coordinator: str, worker: str) -> None:
     """Run `apply` with one node, until the fifth table or group of tables is done."""
-    cluster_nodes.join_nodes(coordinator, [worker], database.DATABASE, {})
+    cluster_nodes.join_nodes(coordinator, [worker], roles.DATABASE, {})
     done: list[str] = []
 
     def report(line: str) -> None:
@@ -61,7 +61,7 @@ def apply_until_interrupted(coordinator: str, worker: str) -> None:
         if len(done) == 5:
             raise KeyboardInterrupt
 
-    url = database.with_database(coordinator, database.DATABASE)
+    url = database.with_database(coordinator, roles.DATABASE)
     with psycopg.connect(url, autocommit=True) as connection:
         todo = distribution.plan(connection)
         with pytest.raises(KeyboardInterrupt):

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from config.postgresql import base, database
+from config.postgresql import base, roles
 from tests.support import debian
 from tests.support.clusters import running_cluster
 from tests.support.installation import (
@@ -93,7 +93,7 @@ def test_senders_and_readers_share_a_pooler(release: int) -> None:
         addresses = init_database(f"{admin}@127.0.0.1:{server_port}/postgres", installation.var)
         passwords = {
             role: str(urlsplit(addresses[variable]).password)
-            for variable, role in database.VARIABLES.items()
+            for variable, role in roles.VARIABLES.items()
         }
         with pgbouncer(root, server_port, passwords) as port:
             pooled = {name: through(url, port) for name, url in addresses.items()}

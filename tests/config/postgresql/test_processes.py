@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from config.postgresql import database, processes, schema
+from config.postgresql import processes, roles, schema
 from tests.support.installation import until
 
 BEAT_S = 0.02
@@ -52,12 +52,12 @@ def test_outage_is_one_warning_however_long_it_lasts(
         for outages in (1, 2):
             beats_again()
             assert warnings() == outages - 1
-            superuser.execute(f"REVOKE INSERT ON server_process FROM {database.APP}")
+            superuser.execute(f"REVOKE INSERT ON server_process FROM {roles.APP}")
             try:
                 until(partial(warns, outages))
                 time.sleep(10 * BEAT_S)
             finally:
-                superuser.execute(f"GRANT INSERT ON server_process TO {database.APP}")
+                superuser.execute(f"GRANT INSERT ON server_process TO {roles.APP}")
         beats_again()
         assert warnings() == 2
         assert reasons == []

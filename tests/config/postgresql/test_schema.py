@@ -13,7 +13,7 @@ import pytest
 from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
 
-from config.postgresql import database, schema
+from config.postgresql import roles, schema
 from tests.support.clusters import running_cluster
 from tests.support.factories import make_call
 from tests.support.installation import (
@@ -56,7 +56,7 @@ def installation() -> Iterator[Installation]:
 def owner_url(installation: Installation) -> str:
     """The address of the embedded database, as its owner."""
     stored = json.loads((installation.var / "secrets.json").read_text())
-    return installation.postgres.url(database.OWNER, stored[database.OWNER])
+    return installation.postgres.url(roles.OWNER, stored[roles.OWNER])
 
 
 def taken_in(owner: psycopg.Connection[Any]) -> int:

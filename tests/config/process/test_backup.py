@@ -16,7 +16,7 @@ import pytest
 from psycopg import sql
 
 from config.instance import BASE_DIR
-from config.postgresql import database
+from config.postgresql import database, roles
 from config.postgresql.embedded import EmbeddedPostgres
 from config.process import backup
 from config.process.backup import BackupError, find_program
@@ -136,13 +136,13 @@ def prepared() -> Iterator[Installation]:
 def target(installation: Installation) -> Iterator[tuple[EmbeddedPostgres, dict[str, str]]]:
     """An external PostgreSQL with an empty database and the roles, and the roles' addresses."""
     with running_cluster(installation.var.parent / "own") as server:
-        passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+        passwords = {role: secrets.token_urlsafe(16) for role in roles.ROLES}
         database.initialise(server.admin_url, passwords)
         yield (
             server,
             {
                 variable: database.role_url(server.admin_url, role, passwords[role])
-                for variable, role in database.VARIABLES.items()
+                for variable, role in roles.VARIABLES.items()
             },
         )
 
@@ -233,7 +233,7 @@ def test_backup_and_restore_problems_print_one_line_and_lose_nothing(
     bare = server.url("postgres", (server.root / "superuser-password").read_text(), "template1")
     with psycopg.connect(bare, autocommit=True) as connection:
         connection.execute("DROP DATABASE tooltrail")
-        for role in database.ROLES:
+        for role in roles.ROLES:
             connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
     admin = server.admin_url
     message = refusal("restore", str(tmp_path / "good"), DATABASE_OWNER_URL=admin)
@@ -296,7 +296,7 @@ def test_embedded_database_18_moves_to_an_older_server(
         return json.loads(completed.stdout)["acme"]
 
     # Wait until all is signed: a later checkpoint would not be in the backup.
-    in_database = database.with_database(prepared.postgres.admin_url, database.DATABASE)
+    in_database = database.with_database(prepared.postgres.admin_url, roles.DATABASE)
     with psycopg.connect(in_database, autocommit=True) as connection:
         signed = (
             "SELECT has_baseline AND size = (SELECT max(size) FROM ledger_checkpoint)"
@@ -314,11 +314,11 @@ def test_embedded_database_18_moves_to_an_older_server(
         with psycopg.connect(admin_url) as connection:
             version = connection.info.server_version // 10_000
         assert 15 <= version <= 17
-        passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+        passwords = {role: secrets.token_urlsafe(16) for role in roles.ROLES}
         database.initialise(admin_url, passwords, "moved")
         addresses = {
             variable: database.role_url(admin_url, role, passwords[role], "moved")
-            for variable, role in database.VARIABLES.items()
+            for variable, role in roles.VARIABLES.items()
         }
         own = clean_environment(TOOLTRAIL_VAR=str(prepared.var), **addresses)
         completed = manage("restore", str(file), "--json", **own)
@@ -346,7 +346,7 @@ def test_failed_restore_reports_the_postgresql_error(
     try:
         completed = manage("tenant", "create", "acme", "--admin", "acme", **embedded)
         assert completed.returncode == 0, completed.stderr
-        superuser = database.with_database(prepared.postgres.admin_url, database.DATABASE)
+        superuser = database.with_database(prepared.postgres.admin_url, roles.DATABASE)
         with psycopg.connect(superuser) as connection:  # a row that a foreign key forbids
             connection.execute("SET session_replication_role = replica")
             connection.execute("DELETE FROM tenant")

@@ -17,7 +17,7 @@ import psutil
 import psycopg
 import pytest
 
-from config.postgresql import database
+from config.postgresql import roles
 from tests.support.citus import CITUS, citus_nodes, superuser_url
 from tests.support.faults.load import Load
 from tests.support.installation import until
@@ -232,7 +232,7 @@ def test_base_backups_are_restored_to_one_point(tmp_path: Path) -> None:
                     ["127.0.0.1", each.port, urlsplit(each.url).port],
                 )
         with many_hosts() as another:
-            for variable in database.VARIABLES:
+            for variable in roles.VARIABLES:
                 addresses[variable] = with_port(addresses[variable], copies[0].port)
             again = ManyHosts(another.installation, addresses, superuser_url(urls))
             fresh = again.add("fresh", TOOLTRAIL_LEDGER_DIR=str(memory))

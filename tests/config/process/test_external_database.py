@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from config.instance import BASE_DIR
-from config.postgresql import database
+from config.postgresql import database, roles
 from config.postgresql.embedded import EmbeddedPostgres
 from tests.support.clusters import running_cluster
 from tests.support.installation import (
@@ -126,7 +126,7 @@ def test_urls_of_another_server_are_rejected_and_nothing_is_created(
 
     # If the server does not check passwords (`trust`), none is replaced, either.
     database.initialise(
-        own_postgres.admin_url, dict.fromkeys(database.ROLES, "stale"), keep_passwords=True
+        own_postgres.admin_url, dict.fromkeys(roles.ROLES, "stale"), keep_passwords=True
     )
     for url in first.values():
         psycopg.connect(url).close()
@@ -179,4 +179,4 @@ def test_every_environment_variable_is_documented() -> None:
     }
     table = (BASE_DIR / "docs" / "running.md").read_text().partition("## In production")[2]
     documented = set(re.findall(r"^\| `([A-Z0-9_]+)` \|", table, re.MULTILINE))
-    assert documented == read | database.VARIABLES.keys()
+    assert documented == read | roles.VARIABLES.keys()

@@ -15,7 +15,7 @@ from django.core.management import CommandError, get_commands
 from audit.intake.metrics import FAMILIES
 from config.health import _gauges
 from config.instance import BASE_DIR
-from config.postgresql.database import VARIABLES
+from config.postgresql.roles import VARIABLES
 from tests.support.documents import DOCUMENTS
 from tests.support.management_commands import parse
 

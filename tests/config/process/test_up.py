@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from config.instance import child_environment
-from config.postgresql.database import APP, ROLES, VARIABLES
+from config.postgresql.roles import APP, ROLES, VARIABLES
 from config.process.javascript import EXECUTOR
 from tests.support.installation import (
     Installation,

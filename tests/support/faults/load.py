@@ -12,7 +12,8 @@ from typing import Any
 import psycopg
 import urllib3
 
-from config.postgresql.database import DATABASE, with_database
+from config.postgresql.database import with_database
+from config.postgresql.roles import DATABASE
 from tests.support.event_requests import NDJSON, lines, new_batch_id
 from tests.support.factories import make_call
 from tests.support.installation import Installation, until

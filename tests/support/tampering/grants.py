@@ -4,7 +4,7 @@ from functools import cache
 
 from django.db import connections
 
-from config.postgresql.database import APP
+from config.postgresql.roles import APP
 from tests.support.tampering.record import Power
 
 
