@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from audit.queries.calls import Call, FirstViolation
+from audit.queries.calls import Call, CallViolation, FirstViolation
 from audit.queries.listed_call import ListedCall
+from audit.queries.violation_samples import Sample
 from config.instants import iso_exact
 
 COLUMNS = (
@@ -82,3 +83,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return iso_exact(value)
     return str(value) if isinstance(value, UUID) else value
+
+
+def violation_members(one: CallViolation | Sample, *, with_payloads: bool) -> dict[str, Any]:
+    """Members of a violation; what was received only for those who may see payloads."""
+    return {
+        "path": one.path,
+        "code": one.code,
+        "severity": one.severity,
+        "expected": one.expected,
+        "received": one.received if with_payloads else None,
+        "strategy": one.strategy,
+        "outcome": one.outcome,
+    }

@@ -12,7 +12,7 @@ from ninja import Path, Query
 from pydantic import Field
 
 from audit.archive.reading import has_archived, with_archived
-from audit.exports.call_document import document
+from audit.exports.call_document import document, violation_members
 from audit.log.payload import LogPayloadError, StoredEvent
 from audit.pages.show import schemas
 from audit.pages.show.api_query import parsed_query, within
@@ -233,13 +233,7 @@ def _document(
         **{name: getattr(call, name) for name in _MORE},
         "violations": [
             {
-                "path": one.path,
-                "code": one.code,
-                "severity": one.severity,
-                "expected": one.expected,
-                "received": one.received if with_payloads else None,
-                "strategy": one.strategy,
-                "outcome": one.outcome,
+                **violation_members(one, with_payloads=with_payloads),
                 "found_by": one.found_by,
             }
             for one in violations

@@ -17,6 +17,7 @@ from pydantic import Field
 from audit.exports import latency as latency_export
 from audit.exports import repeats
 from audit.exports import violations as violation_export
+from audit.exports.call_document import violation_members
 from audit.pages.show import figure_schemas
 from audit.pages.show.api_query import QueriedRangeParams, indexed_filter, time_of, within
 from audit.pages.show.figure_page import FigurePage
@@ -335,13 +336,7 @@ def _row(one: Sample, *, with_payloads: bool) -> dict[str, Any]:
         "invocation_id": one.invocation_id,
         "tool_name": one.tool_name,
         "tool_version": one.tool_version or None,
-        "path": one.path,
-        "code": one.code,
-        "severity": one.severity,
-        "expected": one.expected,
-        "received": one.received if with_payloads else None,
-        "strategy": one.strategy,
-        "outcome": one.outcome,
+        **violation_members(one, with_payloads=with_payloads),
     }
 
 
