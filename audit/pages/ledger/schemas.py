@@ -28,7 +28,7 @@ class CheckpointPage(Page[Checkpoint]):
 
 
 class Witness(Answer):
-    """A witness of the ledger or the time authority, and how it stands."""
+    """A witness of the ledger or the time authority, and its state."""
 
     name: str
     key: str

@@ -40,7 +40,7 @@ class StreamTrial(Answer):
 
 
 class OneStream(Answer):
-    """A stream and how it stands, without its secrets."""
+    """A stream and its state, without its secrets."""
 
     id: UUID
     name: str
