@@ -16,17 +16,9 @@ from tenants.models import Action, Membership, Role, User
 from tenants.scope import tenant_scope
 from tests.support.contracts import make_contract
 from tests.support.factories import Cast
-from tools_registry.changes import Publisher, timeline
+from tests.support.registered_tools import register_tool
+from tools_registry.changes import timeline
 from tools_registry.models import Tool, ToolDraft, ToolVersion
-from tools_registry.schemas import ToolContract
-from tools_registry.versions import register_contracts
-
-
-def _register(cast: Cast, **overrides: Any) -> Tool:
-    contract = ToolContract.model_validate(make_contract(**overrides))
-    with tenant_scope(cast.tenant.id):
-        register_contracts(cast.tenant, [contract], Publisher(key_id="key"))
-        return Tool.objects.get(name=contract.name)
 
 
 def _staff(user: User) -> Client:
@@ -73,7 +65,7 @@ def _descriptions(cast: Cast, tool: Tool) -> list[str]:
 
 
 def test_notes_are_edited_without_publishing(acme: Cast, client: Client) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     answer = client.post(_change(tool), _typed(notes="Ask Ann."))
     assert answer.status_code == 302
     with tenant_scope(acme.tenant.id):
@@ -84,7 +76,7 @@ def test_notes_are_edited_without_publishing(acme: Cast, client: Client) -> None
 def test_changed_contract_becomes_a_draft_and_is_published_by_review(
     acme: Cast, client: Client
 ) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     schema = {"type": "object", "properties": {}, "required": ["zone"]}
     answer = client.post(_change(tool), _typed(description="Better.", input_schema=schema))
     review = reverse("draft_review", args=[tool.pk])
@@ -102,7 +94,7 @@ def test_changed_contract_becomes_a_draft_and_is_published_by_review(
 
 
 def test_draft_of_another_user_is_not_overwritten(acme: Cast, client: Client) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     assert client.post(_change(tool), _typed(description="Better.")).status_code == 302
     answer = client.post(_change(tool), _typed(description="Best."))
     assert "This tool already has a draft" in answer.content.decode()
@@ -156,7 +148,7 @@ def test_invalid_contract_is_not_published_and_shows_errors(
 @pytest.mark.parametrize("member", ["input_schema", "output_schema", "meta"])
 @pytest.mark.parametrize("text", ['{"a":"\\ud800"}', '{"\\ud800":1}'])
 def test_lone_surrogate_is_rejected(acme: Cast, client: Client, member: str, text: str) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     answer = client.post(_change(tool), _typed(**{member: text}))
     assert answer.status_code == 200
     assert "lone surrogate" in answer.context["adminform"].form.errors[member][0]
@@ -166,7 +158,7 @@ def test_lone_surrogate_is_rejected(acme: Cast, client: Client, member: str, tex
 def test_taken_name_is_rejected_only_within_the_tenant(
     acme: Cast, globex: Cast, client: Client
 ) -> None:
-    _register(globex)
+    register_tool(globex)
     path = reverse("admin:tools_registry_tool_add")
     assert client.post(path, _typed()).status_code == 302
     answer = client.post(path, _typed(description="b"))
@@ -174,7 +166,7 @@ def test_taken_name_is_rejected_only_within_the_tenant(
 
 
 def test_earlier_contract_is_not_published_again(acme: Cast, client: Client) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     client.post(_change(tool), _typed(description="Better."))
     client.post(reverse("draft_publish", args=[tool.pk]), {"revision": 1})
     answer = client.post(_change(tool), _typed())
@@ -185,14 +177,14 @@ def test_earlier_contract_is_not_published_again(acme: Cast, client: Client) -> 
 
 
 def test_name_of_a_tool_cannot_be_changed(acme: Cast, client: Client) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     client.post(_change(tool), _typed(name="another"))
     with tenant_scope(acme.tenant.id):
         assert Tool.objects.get().name == "get_weather"
 
 
 def test_every_statement_names_the_tenant(acme: Cast, client: Client) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     with CaptureQueriesContext(connection) as queries:
         client.get(reverse("admin:tools_registry_tool_changelist"), {"q": "weather"})
         client.get(_change(tool))
@@ -204,7 +196,7 @@ def test_every_statement_names_the_tenant(acme: Cast, client: Client) -> None:
 
 
 def test_changes_are_logged_in_the_tenant(acme: Cast, client: Client) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     client.post(_change(tool), _typed(description="Better.", notes="Ask Ann."))
     with tenant_scope(acme.tenant.id):
         actions = list(Action.objects.exclude(user_id=None).order_by("id"))
@@ -235,7 +227,7 @@ def test_anonymous_user_is_redirected_to_the_own_sign_in() -> None:
 
 
 def test_tool_of_another_tenant_is_not_found(acme: Cast, globex: Cast, client: Client) -> None:
-    foreign = _register(globex, name="their secret tool")
+    foreign = register_tool(globex, name="their secret tool")
     assert client.get(_change(foreign)).status_code == 404
     assert client.post(_change(foreign), _typed(notes="x")).status_code == 404
     missing = reverse("admin:tools_registry_tool_change", args=[uuid.uuid4()])
@@ -247,7 +239,7 @@ def test_tool_of_another_tenant_is_not_found(acme: Cast, globex: Cast, client: C
 
 
 def test_switcher_decides_which_tools_can_be_edited(acme: Cast, globex: Cast) -> None:
-    foreign = _register(globex)
+    foreign = register_tool(globex)
     with tenant_scope(globex.tenant.id):
         Membership.objects.create(tenant=globex.tenant, user=acme.editor, role=Role.EDITOR)
     client = _staff(acme.editor)
@@ -258,7 +250,7 @@ def test_switcher_decides_which_tools_can_be_edited(acme: Cast, globex: Cast) ->
 
 
 def test_tools_cannot_be_deleted(acme: Cast, client: Client) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     assert (
         client.post(_change(tool).replace("/change/", "/delete/"), {"post": "yes"}).status_code
         == 404

@@ -10,28 +10,18 @@ from tenants.members import add_member
 from tenants.models import Role
 from tenants.scope import tenant_scope
 from tests.support.browser_errors import complaints
-from tests.support.contracts import make_contract
 from tests.support.factories import Cast
+from tests.support.registered_tools import register_tool
 from tests.support.sign_in import sign_in
-from tools_registry.changes import Publisher
 from tools_registry.models import Tool
-from tools_registry.schemas import ToolContract
-from tools_registry.versions import register_contracts
 
 pytestmark = pytest.mark.sampled("admin in a browser", 2)
 
 
-def _register(cast: Cast, name: str) -> Tool:
-    contract = ToolContract.model_validate(make_contract(name=name))
-    with tenant_scope(cast.tenant.id):
-        register_contracts(cast.tenant, [contract], Publisher(key_id="key"))
-        return Tool.objects.get(name=name)
-
-
 def test_editor_publishes_and_reads_the_next_version(page: Page, acme: Cast, globex: Cast) -> None:
     heard = complaints(page)
-    _register(acme, "get_weather")
-    _register(globex, "their_tool")
+    register_tool(acme, name="get_weather")
+    register_tool(globex, name="their_tool")
     acme.editor.is_staff = True
     acme.editor.save()
     sign_in(page, acme.editor)
@@ -67,7 +57,7 @@ def test_editor_publishes_and_reads_the_next_version(page: Page, acme: Cast, glo
 
 
 def test_published_versions_are_read_only(page: Page, acme: Cast) -> None:
-    tool = _register(acme, "get_weather")
+    tool = register_tool(acme, name="get_weather")
     acme.admin.is_staff = True
     acme.admin.save()
     sign_in(page, acme.admin)
@@ -120,7 +110,7 @@ def test_editor_creates_a_tool_and_cannot_delete(page: Page, acme: Cast) -> None
 def test_tool_of_another_tenant_is_invisible_until_switching(
     page: Page, acme: Cast, globex: Cast
 ) -> None:
-    foreign = _register(globex, "their_tool")
+    foreign = register_tool(globex, name="their_tool")
     acme.admin.is_staff = True
     acme.admin.save()
     sign_in(page, acme.admin)

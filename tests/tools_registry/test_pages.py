@@ -11,20 +11,9 @@ from django.urls import reverse
 
 from audit.pages.tools import tool_list as views
 from tenants.models import User
-from tenants.scope import tenant_scope
 from tests.support.contracts import make_contract
 from tests.support.factories import Cast
-from tools_registry.changes import Publisher
-from tools_registry.models import Tool
-from tools_registry.schemas import ToolContract
-from tools_registry.versions import register_contracts
-
-
-def _register(cast: Cast, **overrides: Any) -> Tool:
-    contract = ToolContract.model_validate(make_contract(**overrides))
-    with tenant_scope(cast.tenant.id):
-        register_contracts(cast.tenant, [contract], Publisher(key_id="key"))
-        return Tool.objects.get(name=contract.name)
+from tests.support.registered_tools import register_tool
 
 
 def _client(user: User) -> Client:
@@ -45,8 +34,8 @@ def _get(client: Client, name: str, *args: Any, **query: Any) -> str:
 
 
 def test_list_shows_the_current_version_of_each_tool(acme: Cast, client: Client) -> None:
-    _register(acme, description="The first.")
-    _register(acme, description="The second.", on_collision="replace")
+    register_tool(acme, description="The first.")
+    register_tool(acme, description="The second.", on_collision="replace")
     page = _get(client, "tool_list")
     assert "The second." in page
     assert "The first." not in page
@@ -61,7 +50,7 @@ def test_list_continues_after_a_name(
 ) -> None:
     monkeypatch.setattr(views, "PAGE_SIZE", 2)
     for name in ("a b&c", "d", "e"):
-        _register(acme, name=name)
+        register_tool(acme, name=name)
     first = _get(client, "tool_list")
     assert 'href="?after=d"' in first
     assert ">e</a>" not in first
@@ -75,7 +64,7 @@ def test_list_uses_the_same_number_of_queries_for_one_and_ten_tools(
     counts = []
     for wanted in (1, 10):
         for number in range(wanted):
-            _register(acme, name=f"tool {number}")
+            register_tool(acme, name=f"tool {number}")
         with CaptureQueriesContext(connection) as queries:
             _get(client, "tool_list")
         counts.append(len(queries))
@@ -83,7 +72,7 @@ def test_list_uses_the_same_number_of_queries_for_one_and_ten_tools(
 
 
 def test_tool_page_shows_the_contract(acme: Cast, client: Client) -> None:
-    tool = _register(
+    tool = register_tool(
         acme, output_schema={"required": ["celsius"]}, trusted=True, meta={"team": "maps"}
     )
     page = _get(client, "tool_detail", tool.pk)
@@ -99,8 +88,8 @@ def test_tool_page_shows_the_contract(acme: Cast, client: Client) -> None:
 
 
 def test_older_version_is_readable_and_marked(acme: Cast, client: Client) -> None:
-    _register(acme, description="The first.")
-    tool = _register(acme, description="The second.", on_collision="replace")
+    register_tool(acme, description="The first.")
+    tool = register_tool(acme, description="The second.", on_collision="replace")
     page = _get(client, "tool_version", tool.pk, 1)
     assert "The first." in page
     assert "(not current)" in page
@@ -108,12 +97,12 @@ def test_older_version_is_readable_and_marked(acme: Cast, client: Client) -> Non
 
 
 def test_tool_without_an_output_schema_is_marked_as_unchecked(acme: Cast, client: Client) -> None:
-    tool = _register(acme, output_schema=None)
+    tool = register_tool(acme, output_schema=None)
     assert "Outputs are not validated" in _get(client, "tool_detail", tool.pk)
 
 
 def test_edit_link_is_shown_only_to_editors(acme: Cast) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     acme.editor.is_staff = acme.viewer.is_staff = True
     acme.editor.save()
     acme.viewer.save()
@@ -124,7 +113,7 @@ def test_edit_link_is_shown_only_to_editors(acme: Cast) -> None:
 
 def test_hostile_text_is_escaped(acme: Cast, client: Client) -> None:
     hostile = "</pre><script>alert(1)</script>"
-    tool = _register(
+    tool = register_tool(
         acme,
         name=hostile,
         description=hostile,
@@ -137,8 +126,8 @@ def test_hostile_text_is_escaped(acme: Cast, client: Client) -> None:
 
 def test_call_version_resolves_by_number_or_digest(acme: Cast, client: Client) -> None:
     first = make_contract(description="a")
-    _register(acme, description="a")
-    tool = _register(acme, description="b", on_collision="replace")
+    register_tool(acme, description="a")
+    tool = register_tool(acme, description="b", on_collision="replace")
     for version, number in ((first["digest"], 1), ("1", 1), ("2", 2)):
         answer = client.get(reverse("tool_find"), {"name": tool.name, "version": version})
         assert answer["Location"] == reverse("tool_version", args=[tool.pk, number])
@@ -153,8 +142,8 @@ def test_call_version_resolves_by_number_or_digest(acme: Cast, client: Client) -
 
 
 def test_missing_tool_or_version_gets_404(acme: Cast, globex: Cast, client: Client) -> None:
-    foreign = _register(globex)
-    ours = _register(acme, name="ours")
+    foreign = register_tool(globex)
+    ours = register_tool(acme, name="ours")
     for path in (
         reverse("tool_detail", args=[foreign.pk]),
         reverse("tool_version", args=[foreign.pk, 1]),
@@ -169,6 +158,6 @@ def test_missing_tool_or_version_gets_404(acme: Cast, globex: Cast, client: Clie
 
 
 def test_anonymous_user_is_redirected_to_sign_in(acme: Cast) -> None:
-    tool = _register(acme)
+    tool = register_tool(acme)
     for path in (reverse("tool_list"), reverse("tool_detail", args=[tool.pk])):
         assert Client().get(path).status_code == 302

@@ -1,6 +1,5 @@
 """OTLP over gRPC: OpenTelemetry's own exporters, limits, and the answer to every error."""
 
-import gc
 import gzip
 import threading
 import time
@@ -37,18 +36,10 @@ from tests.support.factories import Cast, make_ingest_key
 from tests.support.grpc_server import running_grpc_server
 from tests.support.otlp_requests import calls, fixture
 
+pytestmark = pytest.mark.usefixtures("no_exporter_is_left")
+
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 GENAI = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "of_a_span"}
-
-
-@pytest.fixture(autouse=True)
-def no_exporter_is_left() -> Iterator[None]:
-    """OpenTelemetry starts a thread in every forked child for each exporter that still exists.
-
-    A child with threads cannot enter the namespace that PostgreSQL needs.
-    """
-    yield
-    gc.collect()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """A host with this SDK and OpenTelemetry's, both sending to a running server."""
 
-import gc
 import json
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -25,19 +24,9 @@ from tests.support.otlp_requests import calls
 from tests.support.recount import assert_consistent
 from tests.support.server import LiveServer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_exporter_is_left")]
 
 SCHEMA = {"type": "object", "properties": {"celsius": {"type": "number"}}}
-
-
-@pytest.fixture(autouse=True)
-def no_exporter_is_left() -> Iterator[None]:
-    """OpenTelemetry starts a thread in every forked child for each exporter that still exists.
-
-    A child with threads cannot enter the namespace that PostgreSQL needs.
-    """
-    yield
-    gc.collect()
 
 
 class Host:

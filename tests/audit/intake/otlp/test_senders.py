@@ -1,8 +1,6 @@
 """OpenTelemetry's own exporters, with a running server: one endpoint serves all three signals."""
 
-import gc
 import time
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,19 +22,9 @@ from tests.support.factories import Cast, make_ingest_key
 from tests.support.otlp_requests import calls
 from tests.support.server import LiveServer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_exporter_is_left")]
 
 OF_TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "of_a_span"}
-
-
-@pytest.fixture(autouse=True)
-def no_exporter_is_left() -> Iterator[None]:
-    """OpenTelemetry starts a thread in every forked child for each exporter that still exists.
-
-    A child with threads cannot enter the namespace that PostgreSQL needs.
-    """
-    yield
-    gc.collect()
 
 
 @pytest.mark.parametrize("compression", list(Compression))
