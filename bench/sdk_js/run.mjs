@@ -8,20 +8,11 @@ import { writeSync, openSync, closeSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as rest, setTimeout as sleep } from "node:timers/promises";
 import { crc32 } from "node:zlib";
+import { ARGS, RESULT } from "./payloads.mjs";
 
 const [, , what, mode, url, folder, count] = process.argv;
 const CALLS = Number(count);
 const KEY = "tt_0198c0de-0000-7000-8000-000000000001_bench_secret_crc";
-const ARGS = {
-  query: "which hats were in fashion in London ".repeat(6),
-  filters: { language: "en", tags: ["hats", "fashion", "history"], since: 1890 },
-  limit: 25,
-  session: { user: "a-user", note: "n".repeat(120), score: 0.75, is_new: false },
-};
-const RESULT = {
-  hits: Array.from({ length: 8 }, (_, n) => ({ id: n, title: `Hat number ${n}`, score: n / 7, text: "Felt, silk or straw. ".repeat(3) })),
-  total: 8,
-};
 const search = () => RESULT;
 const SECRETS = /pass|secret|token/i; // a few words: the least that a search can be
 
