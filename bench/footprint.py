@@ -5,8 +5,8 @@
 Starts `uv run manage.py up --demo` in a folder of its own, as a new user would: first with an
 empty folder, then again. Memory is the proportional set size (PSS) of all processes, including uv
 and PostgreSQL but not the demo executor (Linux: /proc/*/smaps_rollup). It is read after the demo's
-day of history is stored. `--installed` also makes a fresh environment with `uv sync` and adds up
-the sizes of its files.
+day of history is stored. `--installed` also makes a fresh environment with `uv sync --no-dev` and
+adds up the sizes of its files.
 """
 
 import argparse
@@ -92,10 +92,10 @@ def name_of(process: psutil.Process) -> str:
 
 
 def installed_mib() -> float:
-    """MiB on disk of the environment that `uv run manage.py up` makes in a fresh clone."""
+    """MiB on disk of what runs: without the packages of tests, and without extras."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
-            ["uv", "sync", "--quiet", "--compile-bytecode"],
+            ["uv", "sync", "--quiet", "--no-dev", "--compile-bytecode"],
             cwd=ROOT,
             env=os.environ | {"UV_PROJECT_ENVIRONMENT": f"{folder}/venv", "UV_LINK_MODE": "copy"},
             check=True,
