@@ -8,7 +8,10 @@ from typing import Any, cast
 import psycopg
 from django.core.management.base import CommandError
 from django.db import connection
+from procrastinate.contrib.django import app
 from procrastinate.contrib.django.management.commands import procrastinate
+from procrastinate.contrib.django.utils import connector_params
+from procrastinate.psycopg_connector import PsycopgConnector
 
 from config.instance import QUEUES
 from config.postgresql import processes, schema
@@ -17,6 +20,7 @@ from config.version import VERSION
 
 _log = logging.getLogger(__name__)
 _POLLING_S = 1.0
+_POOL_IDLE_S = 60.0
 
 
 class Command(procrastinate.Command):
@@ -42,7 +46,18 @@ class Command(procrastinate.Command):
             if is_pooled(cast(psycopg.Connection[Any], connection.connection)):
                 # LISTEN needs its own session, which a pooler does not provide.
                 options |= {"listen_notify": False, "fetch_job_polling_interval": _POLLING_S}
-        super().handle(*args, **options)
+            with app.replace_connector(_connector()):
+                super().handle(*args, **options | {"app": app})
+        else:
+            super().handle(*args, **options)
+
+
+def _connector() -> PsycopgConnector:
+    # psycopg's pool keeps four connections unless told otherwise. One is used when no task runs,
+    # and each takes 5 MB of PostgreSQL's memory.
+    return PsycopgConnector(
+        kwargs=connector_params(), min_size=1, max_size=4, max_idle=_POOL_IDLE_S
+    )
 
 
 def _stop(reason: str) -> None:
