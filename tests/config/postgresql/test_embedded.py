@@ -110,6 +110,29 @@ def test_interrupted_initialisation_is_repeated(folder: Path) -> None:
     server.stop()
 
 
+@pytest.mark.parametrize("settings", [(SMALL,), FAST])
+def test_new_data_are_on_disk_before_they_count(
+    folder: Path, settings: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[str, bool]] = []
+    run = EmbeddedPostgres._run
+
+    def recorded(
+        server: EmbeddedPostgres, program: str, *arguments: str
+    ) -> subprocess.CompletedProcess[str]:
+        sync = next((each for each in arguments if each in ("--no-sync", "--sync-only")), "")
+        ran.append((f"{program} {sync}".strip(), server.data.exists()))
+        return run(server, program, *arguments)
+
+    monkeypatch.setattr(EmbeddedPostgres, "_run", recorded)
+    server = EmbeddedPostgres(folder / "postgres", settings=settings)
+    server.start()
+    assert server.running_pid() is not None
+    server.stop()
+    synced = [] if settings == FAST else [("initdb --sync-only", False)]
+    assert ran == [("initdb --no-sync", False), *synced, ("pg_ctl", True)]
+
+
 def test_parent_folder_keeps_owner_and_mode(folder: Path) -> None:
     parent = folder / "somebody's" / "var"
     parent.mkdir(parents=True, mode=0o700)
