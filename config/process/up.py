@@ -35,6 +35,7 @@ from config.postgresql import database, processes, schema
 from config.postgresql.aliases import OWNER
 from config.postgresql.embedded import EmbeddedPostgresError
 from config.process import supervise
+from config.process.byte_code import compiled_meanwhile
 from config.process.javascript import JavaScriptError, ensure_sdk
 from config.readiness import why_not_ready
 from tenants.keys import KeyRefused, authenticate, create_key
@@ -85,7 +86,8 @@ def run(options: Options) -> NoReturn:
     is_embedded = not env.text("DATABASE_URL", "")
     supervise.on_stop_signals(_stop)
     try:
-        tenant = _prepare(options, report)
+        with compiled_meanwhile():
+            tenant = _prepare(options, report)
         is_new = not Tenant.objects.exists()
     except BaseException as error:
         connections.close_all()
