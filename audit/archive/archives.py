@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Sum
 from django.utils import timezone
 
@@ -43,6 +44,15 @@ class ArchiveStatus:
 def find_archive() -> Archive | None:
     """The tenant's archive, or None."""
     return Archive.objects.for_tenant(current_tenant_id()).first()
+
+
+def hold_archive(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> None:
+    """Lock the archive until the scope ends; called again, make sure that it still is locked.
+
+    Whoever destroys keys of archived segments holds it. Raises DatabaseError if the transaction was
+    lost, and with it the lock.
+    """
+    Archive.objects.using(using).for_tenant(tenant_id).select_for_update().first()
 
 
 def begin_archive(tenant: Tenant, actor: Actor, payload_days: int | None) -> Archive:

@@ -1,10 +1,15 @@
 """Archives what is sealed: a segment at a time, in the order of the ledger, by the worker.
 
 A segment is a UTC day, or a part of a large one. Its end is stored before anything is written, so a
-worker that takes over writes the same objects again. It counts as archived when its row and
+worker that takes over archives the same entries again. It counts as archived when its row and
 the new `next_index` are committed, together with the action that says so. Until then its payloads
 have no keys that count: the next worker destroys them first. No transaction is open while
 something is sent.
+
+A worker may stand still before any request, and go on when another has taken its claim. What it
+sends then harms nothing: no two workers give an object the same name, keys cannot be read unless
+the claim held after the first half of them was stored, and it deletes only what it listed before
+it last held the claim.
 """
 
 import logging
@@ -26,13 +31,13 @@ from audit.archive.facts import facts_of, parquet_of
 from audit.archive.layout import (
     FACTS,
     FORMAT,
-    RECORD,
     ArchiveError,
     Pack,
     Record,
     Segment,
     Stub,
     pack_name,
+    record_name,
 )
 from audit.archive.packs import Payload
 from audit.archive.storage import Storage, opened
@@ -96,8 +101,8 @@ def run_slice(tenant_id: UUID, now: datetime) -> bool:
         with tenant_scope(tenant_id):
             end = archive.end_index or _next_end(archive, now)
             rest = {} if end else {"claim": None, "claimed_until": None}
-            _mine(tenant_id, claim).update(end_index=end, **rest)
-        if end is None:
+            is_mine = _mine(tenant_id, claim).update(end_index=end, **rest)
+        if end is None or not is_mine:
             return False
         with opened() as storage:
             _Writing(tenant, archive.next_index, end, claim).run(storage, now)
@@ -129,15 +134,17 @@ class _Writing:
     def run(self, storage: Storage, now: datetime) -> None:
         """Write all objects, and commit. Raises _LostError, and whatever the parts raise."""
         storage.check()
-        storage.destroy_keys_from(self._tenant.id, self._first)  # of a worker that did not finish
         try:
+            # Of a worker that did not finish.
+            storage.destroy_keys_from(self._tenant.id, self._first, self._renew)
             first_at, last_at = self._write_entries(storage, now)
             self._write_facts(storage, first_at, last_at, now)
             record = self._record(first_at, now)
-            self._put(storage, RECORD, record, now)
+            self._put(storage, record_name(sha256(record).digest()), record, now)
             self._commit(record, first_at, last_at)
         except _LostError:
-            self._let_go(storage)
+            for pack in self._packs:  # nobody else writes the keys of these packs
+                storage.destroy_pack_keys(self._tenant.id, pack)
             raise
 
     def _write_entries(self, storage: Storage, now: datetime) -> tuple[datetime, datetime]:
@@ -202,12 +209,12 @@ class _Writing:
         payloads, self._payloads, self._bytes = self._payloads, [], 0
         if not payloads:
             return
-        pack = packs.seal(self._tenant.id, begin, payloads)
-        self._packs.append(Pack(begin, pack.end_index, sha256(pack.data).digest()))
+        sealed = packs.seal(self._tenant.id, begin, payloads)
+        pack = Pack(begin, sealed.end_index, sha256(sealed.data).digest())
+        self._packs.append(pack)
         if any(payloads):
-            self._put(storage, pack_name(begin), pack.data, now)
-            self._renew()
-            storage.put_keys(self._tenant.id, begin, pack.keys)
+            self._put(storage, pack_name(pack), sealed.data, now)
+            storage.put_keys(self._tenant.id, pack, sealed.keys, self._renew)
 
     def _write_facts(
         self, storage: Storage, first_at: datetime, last_at: datetime, now: datetime
@@ -292,7 +299,7 @@ class _Writing:
                 size=self._size,
                 packs=[each.first_index for each in self._packs],
                 payload_count=self._payload_count,
-                byte_count=self._sent + len(record),
+                byte_count=self._sent,
                 record_sha256=sha256(record).digest(),
                 archived_at=timezone.now(),
             )
@@ -311,7 +318,7 @@ class _Writing:
     def _put(self, storage: Storage, name: str, data: bytes, now: datetime) -> None:
         self._renew()
         storage.put(self._tenant.id, (self._first, self._end), name, data, now)
-        self._sent += 0 if name == RECORD else len(data)
+        self._sent += len(data)
 
     def _renew(self) -> None:
         """Raise _LostError unless this worker still archives."""
@@ -319,14 +326,6 @@ class _Writing:
             mine = _mine(self._tenant.id, self._claim)
             if not mine.update(claimed_until=timezone.now() + LEASE):
                 raise _LostError
-
-    def _let_go(self, storage: Storage) -> None:
-        """Destroy the keys that were written, unless another worker writes the same ones."""
-        with tenant_scope(self._tenant.id):
-            rows = Archive.objects.for_tenant(self._tenant.id)
-            archive = rows.select_for_update().first()  # so that none begins meanwhile
-            if archive is None or (archive.claim is None and archive.next_index <= self._first):
-                storage.destroy_keys_from(self._tenant.id, self._first)
 
 
 def _next_end(archive: Archive, now: datetime) -> int | None:

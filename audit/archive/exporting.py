@@ -27,9 +27,8 @@ from tooltrail.ledger import (
 from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
 
 from audit.archive.layout import ArchiveError, Record, Segment, Stub
-from audit.archive.reading import entries_of, read_record, records_of
+from audit.archive.reading import entries_of, find_record, read_record, records_of
 from audit.archive.storage import Storage
-from config.http.bucket import NoObjectError
 from config.instants import iso
 
 _STATING = tuple(
@@ -76,13 +75,13 @@ def export(
     """
     archived = _Archived(storage, tenant_id)
     chosen = [
-        segment
-        for segment in archived.segments
+        (digest, segment)
+        for digest, segment in archived.segments
         if (since is None or segment.day >= since) and (until is None or segment.day <= until)
     ]
     if not chosen:
         raise ArchiveError("Nothing is archived of these days.")
-    first, last = chosen[0], chosen[-1]
+    first, last = chosen[0][1], chosen[-1][1]
     manifest = Manifest(
         format=FORMAT,
         origin=archived.largest.segment.origin,
@@ -114,11 +113,13 @@ def export(
     )
 
 
-def _entries(storage: Storage, segments: Sequence[Segment]) -> Iterator[tuple[EntryLine, bytes]]:
+def _entries(
+    storage: Storage, segments: Sequence[tuple[bytes, Segment]]
+) -> Iterator[tuple[EntryLine, bytes]]:
     """The entries of segments with their payloads. Reads each record again, one at a time."""
-    for segment in segments:
+    for digest, segment in segments:
         place = (segment.first_index, segment.end_index)
-        yield from entries_of(storage, read_record(storage, segment.tenant_id, place))
+        yield from entries_of(storage, read_record(storage, segment.tenant_id, place, digest))
 
 
 class _Archived:
@@ -128,15 +129,16 @@ class _Archived:
     """
 
     def __init__(self, storage: Storage, tenant_id: UUID) -> None:
-        self.segments: list[Segment] = []
+        self.segments: list[tuple[bytes, Segment]] = []
+        """Each with the SHA-256 of its record."""
         self._notes: dict[tuple[int, int], bytes] = {}
         """Of the checkpoints that cover segments, by epoch and size."""
         self._own: list[Stub] = []
         self._leaves = bytearray()
         largest: Record | None = None
-        for largest in records_of(storage, tenant_id):
+        for digest, largest in records_of(storage, tenant_id):
             segment = largest.segment
-            self.segments.append(segment)
+            self.segments.append((digest, segment))
             self._leaves += b"".join(stub.leaf for stub in largest.stubs)
             self._own += [one for one in largest.stubs if _declares(one) or _states(one)]
             if segment.size in largest.checkpoints:
@@ -231,8 +233,7 @@ def _states(stub: Stub) -> bool:
 def _slug_of(storage: Storage, tenant_id: UUID) -> str | None:
     """The slug in the newest record of a tenant."""
     for segment in reversed(storage.segments(tenant_id)):
-        try:
-            return read_record(storage, tenant_id, segment).segment.tenant
-        except NoObjectError:  # the worker is archiving it
-            continue
+        found = find_record(storage, tenant_id, segment)
+        if found is not None:  # else the worker is archiving it
+            return found[1].segment.tenant
     return None

@@ -3,11 +3,15 @@
 Under `<folder>/<tenant id>/` a segment is `<first>-<end>/`, with the ledger indexes of its first
 entry and of the entry behind its last one:
 
-- `record.zip`: leaves and stubs of all entries, the server's own entries, checkpoints, proofs.
-- `pack-<first>.bin`: payloads, each encrypted with a key of its own (`audit.archive.packs`).
+- `record-<digest>.zip`: leaves and stubs of all entries, the server's own entries, checkpoints,
+  proofs.
+- `pack-<first>-<digest>.bin`: payloads, each encrypted with a key of its own
+  (`audit.archive.packs`).
 - `facts.parquet`: the facts of calls that erasure never clears, if pyarrow is installed.
 
-The bucket of keys has `<folder>/<tenant id>/<first>.keys` for each pack.
+The bucket of keys has two objects for each pack, `<folder>/<tenant id>/<first>-<digest>-<random>`
+with `.secret` and with `.keys` behind. What two workers write never has the same name: records and
+packs are named by their SHA-256, and each pack has other keys.
 """
 
 import io
@@ -22,13 +26,14 @@ import msgspec
 from tooltrail.evidence import EntryLine, Tree
 from tooltrail.evidence.layout import checkpoint_member
 
-FORMAT = "tooltrail-archive/1"
-RECORD, FACTS = "record.zip", "facts.parquet"
+FORMAT = "tooltrail-archive/2"
+FACTS = "facts.parquet"
 _SEGMENT, _ENTRIES, _TREE, _KEYS = "segment.json", "entries.ndjson", "tree.json", "keys.txt"
 _CHECKPOINT = re.compile(r"checkpoints/(\d{12,19})\.txt")
 _OF_OLD = (1980, 1, 1, 0, 0, 0)
 _MEMBER_MAX = 256 << 20
 _FOLDER = re.compile(r"(\d{15})-(\d{15})")
+_RECORD = re.compile(r"record-([0-9a-f]{64})\.zip")
 
 
 class ArchiveError(Exception):
@@ -138,10 +143,10 @@ class Record:
             with ZipFile(io.BytesIO(data)) as file:
                 members = {each.filename: each for each in file.infolist()}
                 if any(each.file_size > _MEMBER_MAX for each in members.values()):
-                    raise ArchiveError(f"{RECORD} would be too large")
+                    raise ArchiveError("A record would be too large")
                 segment = msgspec.json.decode(file.read(_SEGMENT), type=Segment)
                 if segment.format != FORMAT:
-                    raise ArchiveError(f"{RECORD} has the unknown format {segment.format!r}")
+                    raise ArchiveError(f"A record has the unknown format {segment.format!r}")
                 stubs = msgspec.json.Decoder(Stub).decode_lines(file.read(_ENTRIES))
                 notes = {
                     int(match[1]): file.read(name)
@@ -152,9 +157,9 @@ class Record:
                 tree = msgspec.json.decode(file.read(_TREE), type=Tree)
                 keys = file.read(_KEYS).decode().split()
         except (BadZipFile, KeyError, ValueError, OSError, NotImplementedError) as error:
-            raise ArchiveError(f"{RECORD} is damaged: {error}") from error
+            raise ArchiveError(f"A record is damaged: {error}") from error
         if [each.index for each in stubs] != list(range(segment.first_index, segment.end_index)):
-            raise ArchiveError(f"{RECORD} does not have each entry of its range once")
+            raise ArchiveError("A record does not have each entry of its range once")
         return cls(segment, stubs, notes, receipts, tree, keys)
 
 
@@ -169,11 +174,26 @@ def range_of(folder: str) -> tuple[int, int] | None:
     return None if match is None else (int(match[1]), int(match[2]))
 
 
-def pack_name(first_index: int) -> str:
+def record_name(digest: bytes) -> str:
+    """The name of a record with this SHA-256 within the folder of its segment."""
+    return f"record-{digest.hex()}.zip"
+
+
+def digest_of(name: str) -> bytes | None:
+    """The SHA-256 in the name of a record; None if it is another object."""
+    match = _RECORD.fullmatch(name)
+    return None if match is None else bytes.fromhex(match[1])
+
+
+def pack_name(pack: Pack) -> str:
     """The name of a pack within the folder of its segment."""
-    return f"pack-{first_index:015d}.bin"
+    return f"pack-{_pack_id(pack)}.bin"
 
 
-def keys_name(first_index: int) -> str:
-    """The name of the keys of a pack within the folder of its tenant."""
-    return f"{first_index:015d}.keys"
+def keys_prefix(first_index: int, pack: Pack | None = None) -> str:
+    """How the names of the keys of a pack begin, or of all packs that begin at an index."""
+    return f"{first_index:015d}-" if pack is None else f"{_pack_id(pack)}-"
+
+
+def _pack_id(pack: Pack) -> str:
+    return f"{pack.first_index:015d}-{pack.sha256.hex()[:32]}"

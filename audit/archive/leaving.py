@@ -9,7 +9,7 @@ from django.db import connections
 from django.utils import timezone
 from tooltrail.ledger import Kind
 
-from audit.archive.archives import find_archive
+from audit.archive.archives import find_archive, hold_archive
 from audit.archive.archiving import run_slice
 from audit.archive.layout import ArchiveError
 from audit.archive.storage import opened
@@ -34,21 +34,34 @@ def leave(tenant: Tenant, operator: str) -> None:
     BoxError.
     """
     with tenant_scope(tenant.id):
+        hold_archive(tenant.id)
         archive = find_archive()
-    if archive is None or not archive.has_objects:
-        return
+        if archive is None or not archive.has_objects:
+            _stop(tenant, operator)
+            return
     with opened() as storage:
         storage.check()  # before anything is declared
         enter_all_actions(tenant.id)
         size = _declare(tenant, operator)
         _wait_for_signature(tenant, size)
         _archive_up_to(tenant, size)
-        storage.destroy_keys_from(tenant.id, 0)
+        with tenant_scope(tenant.id):
+            hold_archive(tenant.id)
+            _stop(tenant, operator)
+            storage.destroy_keys_from(tenant.id, 0, lambda: hold_archive(tenant.id))
+
+
+def _stop(tenant: Tenant, operator: str) -> None:
+    """Let nobody archive the tenant any more. Needs the scope."""
+    Archive.objects.for_tenant(tenant.id).update(
+        stopped_at=timezone.now(), stopped_by=operator, claim=None, claimed_until=None
+    )
 
 
 def _declare(tenant: Tenant, operator: str) -> int:
     """Add the entry that says what is gone; the size of the ledger with it."""
     with tenant_scope(tenant.id):
+        hold_archive(tenant.id)
         index = append_entry(
             tenant.id,
             Kind.ERASURE,

@@ -89,6 +89,19 @@ def unseal(tenant_id: UUID, first_index: int, data: bytes, keys: bytes) -> list[
     return payloads
 
 
+def wrap(secret: bytes, keys: bytes, place: bytes) -> bytes:
+    """Encrypt the keys of a pack with a secret that encrypts nothing else."""
+    return AESGCM(secret).encrypt(_NONCE, keys, place)
+
+
+def unwrap(secret: bytes, wrapped: bytes, place: bytes) -> bytes:
+    """The keys of a pack. Raises ArchiveError if they were altered or are another's."""
+    try:
+        return AESGCM(secret).decrypt(_NONCE, wrapped, place)
+    except InvalidTag as error:
+        raise ArchiveError("the keys of a pack were altered") from error
+
+
 def without_keys(keys: bytes, positions: Collection[int]) -> tuple[bytes, int]:
     """The keys with those at some positions destroyed, and how many there were."""
     left, count = bytearray(keys), 0

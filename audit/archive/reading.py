@@ -8,41 +8,63 @@ from uuid import UUID
 from django.db.models import Q
 from tooltrail.evidence import EntryLine
 
-from audit.archive.layout import RECORD, ArchiveError, Pack, Record, Stub, pack_name
+from audit.archive.layout import (
+    ArchiveError,
+    Pack,
+    Record,
+    Segment,
+    Stub,
+    digest_of,
+    pack_name,
+    record_name,
+)
 from audit.archive.packs import Payload, unseal
 from audit.archive.storage import AWAY, Storage, opened
 from audit.log.payload import StoredEvent
 from audit.models import ArchiveSegment
-from config.http.bucket import NoObjectError
 from tenants.scope import current_tenant_id, tenant_scope
 
 
-def read_record(storage: Storage, tenant_id: UUID, segment: tuple[int, int]) -> Record:
-    """The record of a segment. Raises NoObjectError, BucketError, ArchiveError."""
-    record = Record.read(storage.get(tenant_id, segment, RECORD))
+def read_record(storage: Storage, tenant_id: UUID, place: tuple[int, int], digest: bytes) -> Record:
+    """The record of a segment with this SHA-256. Raises BucketError, ArchiveError."""
+    data = storage.get(tenant_id, place, record_name(digest))
+    if sha256(data).digest() != digest:
+        raise ArchiveError("A record of the archive was altered.")
+    record = Record.read(data)
     stated = record.segment
-    if (stated.tenant_id, stated.first_index, stated.end_index) != (tenant_id, *segment):
+    if (stated.tenant_id, stated.first_index, stated.end_index) != (tenant_id, *place):
         raise ArchiveError("A record is not where it says.")
     return record
 
 
-def records_of(storage: Storage, tenant_id: UUID, end: int | None = None) -> Iterator[Record]:
-    """All records of a tenant from the first entry on, up to that with the entry before `end`.
+def find_record(
+    storage: Storage, tenant_id: UUID, place: tuple[int, int]
+) -> tuple[bytes, Record] | None:
+    """The record of a segment and its SHA-256, without the database; None if it has none yet.
 
-    Raises ArchiveError if one is missing between others, and what `read_record` raises.
+    A worker that lost its right to write may have left another record. All prove the same entries,
+    but only one has keys, unless all were destroyed. Raises BucketError, ArchiveError.
+    """
+    digests = [digest_of(name) for name in storage.names(tenant_id, place)]
+    found = [(one, read_record(storage, tenant_id, place, one)) for one in digests if one]
+    if len(found) > 1:
+        found = [one for one in found if _has_keys(storage, one[1].segment)] or found
+    return max(found, key=lambda one: one[1].segment.made_at, default=None)
+
+
+def records_of(storage: Storage, tenant_id: UUID) -> Iterator[tuple[bytes, Record]]:
+    """All records of a tenant from the first entry on, with the SHA-256 of each.
+
+    Raises ArchiveError if one is missing between others, and what `find_record` raises.
     """
     segments, at = storage.segments(tenant_id), 0
     for segment in segments:
-        if segment[0] != at or (end is not None and at >= end):
+        found = find_record(storage, tenant_id, segment) if segment[0] == at else None
+        if found is None:
             break
-        try:
-            yield read_record(storage, tenant_id, segment)
-        except NoObjectError:
-            if segment != segments[-1]:
-                raise
-            return  # the worker is archiving it
+        yield found
         at = segment[1]
-    if segments and at < (end or segments[-1][0]):
+    if segments and at < segments[-1][0]:
         raise ArchiveError(f"The archive does not have the entries from {at:,} on.")
 
 
@@ -103,12 +125,12 @@ def archived_events(tenant_id: UUID, indexes: Collection[int]) -> dict[int, byte
             index: segments.filter(first_index__lte=index, end_index__gt=index).first()
             for index in indexes
         }
-    places = {(one.first_index, one.end_index) for one in covering.values() if one is not None}
+    places = {(one.place, bytes(one.record_sha256)) for one in covering.values() if one is not None}
     events: dict[int, bytes] = {}
     if places:
         with opened() as storage:
-            for place in sorted(places):
-                record = read_record(storage, tenant_id, place)
+            for place, digest in sorted(places):
+                record = read_record(storage, tenant_id, place, digest)
                 read = payloads_of(storage, record, indexes)
                 events |= {index: payload.raw for index, payload in read.items()}
     return events
@@ -143,12 +165,15 @@ def has_archived(indexes: Collection[int]) -> bool:
     return segments.filter(wanted, keys_gone_at=None, payload_count__gt=0).exists()
 
 
+def _has_keys(storage: Storage, segment: Segment) -> bool:
+    return any(storage.has_keys(segment.tenant_id, pack) for pack in segment.packs)
+
+
 def _opened(storage: Storage, record: Record, pack: Pack) -> list[Payload | None]:
     segment = record.segment
     place = (segment.first_index, segment.end_index)
-    data = storage.get(segment.tenant_id, place, pack_name(pack.first_index))
+    data = storage.get(segment.tenant_id, place, pack_name(pack))
     if sha256(data).digest() != pack.sha256:
         raise ArchiveError("A pack of the archive is not the one that its record names.")
-    count = pack.end_index - pack.first_index
-    keys = storage.get_keys(segment.tenant_id, pack.first_index, count)
+    keys = storage.get_keys(segment.tenant_id, pack)
     return unseal(segment.tenant_id, pack.first_index, data, keys)

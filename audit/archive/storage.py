@@ -1,16 +1,17 @@
 """The two buckets of the archive, by the settings of the operator. Needs no database."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Self
 from urllib.parse import unquote, urlsplit
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.conf import settings
 
-from audit.archive.layout import ArchiveError, keys_name, range_of, segment_folder
-from audit.archive.packs import KEY_BYTES, NO_KEY, without_keys
+from audit.archive.layout import ArchiveError, Pack, keys_prefix, range_of, segment_folder
+from audit.archive.packs import KEY_BYTES, NO_KEY, unwrap, without_keys, wrap
 from config.boxes import BoxError, open_box
 from config.boxes import close as close_box
 from config.http.bucket import Bucket, BucketError, Lock, NoObjectError, Version
@@ -19,6 +20,12 @@ AWAY = (ArchiveError, BucketError, BoxError)
 """What is raised when the archive cannot be read or written now."""
 _OBJECT_MAX = 64 << 20
 _BYTES = "application/octet-stream"
+_SECRET, _KEYS = ".secret", ".keys"
+_ATTEMPTS = 3
+_STILL_THERE = "Keys are still there after they were deleted."
+
+type Check = Callable[[], object]
+"""Raises an error if this process may no longer write, because another one may."""
 
 
 def is_configured() -> bool:
@@ -97,77 +104,113 @@ class Storage:
         """Read an object of a segment. Raises NoObjectError, too."""
         return self._records.get(self._place(tenant_id, segment, name))
 
-    def put_keys(self, tenant_id: UUID, first_index: int, keys: bytes) -> None:
-        """Store the keys of a pack, encrypted. Only this version stays. Raises BoxError, too."""
-        name = self._keys_place(tenant_id, first_index)
-        box = close_box(_box_place(tenant_id, first_index), keys)
-        kept = self._keys.put(name, box, _BYTES)
-        self._destroy(name, Version(name, kept))
+    def names(self, tenant_id: UUID, segment: tuple[int, int]) -> list[str]:
+        """The names of the objects of a segment."""
+        folder = self._place(tenant_id, segment, "")
+        return [key.removeprefix(folder) for key in self._records.keys(folder)]
 
-    def get_keys(self, tenant_id: UUID, first_index: int, count: int) -> bytes:
-        """The keys of a pack of `count` entries; zeros if they were destroyed. Raises BoxError."""
-        try:
-            box = self._keys.get(self._keys_place(tenant_id, first_index))
-        except NoObjectError:
-            return NO_KEY * count
-        keys = open_box(_box_place(tenant_id, first_index), box)
-        if len(keys) != count * KEY_BYTES:
-            raise ArchiveError("the keys are not those of the pack")
-        return keys
+    def put_keys(self, tenant_id: UUID, pack: Pack, keys: bytes, may_write: Check) -> str:
+        """Store the keys of a pack in two objects, and return how the names of both begin.
+
+        The keys are encrypted with a secret, which is the first object. `may_write` is called when
+        that one is stored: if it raises, the keys are not stored. So whoever takes the right to
+        write away, lists what is there, and deletes it, knows that nothing readable comes later,
+        however late a request is. Raises BoxError, too.
+        """
+        name = f"{self._keys_place(tenant_id, pack.first_index, pack)}{uuid4().hex}"
+        secret = os.urandom(KEY_BYTES)
+        self._keys.put(f"{name}{_SECRET}", close_box(box_place(tenant_id, pack), secret), _BYTES)
+        may_write()
+        self._keys.put(f"{name}{_KEYS}", wrap(secret, keys, box_place(tenant_id, pack)), _BYTES)
+        return name
+
+    def get_keys(self, tenant_id: UUID, pack: Pack) -> bytes:
+        """The keys of a pack; zeros if they were destroyed. Raises BoxError, too."""
+        count = pack.end_index - pack.first_index
+        for _ in range(_ATTEMPTS):
+            found = [NO_KEY * count]
+            try:
+                for name in self._complete(tenant_id, pack):
+                    place = box_place(tenant_id, pack)
+                    secret = open_box(place, self._keys.get(f"{name}{_SECRET}"))
+                    found.append(unwrap(secret, self._keys.get(f"{name}{_KEYS}"), place))
+            except NoObjectError:  # an erasure stores others now
+                continue
+            if any(len(keys) != count * KEY_BYTES for keys in found):
+                raise ArchiveError("the keys are not those of the pack")
+            # Two, if an erasure was interrupted: the larger ones have what it took from the others.
+            return max(found)
+        raise BucketError("The keys were replaced while they were read. Try again.")
+
+    def has_keys(self, tenant_id: UUID, pack: Pack) -> bool:
+        """Whether any key of a pack is left."""
+        return bool(self._complete(tenant_id, pack))
 
     def destroy_keys(
-        self, tenant_id: UUID, first_index: int, count: int, indexes: list[int]
+        self, tenant_id: UUID, pack: Pack, indexes: list[int], may_write: Check
     ) -> int:
         """Destroy the keys of some entries of a pack, in all versions. Returns how many there were.
 
-        Raises BoxError, too.
+        `may_write` raises if somebody else may have begun to change these keys. Raises BoxError,
+        too.
         """
-        keys = self.get_keys(tenant_id, first_index, count)
-        left, gone = without_keys(keys, [index - first_index for index in indexes])
-        if not any(left):
-            self.destroy_pack_keys(tenant_id, first_index)
-        else:  # also if none is left to destroy: older versions may be there, after a failure
-            self.put_keys(tenant_id, first_index, left)
+        prefix = self._keys_place(tenant_id, pack.first_index)
+        going = self._keys.versions(prefix)
+        may_write()
+        keys = self.get_keys(tenant_id, pack)
+        left, gone = without_keys(keys, [index - pack.first_index for index in indexes])
+        kept = self.put_keys(tenant_id, pack, left, may_write) if any(left) else None
+        self._delete(going)
+        listed = self._keys.versions(prefix)
+        if any(kept is None or not each.key.startswith(kept) for each in listed):
+            raise BucketError(_STILL_THERE)
         return gone
 
-    def destroy_pack_keys(self, tenant_id: UUID, first_index: int) -> None:
-        """Destroy all keys of a pack, in all versions."""
-        self._destroy(self._keys_place(tenant_id, first_index))
+    def destroy_pack_keys(self, tenant_id: UUID, pack: Pack) -> None:
+        """Destroy the keys of a pack that nobody else writes, in all versions."""
+        self._delete(self._keys.versions(self._keys_place(tenant_id, pack.first_index, pack)))
 
-    def destroy_keys_from(self, tenant_id: UUID, first_index: int) -> int:
-        """Destroy the keys of all packs from an index on. Returns of how many packs."""
-        prefix = f"{self._keys_folder}{tenant_id}/"
+    def destroy_keys_at(self, tenant_id: UUID, first_index: int, may_write: Check) -> None:
+        """Destroy the keys of all packs that begin at an index, in all versions."""
+        prefix = self._keys_place(tenant_id, first_index)
+        self._destroy(lambda: self._keys.versions(prefix), may_write)
+
+    def destroy_keys_from(self, tenant_id: UUID, first_index: int, may_write: Check) -> None:
+        """Destroy the keys of all packs from an index on, in all versions."""
         begin = self._keys_place(tenant_id, first_index)
-        going = [each for each in self._keys.versions(prefix) if each.key >= begin]
-        for each in going:
-            self._keys.delete(each)
-        if any(each.key >= begin for each in self._keys.versions(prefix)):
-            raise BucketError("Keys are still there after they were deleted.")
-        return len({each.key for each in going})
+        prefix = f"{self._keys_folder}{tenant_id}/"
+        self._destroy(
+            lambda: [each for each in self._keys.versions(prefix) if each.key >= begin], may_write
+        )
 
     def close(self) -> None:
         """Close the connections."""
         self._records.close()
         self._keys.close()
 
-    def _destroy(self, name: str, kept: Version | None = None) -> None:
-        """Delete all versions of an object but one, and check that they are gone."""
-        for _ in range(2):
-            others = [each for each in self._keys.versions(name) if each.key == name]
-            others = [each for each in others if each != kept]
-            for each in others:
-                self._keys.delete(each)
-            if not others:
-                return
-        left = [each for each in self._keys.versions(name) if each.key == name and each != kept]
-        if left:
-            raise BucketError("An older version of the keys is still there after it was deleted.")
+    def _destroy(self, find: Callable[[], list[Version]], may_write: Check) -> None:
+        """Delete what is found. What others write after `may_write` was asked is not touched."""
+        going = find()
+        may_write()
+        self._delete(going)
+        if find():
+            raise BucketError(_STILL_THERE)
+
+    def _delete(self, versions: list[Version]) -> None:
+        for each in versions:
+            self._keys.delete(each)
+
+    def _complete(self, tenant_id: UUID, pack: Pack) -> list[str]:
+        """How the names of keys begin of which both objects are there."""
+        names = set(self._keys.keys(self._keys_place(tenant_id, pack.first_index, pack)))
+        begins = [name.removesuffix(_KEYS) for name in names if name.endswith(_KEYS)]
+        return [each for each in begins if f"{each}{_SECRET}" in names]
 
     def _place(self, tenant_id: UUID, segment: tuple[int, int], name: str) -> str:
         return f"{self._folder}{tenant_id}/{segment_folder(*segment)}/{name}"
 
-    def _keys_place(self, tenant_id: UUID, first_index: int) -> str:
-        return f"{self._keys_folder}{tenant_id}/{keys_name(first_index)}"
+    def _keys_place(self, tenant_id: UUID, first_index: int, pack: Pack | None = None) -> str:
+        return f"{self._keys_folder}{tenant_id}/{keys_prefix(first_index, pack)}"
 
 
 def _bucket(variable: str, url: str) -> tuple[Bucket, str]:
@@ -193,5 +236,6 @@ def _bucket(variable: str, url: str) -> tuple[Bucket, str]:
     return bucket, f"{folder.strip('/')}/" if folder.strip("/") else ""
 
 
-def _box_place(tenant_id: UUID, first_index: int) -> bytes:
-    return b"archive" + tenant_id.bytes + first_index.to_bytes(8, "big")
+def box_place(tenant_id: UUID, pack: Pack) -> bytes:
+    """What the secret and the keys of a pack are encrypted for."""
+    return b"archive" + tenant_id.bytes + pack.first_index.to_bytes(8, "big") + pack.sha256

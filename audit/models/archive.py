@@ -84,3 +84,8 @@ class ArchiveSegment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.day}: {self.first_index}"
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The index of its first entry, and the one after its last."""
+        return self.first_index, self.end_index

@@ -3,7 +3,9 @@
 A payload in the archive has a key of its own, in storage that is not locked. The step `archive` of
 an erasure finds the calls' entries by the stubs of each segment: what retention has removed from
 the log is still there. Checking holds and destroying keys is one transaction with the lock of
-`lock_record`, although it sends requests: nobody may set a hold meanwhile.
+`lock_record`, although it sends requests: nobody may set a hold meanwhile. It locks
+the archive, too (`hold_archive`), and makes sure before it writes keys that it has not lost the
+locks: the process may have stood still.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ import msgspec
 from django.utils import timezone
 from tooltrail.ledger import Kind
 
+from audit.archive.archives import hold_archive
 from audit.archive.layout import Record, Stub
 from audit.archive.reading import has_payload, payloads_of, read_record
 from audit.archive.storage import Storage, opened
@@ -65,7 +68,7 @@ def erase_archived(erasure: Erasure, targets: Targets) -> None:
         if segment is None:
             _end(erasure, storage)
             return
-        record = read_record(storage, tenant_id, (segment.first_index, segment.end_index))
+        record = read_record(storage, tenant_id, segment.place, bytes(segment.record_sha256))
         ours = [
             stub for stub in record.stubs if stub.invocation_id in targets.ids and has_payload(stub)
         ]
@@ -88,6 +91,7 @@ def expire_archived(tenant_id: UUID, now: datetime) -> bool:
         midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         before = midnight - timedelta(days=archive.payload_days)
         erased_to = lock_record(tenant_id)
+        hold_archive(tenant_id)
         segments = ArchiveSegment.objects.for_tenant(tenant_id).filter(
             keys_gone_at=None, last_received_at__lt=before, end_index__lte=erased_to
         )
@@ -96,7 +100,7 @@ def expire_archived(tenant_id: UUID, now: datetime) -> bool:
             return False
         with opened() as storage:
             for first_index in segment.packs:
-                storage.destroy_pack_keys(tenant_id, first_index)
+                storage.destroy_keys_at(tenant_id, first_index, lambda: hold_archive(tenant_id))
         ArchiveSegment.objects.for_tenant(tenant_id).filter(first_index=segment.first_index).update(
             keys_gone_at=now
         )
@@ -123,15 +127,19 @@ def _forget(
     tenant_id = erasure.tenant_id
     with tenant_scope(tenant_id, using=KEEPER):
         lock_record(tenant_id, using=KEEPER)
+        hold_archive(tenant_id, using=KEEPER)
         holds = holds_to_keep(tenant_id, using=KEEPER)
         going = _not_held(tenant_id, holds, storage, record, ours) if holds else list(ours)
         indexes = [stub.index for stub in going]
         count = 0
-        ends = [*segment.packs[1:], segment.end_index]
-        for begin, end in zip(segment.packs, ends, strict=True):
-            own = [index for index in indexes if begin <= index < end]
+
+        def may_write() -> None:
+            hold_archive(tenant_id, using=KEEPER)
+
+        for pack in record.segment.packs:
+            own = [index for index in indexes if pack.first_index <= index < pack.end_index]
             if own:
-                count += storage.destroy_keys(tenant_id, begin, end - begin, own)
+                count += storage.destroy_keys(tenant_id, pack, own, may_write)
         _advance(erasure, segment.end_index)
         if not indexes:
             return
@@ -171,7 +179,9 @@ def _end(erasure: Erasure, storage: Storage) -> None:
         # The row is locked from here on: no worker begins meanwhile, and one that writes must stop.
         archives.update(claim=None, claimed_until=None, at_once_to=size)
         next_index = archives.values_list("next_index", flat=True).get()
-        storage.destroy_keys_from(tenant_id, next_index)
+        storage.destroy_keys_from(
+            tenant_id, next_index, lambda: hold_archive(tenant_id, using=KEEPER)
+        )
         _advance(erasure)
 
 

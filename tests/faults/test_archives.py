@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 
 import psycopg
 import pytest
 from django.utils import timezone
 
-from audit.archive.layout import RECORD, pack_name
+from audit.archive.reading import read_record
 from audit.archive.storage import opened
 from audit.models import Archive
 from config.instance import BASE_DIR
@@ -82,12 +81,11 @@ def assert_whole(cast: Cast, endpoint: str, bundle: Path) -> None:
     assert [(one.first_index, one.end_index) for one in segments] == [(0, 4), (4, ENTRIES)]
     with opened() as storage:
         for one in segments:
-            place = (one.first_index, one.end_index)
-            record = storage.get(cast.tenant.id, place, RECORD)
-            assert sha256(record).digest() == one.record_sha256
-            assert storage.get(cast.tenant.id, place, pack_name(one.first_index))
+            record = read_record(storage, cast.tenant.id, one.place, bytes(one.record_sha256))
+            (pack,) = record.segment.packs
+            assert storage.has_keys(cast.tenant.id, pack)
     stored = [name.split()[0] for name in all_bytes(endpoint, "records-keys")]
-    assert len(stored) == len(set(stored)) == 2
+    assert len(stored) == len(set(stored)) == 4  # a secret and the keys of each pack
     verdict = verify(bundle_of(cast.tenant.id, bundle))
     assert verdict["genuine"] and verdict["erased"] == 0, verdict
 

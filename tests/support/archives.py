@@ -4,9 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,13 @@ from requests_aws4auth import AWS4Auth
 from audit.archive.archives import begin_archive
 from audit.archive.archiving import run_slice
 from audit.archive.exporting import export
-from audit.archive.storage import opened
+from audit.archive.layout import ArchiveError, Pack
+from audit.archive.packs import unseal, unwrap
+from audit.archive.reading import read_record
+from audit.archive.storage import box_place, opened
 from audit.ledger.actions import enter_all_actions
 from audit.models import Archive, ArchiveSegment
+from config.boxes import BoxError, open_box
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
@@ -152,6 +157,43 @@ def verify(bundle: Path, *arguments: str) -> dict[str, Any]:
     answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
     verdict: dict[str, Any] = json.loads(answer.stdout)
     return verdict
+
+
+def packs_of(cast: Cast, position: int = 0) -> list[Pack]:
+    """The packs of a segment, from its record."""
+    segment = segments_of(cast)[position]
+    with opened() as storage:
+        record = read_record(storage, cast.tenant.id, segment.place, bytes(segment.record_sha256))
+    return record.segment.packs
+
+
+def recoverable(endpoint: str, name: str, tenant_id: UUID) -> list[bytes]:
+    """Whatever can be decrypted with anything in both buckets and the file of encryption keys.
+
+    Each key in any version is tried at each ciphertext in any version; records are not asked.
+    """
+    packs = [
+        (Pack(int(place.split()[0].split("-")[-2]), 0, sha256(data).digest()), data)
+        for place, data in all_bytes(endpoint, name).items()
+        if str(tenant_id) in place and "/pack-" in place
+    ]
+    keys_here = all_bytes(endpoint, f"{name}-keys").items()
+    stored = [data for place, data in keys_here if str(tenant_id) in place]
+    found = set()
+    for pack, data in packs:
+        place = box_place(tenant_id, pack)
+        for secret in (text for each in stored if (text := _tried(open_box, place, each))):
+            for keys in (text for each in stored if (text := _tried(unwrap, secret, each, place))):
+                payloads = unseal(tenant_id, pack.first_index, data, keys)
+                found |= {one.raw for one in payloads if one is not None}
+    return sorted(found)
+
+
+def _tried(read: Callable[..., bytes], *arguments: bytes) -> bytes | None:
+    try:
+        return read(*arguments)
+    except (ArchiveError, BoxError, ValueError):  # another's
+        return None
 
 
 def all_bytes(endpoint: str, name: str) -> dict[str, bytes]:

@@ -22,9 +22,9 @@ from django.utils import timezone
 from audit.archive import archiving
 from audit.archive.archives import begin_archive, stop_archive
 from audit.archive.facts import facts_of, parquet_of
-from audit.archive.layout import FACTS, RECORD, ArchiveError, pack_name
+from audit.archive.layout import FACTS, ArchiveError, pack_name, record_name
 from audit.archive.packs import unseal
-from audit.archive.reading import archived_events
+from audit.archive.reading import archived_events, find_record
 from audit.archive.storage import opened
 from audit.models import Archive, Invocation
 from audit.retention.archived_calls import expire_archived
@@ -44,6 +44,7 @@ from tests.support.archives import (
     bundle_of,
     export_without_database,
     make_buckets,
+    packs_of,
     read_archive,
     segments_of,
     send_two_days,
@@ -134,6 +135,18 @@ def api(cast: Cast, path: str, scope: Scope) -> tuple[int, dict[str, Any]]:
     return answer.status_code, answer.json()
 
 
+def call_only_archived(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Invocation:
+    """The call of case `mine` of two archived days, when retention has removed all payloads."""
+    begin(cast)
+    send_two_days(cast, monkeypatch)
+    archive_all(cast)
+    set_retention(cast, payload_days=1)
+    with time_goes_on(monkeypatch, timedelta(days=9)):
+        apply_retention(cast)
+    with tenant_scope(cast.tenant.id):
+        return Invocation.objects.for_tenant(cast.tenant.id).get(case_id="mine")
+
+
 def call(*arguments: str) -> str:
     out = io.StringIO()
     call_command("archive", *arguments, stdout=out)
@@ -163,12 +176,7 @@ def test_two_days_are_read_and_proved_without_the_database(
 def test_what_retention_removed_is_read_from_the_archive(
     acme: Cast, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin(acme)
-    send_two_days(acme, monkeypatch)
-    archive_all(acme)
-    set_retention(acme, payload_days=1)
-    with time_goes_on(monkeypatch, timedelta(days=9)):
-        apply_retention(acme)
+    call_only_archived(acme, monkeypatch)
     assert not any(event_texts(acme))
     archive_all(acme, days=12)
     verdict = verify(bundle_of(acme.tenant.id, tmp_path / "bundle.zip"))
@@ -222,12 +230,7 @@ def test_an_erased_call_has_no_key_in_any_version(
 def test_a_hold_protects_what_is_only_in_the_archive(
     acme: Cast, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin(acme)
-    send_two_days(acme, monkeypatch)
-    archive_all(acme)
-    set_retention(acme, payload_days=1)
-    with time_goes_on(monkeypatch, timedelta(days=9)):
-        apply_retention(acme)
+    call_only_archived(acme, monkeypatch)
     one = preview_erasure(acme)
     with tenant_scope(acme.tenant.id):
         set_hold(
@@ -265,13 +268,13 @@ def test_a_worker_that_died_is_followed_by_one_that_writes_the_same(
         patch.setattr(archiving, "sha256", dies_at_the_record)
         with pytest.raises(KeyboardInterrupt):
             archiving.run_slice(acme.tenant.id, timezone.now() + timedelta(days=4))
-    assert len(all_bytes(endpoint, f"{name}-keys")) == 1
+    assert len(all_bytes(endpoint, f"{name}-keys")) == 2
     assert read_archive(acme).end_index == 4
     assert archive_all(acme).next_index == 0  # somebody still holds the claim
     with tenant_scope(acme.tenant.id):
         Archive.objects.for_tenant(acme.tenant.id).update(claimed_until=timezone.now())
     assert archive_all(acme).next_index == 11
-    assert len(all_bytes(endpoint, f"{name}-keys")) == 2
+    assert len(all_bytes(endpoint, f"{name}-keys")) == 4
     assert verify(bundle_of(acme.tenant.id, tmp_path / "bundle.zip"))["erased"] == 0
 
 
@@ -314,10 +317,9 @@ def test_what_was_altered_or_has_other_keys_is_not_read(
         patch.setattr(settings, "ENCRYPTION_KEYS", tmp_path / "other-keys")
         with pytest.raises(BoxError, match="key that this machine does not have"):
             archived_events(acme.tenant.id, [0])
-    segment = segments_of(acme)[0]
-    place = (segment.first_index, segment.end_index)
+    (pack,) = packs_of(acme)
     with opened() as storage:
-        storage.put(acme.tenant.id, place, pack_name(0), b"\0" * 16, timezone.now())
+        storage.put(acme.tenant.id, (0, 4), pack_name(pack), b"\0" * 16, timezone.now())
     with pytest.raises(ArchiveError, match="not the one that its record names"):
         archived_events(acme.tenant.id, [0])
 
@@ -329,28 +331,26 @@ def test_a_tenant_never_reads_another_ones(
         begin(cast)
         send_two_days(cast, monkeypatch)
         archive_all(cast)
+    (pack,), record = packs_of(globex), bytes(segments_of(globex)[0].record_sha256)
     with opened() as storage:
-        sealed = storage.get(globex.tenant.id, (0, 4), pack_name(0))
-        keys = storage.get_keys(globex.tenant.id, 0, 4)
+        sealed = storage.get(globex.tenant.id, (0, 4), pack_name(pack))
+        keys = storage.get_keys(globex.tenant.id, pack)
         with pytest.raises(ArchiveError, match="altered"):
             unseal(acme.tenant.id, 0, sealed, keys)
-        record = storage.get(globex.tenant.id, (0, 4), RECORD)
-        storage.put(acme.tenant.id, (0, 4), RECORD, record, timezone.now())
-    with pytest.raises(ArchiveError, match="not where it says"):
+        data = storage.get(globex.tenant.id, (0, 4), record_name(record))
+        own = record_name(bytes(segments_of(acme)[0].record_sha256))
+        storage.put(acme.tenant.id, (0, 4), record_name(record), data, timezone.now())
+        with pytest.raises(ArchiveError, match="not where it says"):
+            find_record(storage, acme.tenant.id, (0, 4))
+        storage.put(acme.tenant.id, (0, 4), own, data, timezone.now())
+    with pytest.raises(ArchiveError, match="was altered"):
         archived_events(acme.tenant.id, [0])
 
 
 def test_pages_read_what_only_the_archive_has(
     acme: Cast, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin(acme)
-    send_two_days(acme, monkeypatch)
-    archive_all(acme)
-    set_retention(acme, payload_days=1)
-    with time_goes_on(monkeypatch, timedelta(days=9)):
-        apply_retention(acme)
-    with tenant_scope(acme.tenant.id):
-        call = Invocation.objects.for_tenant(acme.tenant.id).get(case_id="mine")
+    call = call_only_archived(acme, monkeypatch)
     address = reverse("call_detail", args=[call.started_on, call.invocation_id])
     viewer, admin = signed_in(acme.viewer), signed_in(acme.admin)
     assert "from=archive" not in viewer.get(address).content.decode()
@@ -372,14 +372,7 @@ def test_pages_read_what_only_the_archive_has(
 def test_the_api_reads_what_only_the_archive_has(
     acme: Cast, globex: Cast, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin(acme)
-    send_two_days(acme, monkeypatch)
-    archive_all(acme)
-    set_retention(acme, payload_days=1)
-    with time_goes_on(monkeypatch, timedelta(days=9)):
-        apply_retention(acme)
-    with tenant_scope(acme.tenant.id):
-        call = Invocation.objects.for_tenant(acme.tenant.id).get(case_id="mine")
+    call = call_only_archived(acme, monkeypatch)
     address = f"calls/{call.invocation_id}"
     assert api(globex, f"{address}?archive=true", Scope.PAYLOADS)[0] == 404
     for scope in (Scope.READ, Scope.ADMIN):  # neither sees payloads
