@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from audit.archive.reading import with_archived
 from audit.log.payload import LogPayloadError
 from audit.pages.calls import panel
 from audit.pages.show.reveal import RevealForm, is_shown, reveal, reveals
@@ -82,7 +83,10 @@ def call_reveal(request: TenantRequest, started_on: date, invocation_id: UUID) -
 def call_event(
     request: TenantRequest, started_on: date, invocation_id: UUID, kind: str
 ) -> HttpResponse:
-    """Return the exact bytes of the call's start, interim event or end, as plain text."""
+    """Return the exact bytes of the call's start, interim event or end, as plain text.
+
+    With `?from=archive`, an event that left the log is read from the archive.
+    """
     call = find_call(started_on, invocation_id)
     if call is None:
         raise Http404("no such call")
@@ -93,9 +97,16 @@ def call_event(
     except LogPayloadError as error:
         raise Http404(f"the payload in the log is damaged: it {error}") from error
     event = events.get(kind)
+    if event is not None and event.raw is None and request.GET.get("from") == "archive":
+        _record_view(request, call, "call.raw", apart="archive", event=kind, archived=True)
+        read, problem = with_archived({kind: event})
+        if problem:
+            raise Http404(f"not read from the archive: {problem}")
+        event = read[kind]
+    elif event is not None and event.raw is not None:
+        _record_view(request, call, "call.raw", event=kind)
     if event is None or event.raw is None:
         raise Http404("no such event, or it was erased")
-    _record_view(request, call, "call.raw", event=kind)
     return HttpResponse(event.raw, content_type="text/plain; charset=utf-8")
 
 

@@ -126,6 +126,11 @@ class CallPanel:
     shown: dict[str, UUID]  # ids of the definitions that were shown to whoever decided, by digest
 
     @property
+    def archive_query(self) -> str:
+        """The query of addresses that show an event from where the panel has it."""
+        return "?from=archive" if self.is_from_archive else ""
+
+    @property
     def decided(self) -> list[ShownDecision]:
         """Each decision with the definition that was shown."""
         return [

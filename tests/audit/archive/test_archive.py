@@ -360,13 +360,35 @@ def test_pages_read_what_only_the_archive_has(
     read = admin.get(f"{address}?from=archive").content.decode()
     assert "swordfish" in read and "Read from the archive" in read
     assert [one.get("archived") for one in recorded_actions(acme, "call.view")] == [None, True]
+    raw = reverse("call_event", args=[call.started_on, call.invocation_id, "start"])
+    assert f"{raw}?from=archive" in read and f"{raw}?from=archive" not in shown
+    assert admin.get(raw).status_code == 404
+    assert "swordfish" in admin.get(f"{raw}?from=archive").content.decode()
+    assert viewer.get(f"{raw}?from=archive").status_code == 403
+    assert [one.get("archived") for one in recorded_actions(acme, "call.raw")] == [True]
     with monkeypatch.context() as patch:
         patch.setattr(settings, "ARCHIVE_ALLOW", ())
         assert "does not allow" in admin.get(f"{address}?from=archive").content.decode()
+        assert admin.get(f"{raw}?from=archive").status_code == 404
     page = admin.get(reverse("tenant_settings")).content.decode()
     assert "11 of " in page and "can be read for ever" in " ".join(page.split())
     state = api(acme, "settings", Scope.ADMIN)[1]["archive"]
     assert state["archived"] == 11 and state["state"] == "current"
+
+
+def test_the_panel_beside_a_trace_reads_what_only_the_archive_has(
+    acme: Cast, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = call_only_archived(acme, monkeypatch)
+    admin = signed_in(acme.admin)
+    trace = reverse("trace_detail", args=[call.trace_id])
+    beside = admin.get(trace, {"call": str(call.invocation_id)}).content.decode()
+    link = f"{reverse('call_detail', args=[call.started_on, call.invocation_id])}?from=archive"
+    assert f'hx-get="{link}"' in beside and "swordfish" not in beside
+    answer = admin.get(link, headers={"HX-Request": "true", "HX-Target": "call-panel"})
+    panel = answer.content.decode()
+    assert panel.strip().startswith("<section") and "swordfish" in panel
+    assert "Read from the archive" in panel
 
 
 def test_the_api_reads_what_only_the_archive_has(
