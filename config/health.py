@@ -25,7 +25,6 @@ from config.postgresql.schema import SCHEMA
 from config.readiness import why_not_ready
 
 if TYPE_CHECKING:
-    from audit.archive.archives import AllArchives
     from audit.queries.all_tenants import AllTenants
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}
@@ -134,7 +133,6 @@ def _gauges() -> dict[str, tuple[str, float]]:
             cursor.execute(_CONNECTIONS)
             connections, busy = cursor.fetchone()
         of_all = _ALL_TENANTS.now()
-        archives = _ALL_ARCHIVES.now()
     except DatabaseError:
         return _processes() | {
             "tooltrail_database_up": ("1 if the database is reachable, else 0.", 0)
@@ -176,11 +174,11 @@ def _gauges() -> dict[str, tuple[str, float]]:
         ),
         "tooltrail_archives_failing": (
             "Tenants whose archive failed when it was tried last.",
-            archives.failing,
+            of_all.archives_failing,
         ),
         "tooltrail_archive_behind_seconds": (
             "For how long the oldest sealed day of any tenant waits to be archived.",
-            archives.behind_s,
+            of_all.archive_behind_s,
         ),
         "tooltrail_jobs_due": ("Jobs that are due and not started.", jobs),
         "tooltrail_job_lag_seconds": ("How long the oldest due job has waited.", lag),
@@ -223,18 +221,11 @@ class _Known[T]:
         return self._known
 
 
-# These import late: they need models, and this module is loaded before django.setup().
+# This imports late: it needs models, and this module is loaded before django.setup().
 def _all_tenants() -> "AllTenants":
     from audit.queries.all_tenants import read_all_tenants
 
     return read_all_tenants(timezone.now())
 
 
-def _all_archives() -> "AllArchives":
-    from audit.archive.archives import all_archives
-
-    return all_archives(timezone.now())
-
-
 _ALL_TENANTS = _Known(_all_tenants)
-_ALL_ARCHIVES = _Known(_all_archives)

@@ -26,7 +26,6 @@ from tooltrail.ledger import NO_INVOCATION, LedgerError
 from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
 
 from audit.archive import packs
-from audit.archive.archives import midnight_after, sealed_at
 from audit.archive.facts import facts_of, parquet_of
 from audit.archive.layout import (
     FACTS,
@@ -49,6 +48,7 @@ from audit.ledger.tree import StoredTree
 from audit.ledger.witnesses.states import cosigned_notes
 from audit.log.payload import LogPayloadError
 from audit.models import Archive, ArchiveSegment, TenantQuerySet
+from audit.queries.archives import midnight_after, sealed_at
 from audit.sql.run import Row, run
 from config.boxes import BoxError
 from config.http.bucket import BucketError

@@ -9,7 +9,7 @@ from django.db import connections
 from django.utils import timezone
 from tooltrail.ledger import Kind
 
-from audit.archive.archives import find_archive, hold_archive
+from audit.archive.archives import hold_archive
 from audit.archive.archiving import run_slice
 from audit.archive.layout import ArchiveError
 from audit.archive.storage import opened
@@ -18,6 +18,7 @@ from audit.ledger.actions import enter_all_actions
 from audit.ledger.entries import append_entry
 from audit.ledger.status import ledger_status
 from audit.models import Archive
+from audit.queries.archives import find_archive
 from config.postgresql.aliases import KEEPER
 from tenants.models import Tenant
 from tenants.scope import tenant_scope

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from audit.ledger.status import ledger_status, unsigned_since
+from audit.queries.archives import behind_of, find_archive
 from audit.queries.inbox import first_id_of, inbox_open_count
 from audit.sql.run import rows
 from tenants.models import Tenant
@@ -32,10 +33,14 @@ class AllTenants:
     """Age in seconds of the oldest of them; 0: none waits."""
     deliveries_dead: int = 0
     """Those given up within the last 24 hours; of a tenant at most `_COUNTED_MAX`."""
+    archives_failing: int = 0
+    """Tenants whose archive failed when it was tried last."""
+    archive_behind_s: float = 0.0
+    """For how many seconds the oldest sealed day waits to be archived; 0: none does."""
 
 
 def read_all_tenants(now: datetime) -> AllTenants:
-    """Sum up all tenants. One scope and at most four statements for each, as rows of several
+    """Sum up all tenants. One scope and at most six statements for each, as rows of several
     tenants are never visible together.
     """
     total = AllTenants()
@@ -65,6 +70,11 @@ def _add(total: AllTenants, tenant_id: UUID, now: datetime) -> None:
     total.deliveries_waiting += waiting
     total.deliveries_dead += dead
     total.deliveries_oldest_s = max(total.deliveries_oldest_s, _age(now, oldest))
+    archive = find_archive()
+    if archive is not None and archive.stopped_at is None:
+        total.archives_failing += bool(archive.failure)
+        behind = behind_of(archive, status.size, now)
+        total.archive_behind_s = max(total.archive_behind_s, behind.total_seconds())
 
 
 def _age(now: datetime, since: datetime | None) -> float:

@@ -9,11 +9,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from audit.archive.archives import archive_status, begin_archive, find_archive, stop_archive
+from audit.archive.archives import begin_archive, stop_archive
 from audit.archive.archiving import run_slice
 from audit.archive.exporting import export, find_tenant
 from audit.archive.layout import ArchiveError
 from audit.archive.storage import opened
+from audit.queries.archives import archive_status, find_archive
 from config.boxes import BoxError
 from config.http.bucket import BucketError
 from config.instants import iso

@@ -7,7 +7,6 @@ from django.http import HttpRequest
 from django.utils import timezone
 from pydantic import Field
 
-from audit.archive.archives import ArchiveStatus, archive_status
 from audit.events.redaction import Redaction
 from audit.models import Archive
 from audit.pages.settings.acts import (
@@ -21,6 +20,7 @@ from audit.pages.settings.acts import (
 )
 from audit.pages.settings.forms import PersonForm, RedactionForm, TenantForm, try_rules
 from audit.pages.show.router import router
+from audit.queries.archives import ArchiveStatus, archive_status
 from audit.retention.floor import locked_setting
 from audit.retention.retention import limits
 from tenants.api_acts import Act, Body, acts, checked

@@ -6,7 +6,6 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from audit.archive.archives import archive_status
 from audit.events.redaction import Redaction
 from audit.pages.settings.acts import (
     Settings,
@@ -18,6 +17,7 @@ from audit.pages.settings.acts import (
     setting_of,
 )
 from audit.pages.settings.forms import PersonForm, RedactionForm, TenantForm, try_rules
+from audit.queries.archives import archive_status
 from audit.retention.floor import locked_setting
 from audit.retention.retention import WARN_UNDER_DAYS, limits
 from tenants.access import TenantRequest, tenant_page
