@@ -102,6 +102,11 @@ def unwrap(secret: bytes, wrapped: bytes, place: bytes) -> bytes:
         raise ArchiveError("the keys of a pack were altered") from error
 
 
+def has_key(keys: bytes, position: int) -> bool:
+    """Whether the payload at a position of a pack has a key."""
+    return keys[position * KEY_BYTES : (position + 1) * KEY_BYTES] != NO_KEY
+
+
 def without_keys(keys: bytes, positions: Collection[int]) -> tuple[bytes, int]:
     """The keys with those at some positions destroyed, and how many there were."""
     left, count = bytearray(keys), 0

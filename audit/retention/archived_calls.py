@@ -13,28 +13,35 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import msgspec
+from django.db.models import F
+from django.db.models.expressions import Combinable
 from django.utils import timezone
 from tooltrail.ledger import Kind
 
 from audit.archive.archives import hold_archive
 from audit.archive.layout import Record, Stub
+from audit.archive.packs import has_key
 from audit.archive.reading import has_payload, payloads_of, read_record
 from audit.archive.storage import Storage, opened
 from audit.events.instants import EPOCH
 from audit.ledger.missing import Run, runs_of
 from audit.ledger.own_entries import own_entries
+from audit.ledger.recompute import StoredBatch
 from audit.ledger.status import ledger_status
+from audit.log.payload import LogPayloadError, unpack
 from audit.models import Archive, ArchiveSegment, Erasure, LedgerErasure, LegalHold
 from audit.retention.erasure_targets import Targets
 from audit.retention.event_removal import declare
 from audit.retention.hold_match import LoggedEvent, candidate_of, covers_event
 from audit.retention.holds import held_calls, holds_in_force, lock_record
 from audit.retention.proved_holds import holds_to_keep
+from audit.sql.run import run
 from config.postgresql.aliases import KEEPER
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
+_BATCHES = 10
 WAITS = "It waits for the archive."
 """How the problem of an erasure begins that cannot reach the storage."""
 
@@ -55,12 +62,7 @@ def erase_archived(erasure: Erasure, targets: Targets) -> None:
         archives = Archive.objects.using(KEEPER).for_tenant(tenant_id)
         archives.update(claim=None, claimed_until=None)
         has_objects = any(each.has_objects for each in archives)
-        segments = ArchiveSegment.objects.using(KEEPER).for_tenant(tenant_id)
-        segment = (
-            segments.filter(end_index__gt=erasure.next_index, keys_gone_at=None)
-            .order_by("first_index")
-            .first()
-        )
+        segment = _next_segment(erasure)
     if not has_objects:
         _advance(erasure)
         return
@@ -69,13 +71,38 @@ def erase_archived(erasure: Erasure, targets: Targets) -> None:
             _end(erasure, storage)
             return
         record = read_record(storage, tenant_id, segment.place, bytes(segment.record_sha256))
-        ours = [
-            stub for stub in record.stubs if stub.invocation_id in targets.ids and has_payload(stub)
-        ]
+        ours = _of_calls(record, targets)
         if ours:
             _forget(erasure, storage, segment, record, ours)
         else:
             _advance(erasure, segment.end_index)
+
+
+def count_archived(erasure: Erasure, targets: Targets) -> None:
+    """Count, for a preview, what only the archive has in the next segment, or end the step.
+
+    Counts events that have a key and are under no hold. Opens its own scopes. Raises one of
+    `AWAY`, and HoldsAlteredError.
+    """
+    tenant_id = erasure.tenant_id
+    with tenant_scope(tenant_id, using=KEEPER):
+        segment = _next_segment(erasure)
+    if segment is None:
+        _advance(erasure)
+        return
+    with opened() as storage:
+        record = read_record(storage, tenant_id, segment.place, bytes(segment.record_sha256))
+        ours = _with_keys(storage, record, _of_calls(record, targets))
+        with tenant_scope(tenant_id, using=KEEPER):
+            only = _gone_from_log(tenant_id, ours)
+            holds = holds_to_keep(tenant_id, using=KEEPER) if only else []
+            going = _not_held(tenant_id, holds, storage, record, only) if holds else only
+    _advance(
+        erasure,
+        segment.end_index,
+        event_count=F("event_count") + len(going),
+        byte_count=F("byte_count") + sum(stub.length for stub in going),
+    )
 
 
 def expire_archived(tenant_id: UUID, now: datetime) -> bool:
@@ -131,6 +158,7 @@ def _forget(
         holds = holds_to_keep(tenant_id, using=KEEPER)
         going = _not_held(tenant_id, holds, storage, record, ours) if holds else list(ours)
         indexes = [stub.index for stub in going]
+        keyed = {stub.index: stub.length for stub in _with_keys(storage, record, going)}
         count = 0
 
         def may_write() -> None:
@@ -140,7 +168,14 @@ def _forget(
             own = [index for index in indexes if pack.first_index <= index < pack.end_index]
             if own:
                 count += storage.destroy_keys(tenant_id, pack, own, may_write)
-        _advance(erasure, segment.end_index)
+        known = _declared(erasure)
+        gone = [each for each in indexes if not any(first <= each < last for first, last in known)]
+        _advance(
+            erasure,
+            segment.end_index,
+            erased_events=F("erased_events") + sum(index in keyed for index in gone),
+            erased_bytes=F("erased_bytes") + sum(keyed.get(index, 0) for index in gone),
+        )
         if not indexes:
             return
         if count:
@@ -154,8 +189,6 @@ def _forget(
                 end_index=segment.end_index,
                 keys=count,
             )
-        known = _declared(erasure)
-        gone = [each for each in indexes if not any(first <= each < last for first, last in known)]
         if gone:
             assert erasure.reason is not None and erasure.confirmed_by is not None
             declare(
@@ -185,11 +218,66 @@ def _end(erasure: Erasure, storage: Storage) -> None:
         _advance(erasure)
 
 
-def _advance(erasure: Erasure, next_index: int | None = None) -> None:
-    """Note up to where the archive was searched; without an index, that it was."""
+def _next_segment(erasure: Erasure) -> ArchiveSegment | None:
+    """The next segment that the erasure has not searched. Needs the scope of the keeper."""
+    segments = ArchiveSegment.objects.using(KEEPER).for_tenant(erasure.tenant_id)
+    left = segments.filter(end_index__gt=erasure.next_index, keys_gone_at=None)
+    return left.order_by("first_index").first()
+
+
+def _of_calls(record: Record, targets: Targets) -> list[Stub]:
+    return [
+        stub for stub in record.stubs if stub.invocation_id in targets.ids and has_payload(stub)
+    ]
+
+
+def _with_keys(storage: Storage, record: Record, stubs: Sequence[Stub]) -> list[Stub]:
+    """Those of the stubs whose payloads have keys."""
+    found: list[Stub] = []
+    for pack in record.segment.packs:
+        own = [stub for stub in stubs if pack.first_index <= stub.index < pack.end_index]
+        if own:
+            keys = storage.get_keys(record.segment.tenant_id, pack)
+            found += [stub for stub in own if has_key(keys, stub.index - pack.first_index)]
+    return found
+
+
+def _gone_from_log(tenant_id: UUID, stubs: Sequence[Stub]) -> list[Stub]:
+    """Those of the stubs, in order, whose events the log has no more. Needs the keeper's scope."""
+    left = {stub.index: stub for stub in stubs}
+    after_index, after_id = -1, UUID(int=0)
+    while left:
+        rows = run(
+            "evidence_batches",
+            using=KEEPER,
+            first_index=stubs[0].index,
+            end_index=stubs[-1].index + 1,
+            after_index=after_index,
+            after_id=after_id,
+            batch_limit=_BATCHES,
+        )
+        for batch in (StoredBatch(*row) for row in rows):
+            end = batch.first_index + batch.event_count
+            here = [stub.index for stub in stubs if batch.first_index <= stub.index < end]
+            if here and batch.payload is not None:
+                try:
+                    events = unpack(batch.payload, [each - batch.first_index for each in here])
+                except LogPayloadError:  # it is damaged, and kept
+                    events = [(b"", b"damaged")] * len(here)
+                for index, (_, raw) in zip(here, events, strict=True):
+                    if raw:
+                        del left[index]
+            after_index, after_id = batch.first_index, batch.batch_id
+        if len(rows) < _BATCHES:
+            break
+    return list(left.values())
+
+
+def _advance(erasure: Erasure, next_index: int | None = None, **counts: Combinable) -> None:
+    """Note up to where the archive was searched, and counts; without an index, that it was."""
     changed: dict[str, object] = {"step": "inbox", "cursor_at": None, "cursor_id": None}
     if next_index is not None:
-        changed = {"next_index": next_index}
+        changed = {"next_index": next_index, **counts}
     with tenant_scope(erasure.tenant_id, using=KEEPER):
         rows = Erasure.objects.using(KEEPER).for_tenant(erasure.tenant_id).filter(id=erasure.id)
         rows.filter(problem__startswith=WAITS).update(problem="")

@@ -8,7 +8,8 @@ and of its confirmation state them (`audit.ledger.erased_calls`).
 2. `calls`: remove the events of the next calls from the log, and the index's quotes from them.
 3. `log`: read the batches that may hold more of their events: sent twice, or repeated later with
    more members.
-4. `archive`: destroy the keys of what is archived of the calls (`audit.retention.archived_calls`).
+4. `archive`: destroy the keys of what is archived of the calls; a dry run counts what only the
+   archive has (`audit.retention.archived_calls`).
 5. `inbox`: rejected lines that mention the calls.
 
 A chunk declares what it removes from the log by a ledger entry in the same transaction
@@ -35,7 +36,7 @@ from audit.queries.call_query import (
 )
 from audit.queries.cursor import stored_cursor
 from audit.queries.listed_call import ListedCall
-from audit.retention.archived_calls import WAITS, erase_archived
+from audit.retention.archived_calls import WAITS, count_archived, erase_archived
 from audit.retention.erasure_chunk import Chunk, go_to_log
 from audit.retention.erasure_targets import CallsAlteredError, Targets, previewed_calls
 from audit.retention.floor import FloorError, erasure_refusal, locked_setting
@@ -252,12 +253,15 @@ def _decided_calls(calls: Sequence[ListedCall]) -> list[tuple[datetime, UUID]]:
 
 
 def _forget_archived(erasure: Erasure, targets: Targets) -> bool:
-    """Let the archive forget the calls in one of its segments. True if there is more to do."""
+    """Let the archive forget the calls in a segment, or count them. True if there is more to do."""
     rows = Erasure.objects.for_tenant(erasure.tenant_id).filter(id=erasure.id)
     try:
         with tenant_scope(erasure.tenant_id, using=KEEPER):
-            targets.read(erasure, is_dry=False, using=KEEPER)
-        erase_archived(erasure, targets)
+            targets.read(erasure, is_dry=erasure.state in DRY, using=KEEPER)
+        if erasure.state in DRY:
+            count_archived(erasure, targets)
+        else:
+            erase_archived(erasure, targets)
     except AWAY as error:
         with tenant_scope(erasure.tenant_id):
             rows.update(problem=f"{WAITS} {error}")

@@ -221,9 +221,8 @@ class Chunk:
             batch_limit=_BATCHES,
         )
         if not rows:
-            erasure.step, erasure.cursor_at, erasure.cursor_id = "inbox", None, None
-            if not self._is_dry:
-                erasure.step, (erasure.next_index, _) = "archive", _in_log(erasure, KEEPER)
+            erasure.cursor_at, erasure.cursor_id = None, None
+            erasure.step, (erasure.next_index, _) = "archive", _in_log(erasure, KEEPER)
             return
         erasure.next_index = rows[-1][1]
         self._record(self._remove([row[0] for row in rows], self._keeping_others))

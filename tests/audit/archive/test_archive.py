@@ -227,6 +227,35 @@ def test_an_erased_call_has_no_key_in_any_version(
     assert [one["keys"] for one in actions] == [2]
 
 
+def test_a_preview_counts_what_is_only_in_the_archive(
+    acme: Cast, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_only_archived(acme, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(settings, "ARCHIVE_ALLOW", ())
+        with pytest.raises(BucketError, match="does not allow"):
+            preview_erasure(acme)
+    one = preview_erasure(acme)
+    assert (one.state, one.call_count, one.event_count) == ("counted", 1, 2), one.problem
+    size = sum(len(raw) for raw in archived_events(acme.tenant.id, [0, 1]).values())
+    assert one.byte_count == size > 0
+    confirm_erasure(acme, one.id)
+    run_erasure(acme, one.id)
+    done = read_erasure(acme, one.id)
+    assert (done.erased_events, done.erased_bytes) == (2, size)
+    assert preview_erasure(acme).event_count == 0  # the keys are gone
+
+
+def test_a_preview_counts_once_what_is_in_log_and_archive(
+    acme: Cast, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    archive_all(acme)
+    done = erase(acme)
+    assert (done.event_count, done.erased_events) == (2, 2)
+
+
 def test_a_hold_protects_what_is_only_in_the_archive(
     acme: Cast, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
