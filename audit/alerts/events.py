@@ -15,6 +15,8 @@ from audit.ledger.erased_calls import CONFIRMED
 from audit.ledger.status import ledger_status, unsigned_since
 from audit.ledger.witnesses.states import witness_states
 from audit.models import LedgerCheck, WitnessOutcome
+from audit.queries.archives import LATE_AFTER as ARCHIVE_LATE_AFTER
+from audit.queries.archives import archive_status
 from audit.queries.call_query import quoted
 from audit.queries.call_walk import SILENCE
 from audit.queries.definitions import unapproved_use_in
@@ -39,6 +41,8 @@ UNSIGNED_FOR = timedelta(minutes=5)
 FAILURES = 3
 """Minutes with failed sign-ins of a user, within `FAILURES_WITHIN`."""
 FAILURES_WITHIN = timedelta(minutes=15)
+ARCHIVE_FAILS_FOR = timedelta(hours=1)
+"""Failed attempts are repeated within half an hour: a storage may be away for some time."""
 PARTITIONS_LOW = 7
 """Days. The worker keeps 14; with fewer than 3 the server is not ready."""
 DISK_FULL = 0.95
@@ -180,6 +184,20 @@ def _streams(since: datetime, now: datetime) -> Iterator[Event]:
         yield Event(str(one.id), lag.oldest_at, title)
 
 
+def _archive(since: datetime, now: datetime) -> Iterator[Event]:
+    status = archive_status(now)
+    archive = status.archive
+    if archive is None or status.state not in ("failing", "behind"):
+        return
+    began = now - status.behind
+    if archive.failing_since is not None:
+        began = min(began, archive.failing_since)
+    if status.behind > ARCHIVE_LATE_AFTER or now - began >= ARCHIVE_FAILS_FOR:
+        why = archive.failure or "no worker archives it"
+        left = status.size - archive.next_index
+        yield Event("archive", began, f"{left:,} entries of the ledger are not archived: {why}")
+
+
 def _unapproved(since: datetime, now: datetime) -> Iterator[Event]:
     use = unapproved_use_in(TimeRange(now - _USED_WITHIN, now, UTC))
     if use.calls and use.first_at is not None:
@@ -222,6 +240,7 @@ SOURCES: Mapping[EventKind, Source] = {
     EventKind.SIGNING_LATE: Source(_unsigned, "ledger_page", is_state=True),
     EventKind.WITNESS_MISSING: Source(_missing_witnesses, "ledger_page", is_state=True),
     EventKind.STREAM_BEHIND: Source(_streams, "stream_list", is_state=True),
+    EventKind.ARCHIVE_BEHIND: Source(_archive, "tenant_settings", is_state=True),
     EventKind.PAYLOAD_REVEALED: Source(
         _of_actions("revealed payloads", "call.reveal", "inbox.reveal", "payload.search"),
         "action_list",

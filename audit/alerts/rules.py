@@ -238,6 +238,7 @@ class EventKind(StrEnum):
     SIGNING_LATE = "signing_late"
     WITNESS_MISSING = "witness_missing"
     STREAM_BEHIND = "stream_behind"
+    ARCHIVE_BEHIND = "archive_behind"
     PAYLOAD_REVEALED = "payload_revealed"
     ERASURE_CONFIRMED = "erasure_confirmed"
     HOLD_RELEASED = "hold_released"
@@ -264,6 +265,7 @@ _EVENTS = {
     EventKind.SIGNING_LATE: "Entries that are not signed after 5 minutes",
     EventKind.WITNESS_MISSING: "A witness or time authority that refuses or does not answer",
     EventKind.STREAM_BEHIND: "A stream to a SIEM that fails or is behind",
+    EventKind.ARCHIVE_BEHIND: "An archive that fails for an hour or is behind",
     EventKind.PAYLOAD_REVEALED: "A payload that was revealed",
     EventKind.ERASURE_CONFIRMED: "An erasure that was confirmed",
     EventKind.HOLD_RELEASED: "A legal hold that was released",

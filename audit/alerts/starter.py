@@ -17,6 +17,7 @@ _EVENTS = {
     "Ledger check failed": (EventKind.CHECK_FAILED, Severity.ALERT),
     "Signing late": (EventKind.SIGNING_LATE, Severity.WARNING),
     "Witness missing": (EventKind.WITNESS_MISSING, Severity.ALERT),
+    "Archive late": (EventKind.ARCHIVE_BEHIND, Severity.WARNING),
     "Events rejected": (EventKind.INBOX_WAITING, Severity.WARNING),
     "Events lost": (EventKind.GAP_REPORTED, Severity.WARNING),
     "Breaking version": (EventKind.VERSION_BREAKS, Severity.WARNING),

@@ -19,6 +19,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from audit.alerts.rules import EventKind, Rule
+from audit.alerts.stored import save_rule
+from audit.alerts.watching import watch
 from audit.archive import archiving
 from audit.archive.archives import begin_archive, stop_archive
 from audit.archive.facts import facts_of, parquet_of
@@ -26,7 +29,9 @@ from audit.archive.layout import FACTS, ArchiveError, pack_name, record_name
 from audit.archive.packs import unseal
 from audit.archive.reading import archived_events, find_record
 from audit.archive.storage import opened
-from audit.models import Archive, Invocation
+from audit.ledger.actions import enter_all_actions
+from audit.models import Alert, Archive, Invocation
+from audit.queries.all_tenants import read_all_tenants
 from audit.retention.archived_calls import expire_archived
 from audit.retention.holds import Covered, set_hold
 from audit.tasks import archives as tasks
@@ -334,6 +339,45 @@ def test_storage_that_was_away_gets_everything(
     ended = read_erasure(acme, one.id)
     assert (ended.state, ended.problem) == ("done", "")
     assert set(archived_events(acme.tenant.id, range(4))) == {2, 3}
+
+
+def test_an_archive_that_fails_or_is_behind_is_told(
+    acme: Cast, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(acme)
+    send_two_days(acme, monkeypatch)
+    condition = {"on": "event", "event": EventKind.ARCHIVE_BEHIND, "severity": "warning"}
+    rule = Rule.model_validate({"name": "Archive", "condition": condition})
+    now = timezone.now()
+    with tenant_scope(acme.tenant.id):
+        save_rule(acme.tenant, acme.editor, rule, now)
+
+    def alerts(after: timedelta) -> list[Alert]:
+        with tenant_scope(acme.tenant.id):
+            watch(now + after)
+            return list(Alert.objects.for_tenant(acme.tenant.id).order_by("opened_at"))
+
+    before = read_all_tenants(now + timedelta(days=3))
+    assert before.archive_behind_s >= 24 * 3600  # nobody archived it
+    assert alerts(timedelta()) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(settings, "ARCHIVE_ALLOW", ())
+        archive_all(acme)
+    assert read_all_tenants(now).archives_failing == before.archives_failing + 1
+    assert alerts(timedelta(minutes=50)) == []
+    (failing,) = alerts(timedelta(minutes=70))
+    assert "entries of the ledger are not archived: The operator does not" in failing.title
+    assert failing.held_to is None
+    with tenant_scope(acme.tenant.id):
+        Archive.objects.for_tenant(acme.tenant.id).update(next_attempt_at=timezone.now())
+    assert archive_all(acme).failure == ""
+    assert [one.held_to is None for one in alerts(timedelta(minutes=80))] == [False]
+    assert read_all_tenants(now).archives_failing == before.archives_failing
+    enter_all_actions(acme.tenant.id)
+    assert len(alerts(timedelta(days=9))) == 2  # the entry of the last segment waits for days
+    with tenant_scope(acme.tenant.id):
+        assert stop_archive(acme.tenant, "operator")
+    assert all(one.held_to is not None for one in alerts(timedelta(days=9, minutes=1)))
 
 
 def test_what_was_altered_or_has_other_keys_is_not_read(
