@@ -252,6 +252,12 @@ def any_number_of_downloads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "STREAMS_OF_TENANT", 1_000)
 
 
+@pytest.fixture(autouse=True)
+def no_tenants_in_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database of a test process has thousands of tenants: to sum them up takes a minute."""
+    monkeypatch.setattr("audit.queries.all_tenants._tenant_ids", list)
+
+
 @pytest.fixture
 def clear_principals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tenants have chosen clear text: the test names persons as executors send them."""

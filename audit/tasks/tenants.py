@@ -82,7 +82,7 @@ def keep_to_retention(timestamp: int) -> None:
     requests to lower the retention floor that nobody approved.
     """
     now = timezone.now()
-    for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
+    for tenant_id in _tenant_ids():
         with tenant_scope(tenant_id):
             payload_search.forget_old(now)
             argument_comparison.forget_old(now)
@@ -94,6 +94,10 @@ def keep_to_retention(timestamp: int) -> None:
         _expire_soon(str(tenant_id))
     if OWNER in connections and (dropped := retention.drop_empty_days()):
         _log.info("dropped %d partitions, up to %s", len(dropped), dropped[-1].day)
+
+
+def _tenant_ids() -> list[UUID]:
+    return list(Tenant.objects.order_by("id").values_list("id", flat=True))
 
 
 @app.task(name="audit.tasks.expire")

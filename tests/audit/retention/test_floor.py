@@ -150,7 +150,7 @@ def test_worker_ends_requests(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> No
     waiting = requested_floor(acme)
     later = timezone.now() + OPEN_FOR
     monkeypatch.setattr("audit.tasks.tenants.timezone.now", lambda: later)
-    monkeypatch.setattr("audit.tasks.tenants._expire_soon", lambda tenant_id: None)
+    monkeypatch.setattr("audit.tasks.tenants._tenant_ids", lambda: [acme.tenant.id])
     keep_to_retention(0)
     assert read_request(acme, waiting).state == FloorState.EXPIRED
 

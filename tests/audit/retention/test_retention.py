@@ -296,7 +296,10 @@ def test_missing_keeper_connection_is_an_error_and_nothing_is_erased(
 
 
 @pytest.mark.slow
-def test_worker_schedules_one_retention_job_per_tenant(acme: Cast) -> None:
+def test_worker_schedules_one_retention_job_per_tenant(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("audit.tasks.tenants._tenant_ids", lambda: [acme.tenant.id])
     send_old_calls(acme, 3 * DAY)
     set_retention(acme, payload_days=1)
     keep_to_retention(0)

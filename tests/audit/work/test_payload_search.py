@@ -287,7 +287,8 @@ def test_erased_events_are_counted_and_not_shown(acme: Cast) -> None:
 
 
 @pytest.mark.slow
-def test_search_is_deleted_after_a_day(acme: Cast) -> None:
+def test_search_is_deleted_after_a_day(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("audit.tasks.tenants._tenant_ids", lambda: [acme.tenant.id])
     send_many(acme, 1)
     old, waiting, kept = (start(acme, "bath") for _ in range(3))
     for pk in (old, kept):
