@@ -300,6 +300,7 @@ def test_altered_entries_are_not_proved(acme: Cast, tampering: str) -> None:
     assert read_ledger(client, "/inclusion?index=7", 409)["code"] == "altered"
 
 
+@pytest.mark.one_node  # the payload of another tenant is on another node
 def test_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         send_events(cast.tenant, make_call())

@@ -105,7 +105,6 @@ def test_hostile_versions_and_agents_are_text(acme: Cast) -> None:
     assert "a\u202eb" not in page
 
 
-@pytest.mark.one_node
 def test_page_takes_few_statements(acme: Cast) -> None:
     client, tool = signed_in(acme.viewer), used(acme)
     client.get(f"/tools/{tool.pk}/overview")

@@ -177,7 +177,6 @@ def test_long_trace_is_split_into_windows_and_opens_at_its_failure(acme: Cast) -
     assert first[60:62] == ["↓ Rows 61 to 120", "↓ Rows 121 to 180"]
 
 
-@pytest.mark.one_node
 def test_htmx_request_gets_one_window_of_rows(acme: Cast) -> None:
     calls = [
         make_call(tool_name=f"t{n}", started_at=milliseconds_after_start(n)) for n in range(70)
@@ -192,7 +191,7 @@ def test_htmx_request_gets_one_window_of_rows(acme: Cast) -> None:
     tools = re.findall(r'class="free tool" title="([^"]*)"', part)
     assert tools == [f"t{n}" for n in range(60, 70)]
     assert "Rows 1 to 60" in part
-    # Calls, their spans, sums.
+    # Calls, their spans, sums; without the numbers of the navigation.
     with statements(FRAME - 1 + 3):
         client.get("/traces/trace-123?row=60", headers=PARTIAL)
 
@@ -267,7 +266,6 @@ def test_anonymous_user_is_redirected_to_sign_in() -> None:
     assert Client().get("/traces/x").headers["Location"] == "/login?next=/traces/x"
 
 
-@pytest.mark.one_node
 def test_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     send_family(acme)
     client = signed_in(acme.editor)
