@@ -100,7 +100,7 @@ def test_tool_with_two_prices_and_second_currency_are_refused(acme: Cast) -> Non
     assert "a has two prices." in twice.content.decode()
     client.post("/settings/prices/new", form(("a", "1", "")))
     again = client.post("/settings/prices/new", form(("a", "1", "")))
-    assert "Another list holds from this day." in again.content.decode()
+    assert "A list already holds from this day." in again.content.decode()
     other = form(("a", "1", ""), holds_from="2026-02-01", currency="usd")
     assert "the others are in EUR" in client.post("/settings/prices/new", other).content.decode()
     assert list(stored(acme)) == ["2026-01-01"]
