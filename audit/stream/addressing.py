@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
 from audit.models import StreamWay
-from audit.stream.ways.syslog import PORT
+from audit.stream.ways.syslog import PORT, show_certificate
 
 type Given = Mapping[str, Any]
 TEXT_MAX = 2_000
 CA_MAX = 100_000
+KEY_MAX = 20_000
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:]{2,39}")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -36,7 +41,7 @@ class Address:
 
 
 MEMBERS: Final[Mapping[str, frozenset[str]]] = {
-    StreamWay.SYSLOG: frozenset(("host", "port", "ca")),
+    StreamWay.SYSLOG: frozenset(("host", "port", "certificate", "key", "ca")),
     StreamWay.HTTPS: frozenset(("url", "authorization", "ca")),
     StreamWay.SPLUNK: frozenset(("url", "token", "index", "has_acks", "ca")),
     StreamWay.S3: frozenset(
@@ -45,6 +50,7 @@ MEMBERS: Final[Mapping[str, frozenset[str]]] = {
 }
 """What each way can be given."""
 SECRETS: Final[Mapping[str, str]] = {
+    StreamWay.SYSLOG: "key",
     StreamWay.HTTPS: "authorization",
     StreamWay.SPLUNK: "token",
     StreamWay.S3: "secret_key",
@@ -58,12 +64,13 @@ def read(way: StreamWay, given: Given, kept: Mapping[str, str]) -> Address:
     """
     settings = _READERS[way](given)
     settings["ca"] = _certificates(given)
-    secret = SECRETS.get(way)
-    if secret is None:
-        return Address(settings, {})
-    text = _text(given, secret) or kept.get(secret, "")
-    if not text and way != StreamWay.HTTPS:
-        raise StreamError(secret, "Enter it.")
+    secret = SECRETS[way]
+    if way == StreamWay.SYSLOG:
+        text = _client_key(given, settings["certificate"], kept.get(secret, ""))
+    else:
+        text = _text(given, secret) or kept.get(secret, "")
+        if not text and way != StreamWay.HTTPS:
+            raise StreamError(secret, "Enter it.")
     return Address(settings, {secret: text} if text else {})
 
 
@@ -85,7 +92,7 @@ def _syslog(given: Given) -> dict[str, Any]:
     port = PORT if port in (None, "") else port
     if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 65_536:
         raise StreamError("port", "Enter a port from 1 to 65535.")
-    return {"host": host, "port": port}
+    return {"host": host, "port": port, "certificate": _client_certificate(given)}
 
 
 def _https(given: Given) -> dict[str, Any]:
@@ -152,9 +159,58 @@ def _url(given: Given, field: str) -> str:
     return url
 
 
+def _client_certificate(given: Given) -> str:
+    """The certificate that this side shows, and those between it and its authority, in PEM."""
+    text = _pem(given, "certificate")
+    if not text:
+        return ""
+    if "PRIVATE KEY" in text:  # settings are shown
+        raise StreamError("certificate", "Enter the private key in its own field.")
+    try:
+        if len(text) > CA_MAX:
+            raise ValueError
+        x509.load_pem_x509_certificates(text.encode())
+    except ValueError:
+        raise StreamError("certificate", "Enter certificates in PEM.") from None
+    return f"{text}\n"
+
+
+def _client_key(given: Given, certificate: str, kept: str) -> str:
+    """The private key of the certificate, in PEM; '' without a certificate."""
+    text = _pem(given, "key")
+    if not certificate:
+        if text:
+            raise StreamError("certificate", "Enter the certificate of this key.")
+        return ""
+    if not text and not kept:
+        raise StreamError("key", "Enter the private key of the certificate.")
+    try:
+        if len(text) > KEY_MAX:
+            raise ValueError
+        key = load_pem_private_key((text or kept).encode(), None)
+    except TypeError:
+        raise StreamError("key", "Enter a private key without a passphrase.") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise StreamError("key", "Enter a private key in PEM.") from None
+    shown = x509.load_pem_x509_certificates(certificate.encode())[0]
+    if key.public_key() != shown.public_key():
+        raise StreamError("key", "This is not the private key of the first certificate.")
+    try:
+        show_certificate(ssl.create_default_context(), certificate + (text or kept))
+    except ssl.SSLError as error:  # a key that is too short, or of a kind that TLS has not
+        reason = f"TLS takes no such certificate: {error.reason or error}."
+        raise StreamError("certificate", reason) from None
+    return f"{text}\n" if text else kept
+
+
+def _pem(given: Given, field: str) -> str:
+    text = given.get(field) or ""
+    return text.replace("\r\n", "\n").strip() if isinstance(text, str) else ""
+
+
 def _certificates(given: Given) -> str:
     """Certificates in PEM that are trusted beside those of the system."""
-    text = (given.get("ca") or "").replace("\r\n", "\n").strip()
+    text = _pem(given, "ca")
     if not text:
         return ""
     try:

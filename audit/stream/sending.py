@@ -109,7 +109,7 @@ class _Run:
             tenant = Tenant.objects.get(pk=tenant_id)
         try:
             return cls(tenant, stream, claim, open_way(stream))
-        except BoxError as error:
+        except (BoxError, SendError) as error:
             _fail(stream, claim, str(error))
             return None
 

@@ -20,13 +20,13 @@ _MODULES = "/usr/lib/x86_64-linux-gnu/rsyslog/lmnsd_gtls.so"
 _CONFIGURATION = """
 global(
     DefaultNetstreamDriver="gtls"
-    DefaultNetstreamDriverCAFile="{certificate}"
+    DefaultNetstreamDriverCAFile="{authority}"
     DefaultNetstreamDriverCertFile="{certificate}"
     DefaultNetstreamDriverKeyFile="{key}"
     workDirectory="{folder}"
     maxMessageSize="256k"
 )
-module(load="imtcp" StreamDriver.Name="gtls" StreamDriver.Mode="1" StreamDriver.AuthMode="anon")
+module(load="imtcp" StreamDriver.Name="gtls" StreamDriver.Mode="1" {authentication})
 template(name="message" type="string" string="%hostname% %app-name% %msgid% %pri% %msg%\\n")
 input(type="imtcp" port="{port}" address="{host}")
 action(type="omfile" file="{folder}/messages" template="message")
@@ -35,10 +35,16 @@ action(type="omfile" file="{folder}/messages" template="message")
 
 @dataclass
 class Rsyslog:
-    """The server, which can be killed and started again, on one port."""
+    """The server, which can be killed and started again, on one port.
+
+    With the `authority` of clients, it takes records only of those that show a certificate of it
+    with the name `permitted`.
+    """
 
     folder: Path
     port: int = 0
+    authority: str = ""
+    permitted: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self) -> None:
@@ -48,10 +54,21 @@ class Rsyslog:
                 probe.bind((HOST, 0))
                 self.port = probe.getsockname()[1]
         pem, key = certificate().write(self.folder)
+        authority, authentication = pem, 'StreamDriver.AuthMode="anon"'
+        if self.authority:
+            authority = self.folder / "authority.pem"
+            authority.write_text(self.authority)
+            authentication = f'StreamDriver.AuthMode="x509/name" PermittedPeer=["{self.permitted}"]'
         configuration = self.folder / "rsyslog.conf"
         configuration.write_text(
             _CONFIGURATION.format(
-                certificate=pem, key=key, folder=self.folder, host=HOST, port=self.port
+                authority=authority,
+                authentication=authentication,
+                certificate=pem,
+                key=key,
+                folder=self.folder,
+                host=HOST,
+                port=self.port,
             )
         )
         pid = self.folder / "pid"

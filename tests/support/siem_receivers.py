@@ -16,7 +16,7 @@ from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
 HOST = "127.0.0.1"
@@ -40,14 +40,20 @@ class Certificate:
 
 
 @cache
-def certificate() -> Certificate:
-    """The certificate of this session's receivers."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "siem.test")])
+def certificate(common_name: str = "siem.test", *, is_weak: bool = False) -> Certificate:
+    """The certificate of this session's receivers; by another name, one of a client.
+
+    TLS takes no key as short as a weak one.
+    """
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey = ec.generate_private_key(ec.SECP256R1())
+    if is_weak:
+        key = rsa.generate_private_key(65_537, 1_024)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)])
     now = datetime.now(UTC)
     names: list[x509.GeneralName] = [
         x509.IPAddress(ipaddress.ip_address(HOST)),
         x509.DNSName("localhost"),
+        x509.DNSName(common_name),
     ]
     made = (
         x509.CertificateBuilder()

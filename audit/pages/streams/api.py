@@ -14,7 +14,7 @@ from audit.models import Stream, StreamFormat, StreamOf, StreamWay
 from audit.pages.show.reveal import RevealBody
 from audit.pages.show.router import router
 from audit.stream import streams
-from audit.stream.addressing import CA_MAX, MEMBERS, TEXT_MAX, StreamError
+from audit.stream.addressing import CA_MAX, KEY_MAX, MEMBERS, TEXT_MAX, StreamError
 from audit.stream.lag import lag_of
 from audit.stream.streams import Wanted
 from config.boxes import BoxError
@@ -96,6 +96,10 @@ class StreamBody(Body):
     host: _Text = ""
     """Of a syslog server."""
     port: int = Field(6514, ge=1, le=65_535)
+    certificate: str = Field("", max_length=CA_MAX)
+    """That is shown to a syslog server, in PEM."""
+    key: str = Field("", max_length=KEY_MAX)
+    """The private key of `certificate`, in PEM without a passphrase."""
     url: _Text = ""
     """Of `https`, and of Splunk's collector without a path."""
     authorization: _Text = ""

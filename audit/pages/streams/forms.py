@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from django import forms
 
 from audit.models import Stream, StreamFormat, StreamOf, StreamWay
-from audit.stream.addressing import CA_MAX, SECRETS, TEXT_MAX
+from audit.stream.addressing import CA_MAX, KEY_MAX, SECRETS, TEXT_MAX
 from audit.stream.streams import Wanted
 
 _KEPT = "Leave empty to keep the present one."
@@ -25,6 +25,25 @@ def _secret(label: str, **options: Any) -> forms.CharField:
     widget = forms.PasswordInput(attrs=attributes)
     return forms.CharField(
         label=label, max_length=TEXT_MAX, required=False, widget=widget, **options
+    )
+
+
+class _UnseenText(forms.Textarea):
+    """Lines that are never filled in, also not with what was just entered."""
+
+    def format_value(self, value: Any) -> str | None:
+        return None
+
+
+def _pem(label: str, max_length: int, widget: type[forms.Textarea], help_text: str) -> Any:
+    attributes = {"class": "form-control mono", "rows": 3, "spellcheck": "false"}
+    return forms.CharField(
+        label=label,
+        max_length=max_length,
+        required=False,
+        strip=False,
+        help_text=help_text,
+        widget=widget(attrs={**attributes, "autocomplete": "off"}),
     )
 
 
@@ -51,13 +70,11 @@ class StreamForm(forms.Form):
         " <code>tooltrail verify-record</code> asks this server or an evidence bundle.",
     )
     begin = _choice("It begins", list(_BEGINS.items()), required=False)
-    ca = forms.CharField(
-        label="Certificates of the receiver's authority",
-        required=False,
-        max_length=CA_MAX,
-        strip=False,
-        help_text="In PEM, beside those of the system. Only needed for a private authority.",
-        widget=forms.Textarea(attrs={"class": "form-control mono", "rows": 3}),
+    ca = _pem(
+        "Certificates of the receiver's authority",
+        CA_MAX,
+        forms.Textarea,
+        "In PEM, beside those of the system. Only needed for a private authority.",
     )
 
     own: ClassVar[tuple[str, ...]] = ()
@@ -84,13 +101,25 @@ class StreamForm(forms.Form):
 class SyslogForm(StreamForm):
     """A syslog server that speaks TLS."""
 
-    own = ("host", "port")
+    own = ("host", "port", "certificate", "key")
     host = _line("Syslog server", help_text="It must take RFC 5425: syslog over TLS.")
     port = forms.IntegerField(
         min_value=1,
         max_value=65_535,
         initial=6514,
         widget=forms.NumberInput(attrs={"class": "form-control"}),
+    )
+    certificate = _pem(
+        "Client certificate",
+        CA_MAX,
+        forms.Textarea,
+        "In PEM, with those between it and its authority. Only for a server that asks for one.",
+    )
+    key = _pem(
+        "Private key of the client certificate",
+        KEY_MAX,
+        _UnseenText,
+        "In PEM, without a passphrase.",
     )
 
 
@@ -151,9 +180,8 @@ def form_of(stream: Stream, data: Any) -> StreamForm:
     form = _FORMS[stream.way](data, initial=initial)
     form.fields["of"].disabled = True
     del form.fields["begin"]
-    secret = SECRETS.get(stream.way)
-    if secret is not None and stream.secret_box is not None:
-        form.fields[secret].help_text = _KEPT
+    if stream.secret_box is not None:
+        form.fields[SECRETS[stream.way]].help_text = _KEPT
     return form
 
 

@@ -8,19 +8,24 @@ from audit.models import Stream, StreamWay
 from audit.stream.secrets import secrets_of
 from audit.stream.ways.files import FileWay
 from audit.stream.ways.https import JsonLinesWay, SplunkWay
-from audit.stream.ways.syslog import SyslogWay
-from audit.stream.ways.way import Way
+from audit.stream.ways.syslog import SyslogWay, reason_of, show_certificate
+from audit.stream.ways.way import SendError, Way
 from config.http.bucket import Bucket
 
 
 def open_way(stream: Stream) -> Way:
-    """The way of a stream; nothing is connected yet. Raises BoxError."""
+    """The way of a stream; nothing is connected yet. Raises BoxError, SendError."""
     to, secrets, allowed = stream.settings, secrets_of(stream), server.STREAM_ALLOW
     match stream.way:
         case StreamWay.SYSLOG:
             context = ssl.create_default_context()
             if to["ca"]:
                 context.load_verify_locations(cadata=to["ca"])
+            if certificate := to.get("certificate"):  # older streams have no such setting
+                try:
+                    show_certificate(context, certificate + secrets["key"])
+                except ssl.SSLError as error:  # since it was entered, TLS here became stricter
+                    raise SendError(reason_of(error)) from error
             return SyslogWay(
                 to["host"],
                 to["port"],

@@ -5,8 +5,14 @@ Syslog has no acknowledgement. The best that TLS allows: after some records this
 has then read all bytes in order. What it does with them afterwards it does not say (docs/siem.md).
 """
 
+import fcntl
+import os
 import socket
 import ssl
+import struct
+import tempfile
+import termios
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
@@ -19,6 +25,7 @@ from config.http.outbound import RefusedAddressError, guarded_socket
 
 PORT = 6514
 _TIMEOUT_S = 10.0
+_TCP_CLOSE = 7  # of the states in <netinet/tcp.h>: reset
 _AUDIT = 13
 """The facility "log audit"."""
 
@@ -60,12 +67,14 @@ class SyslogWay:
         if connection is None:
             return
         try:
-            rest = connection.unwrap()
-            # Bytes that the receiver had not read would reset the connection.
-            while rest.recv(4096):
-                pass
-        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
-            pass  # it closed without `close_notify`, as many do, but without an error
+            try:
+                rest = connection.unwrap()
+                # Bytes that the receiver had not read would reset the connection.
+                while rest.recv(4096):
+                    pass
+            except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+                pass  # it closed without `close_notify`, as many do, but without an error
+            _await_receipt(connection)
         except OSError as error:
             raise SendError(f"It did not take all records: {reason_of(error)}") from error
         finally:
@@ -96,8 +105,46 @@ class SyslogWay:
             raise
 
 
+def _await_receipt(connection: socket.socket) -> None:
+    """Wait until all bytes have arrived at the receiver, which has closed. Raises OSError.
+
+    One that closes before it reads, as one that refuses a client certificate, has closed before
+    our bytes came. It answers them by a reset, which reading the end does not show.
+    """
+    if not hasattr(socket, "TCP_INFO"):  # other systems than Linux do not say it
+        return
+    until = time.monotonic() + _TIMEOUT_S
+    while True:
+        waiting = struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, b"\0" * 4))[0]
+        if connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSE:
+            raise ConnectionResetError
+        if waiting == 0:
+            return
+        if time.monotonic() > until:
+            raise TimeoutError
+        time.sleep(0.01)
+
+
 def reason_of(error: OSError) -> str:
     """Why it failed, for people."""
     if isinstance(error, RefusedAddressError):
         return "The operator does not allow streams to this address."
     return connection_failures.words_of(error) or f"{error.strerror or error}."
+
+
+def show_certificate(context: ssl.SSLContext, pem: str) -> None:
+    """Let the context show a certificate, given with its key. Raises ssl.SSLError.
+
+    Python reads both from a file only. It is in memory where the system has such files (Linux),
+    and otherwise one that only this user may read, for a moment.
+    """
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(pem)
+            file.flush()
+            context.load_cert_chain(file.name)
+        return
+    with os.fdopen(os.memfd_create("certificate"), "w") as file:
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")

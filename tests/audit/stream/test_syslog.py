@@ -6,14 +6,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from audit.models import StreamFormat, StreamWay
+from audit.models import Stream, StreamFormat, StreamWay
 from audit.stream.records import Record
 from audit.stream.ways.syslog import SyslogWay
 from audit.stream.ways.way import SendError
 from config.env import Opening, openings
+from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.ledger_log import sign
 from tests.support.rsyslog import Rsyslog, need_rsyslog
@@ -83,6 +85,49 @@ def test_rsyslog_that_was_away_misses_nothing(acme: Cast, rsyslog: Rsyslog) -> N
     send(acme)
     rsyslog.stop()
     assert [one["tooltrail"]["index"] for one in rsyslog.records] == list(range(200))
+
+
+@pytest.mark.slow
+def test_rsyslog_takes_records_of_the_client_that_it_permits(acme: Cast, tmp_path: Path) -> None:
+    need_rsyslog()
+    own, stranger = certificate("tooltrail.test"), certificate("stranger.test")
+    server = Rsyslog(
+        tmp_path, authority=own.pem + stranger.pem + certificate().pem, permitted="tooltrail.test"
+    )
+    server.start()
+    try:
+        send_events(acme.tenant, [event for _ in range(100) for event in make_call()])
+        sign(acme.tenant)
+        to: dict[str, Any] = {"host": HOST, "port": server.port}
+        bare = make_stream(acme, StreamWay.SYSLOG, **to)
+        wrong = make_stream(
+            acme, StreamWay.SYSLOG, certificate=stranger.pem, key=stranger.key, **to
+        )
+        send(acme)
+        for refused in (read_stream(acme, bare), read_stream(acme, wrong)):
+            assert refused.failure and refused.sent_count == 0 == refused.next_index
+        right = make_stream(acme, StreamWay.SYSLOG, certificate=own.pem, key=own.key, **to)
+        assert own.key.encode() not in bytes(right.secret_box or b"")
+        assert "key" not in right.settings
+        send(acme)
+        stored = read_stream(acme, right)
+        assert not stored.failure and stored.sent_count == 200
+    finally:
+        server.stop()
+    assert [one["tooltrail"]["index"] for one in server.records] == list(range(200))
+
+
+def test_certificate_that_tls_no_longer_takes_fails_its_stream_only(acme: Cast) -> None:
+    own, weak = certificate("tooltrail.test"), certificate("weak.test", is_weak=True)
+    to: dict[str, Any] = {"host": HOST, "certificate": own.pem, "key": own.key}
+    stream = make_stream(acme, StreamWay.SYSLOG, **to)
+    send_events(acme.tenant, make_call())
+    sign(acme.tenant)
+    with tenant_scope(acme.tenant.id):
+        changed = {**stream.settings, "certificate": weak.pem}
+        Stream.objects.for_tenant(acme.tenant.id).filter(id=stream.id).update(settings=changed)
+    send(acme)
+    assert "KEY_TOO_SMALL" in read_stream(acme, stream).failure
 
 
 def way_to(port: int, *, trusts: bool = True) -> SyslogWay:
@@ -155,6 +200,21 @@ def test_a_receiver_that_breaks_off_has_not_taken_the_records(tmp_path: Path, ho
             way.send(RECORDS)
             way.settle()
         way.close()
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_CORK"), reason="only Linux keeps bytes back")
+def test_a_receiver_that_closed_before_the_bytes_came_has_not_taken_them(tmp_path: Path) -> None:
+    """As one that refuses a client certificate, far away: it closes before it reads anything."""
+    with Breaking(tmp_path, "close", 0) as receiver:
+        way = way_to(receiver.port)
+        way.send([])
+        assert way._connection is not None
+        # Bytes stay here for 200 ms, in which the end of the connection is read.
+        way._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        receiver._thread.join(20)
+        way.send(RECORDS[:1])
+        with pytest.raises(SendError, match="did not take all"):
+            way.settle()
 
 
 def test_an_unknown_certificate_is_refused(tmp_path: Path) -> None:

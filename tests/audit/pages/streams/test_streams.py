@@ -20,6 +20,7 @@ from tests.support.factories import Cast, make_call, send_events
 from tests.support.ledger_log import as_owner, sign
 from tests.support.pages import signed_in
 from tests.support.pages import text as text_of
+from tests.support.siem_receivers import certificate
 from tests.support.streams import make_stream
 
 HTTPS = {"name": "soc", "of": "calls", "format": "ocsf", "has_proofs": "on", "begin": "now"}
@@ -88,6 +89,8 @@ def test_an_admin_creates_a_stream_of_each_way(acme: Cast, way: str, given: dict
         ("https", {"url": "ftp://a"}, "must begin with https"),
         ("https", {"url": "https://u:p@a"}, "must not contain"),
         ("https", {"url": "https://a", "ca": "no PEM"}, "certificates in PEM"),
+        ("syslog", {"host": "a", "port": "1", "certificate": "x"}, "certificates in PEM"),
+        ("syslog", {"host": "a", "port": "1", "key": "x"}, "certificate of this key"),
         ("splunk", {"url": "https://a/path", "token": "t"}, "without a path"),
         ("splunk", {"url": "https://a"}, "Enter it"),
         ("s3", {"endpoint": "https://a", "bucket": "../x", "access_key": "k"}, "bucket"),
@@ -98,6 +101,28 @@ def test_what_is_invalid_is_named(acme: Cast, way: str, given: dict[str, str], s
     assert answer.status_code == 200
     assert said in text(answer)
     assert streams_of(acme) == []
+
+
+def test_key_of_a_client_certificate_is_never_shown(acme: Cast) -> None:
+    own, admin = certificate("tooltrail.test"), signed_in(acme.admin)
+    data = {**HTTPS, "host": "siem.example", "port": "6514", "certificate": own.pem}
+    wrong = {**data, "key": certificate("other.test").key}
+    answer = admin.post(reverse("stream_new", args=["syslog"]), wrong)
+    assert "not the private key" in text(answer)
+    assert b"PRIVATE KEY" not in answer.content
+    admin.post(reverse("stream_new", args=["syslog"]), {**data, "key": own.key})
+    [stream] = streams_of(acme)
+    assert stream.settings["certificate"] == own.pem and "key" not in stream.settings
+    page = admin.get(reverse("stream_detail", args=[stream.id]))
+    assert b"BEGIN CERTIFICATE" in page.content
+    assert b"PRIVATE KEY" not in page.content
+    assert "Leave empty to keep" in text(page)
+    # An empty key stays, and goes with its certificate.
+    change, before = reverse("stream_change", args=[stream.id]), stream.secret_box
+    assert admin.post(change, {**data, "port": "6515"}).status_code == 302
+    assert streams_of(acme)[0].secret_box == before
+    assert admin.post(change, {**data, "certificate": ""}).status_code == 302
+    assert streams_of(acme)[0].secret_box is None
 
 
 def test_auditors_see_streams_and_decide_about_payloads(acme: Cast) -> None:
@@ -158,6 +183,20 @@ def test_the_api_creates_reads_and_changes_as_the_page(acme: Cast) -> None:
     assert [one["name"] for one in api.get("streams")["items"]] == ["soc"]
     assert api.do("streams/soc", method="DELETE")["name"] == "soc"
     assert api.get("streams")["items"] == []
+
+
+def test_the_api_takes_a_client_certificate_and_keeps_its_key(acme: Cast) -> None:
+    api, own = program(acme.tenant, Scope.ADMIN), certificate("tooltrail.test")
+    body = {"way": "syslog", "host": "siem.example", "certificate": own.pem}
+    assert api.refused("streams/soc", body, "PUT") == (422, "invalid")
+    made = api.do("streams/soc", {**body, "key": own.key}, "PUT")
+    assert made["has_secret"] is True and "PRIVATE KEY" not in str(made)
+    assert made["settings"]["certificate"] == own.pem
+    assert api.do("streams/soc", {**body, "port": 6515}, "PUT")["has_secret"] is True
+    assert (
+        api.do("streams/soc", {"way": "syslog", "host": "siem.example"}, "PUT")["has_secret"]
+        is False
+    )
 
 
 def test_a_stream_that_is_behind_raises_an_alert_until_it_is_not(acme: Cast) -> None:
