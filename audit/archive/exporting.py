@@ -50,6 +50,10 @@ an archive. Events may contain personal data: protect this file accordingly.
 """
 
 
+class _Baseline(msgspec.Struct):
+    versions: list[msgspec.Raw] = []
+
+
 def find_tenant(storage: Storage, name: str) -> UUID:
     """The archived tenant with this slug or id. Raises ArchiveError, BucketError."""
     tenants = storage.tenants()
@@ -90,6 +94,7 @@ def export(
         made_by=made_by,
         first_index=first.first_index,
         end_index=last.end_index,
+        versions_left_out=sum(_versions(stub) for stub in archived.own),
     )
     writer = BundleWriter()
     yield writer.begin(
@@ -133,14 +138,15 @@ class _Archived:
         """Each with the SHA-256 of its record."""
         self._notes: dict[tuple[int, int], bytes] = {}
         """Of the checkpoints that cover segments, by epoch and size."""
-        self._own: list[Stub] = []
+        self.own: list[Stub] = []
+        """The server's own entries that bundles have."""
         self._leaves = bytearray()
         largest: Record | None = None
         for digest, largest in records_of(storage, tenant_id):
             segment = largest.segment
             self.segments.append((digest, segment))
             self._leaves += b"".join(stub.leaf for stub in largest.stubs)
-            self._own += [one for one in largest.stubs if _declares(one) or _states(one)]
+            self.own += [one for one in largest.stubs if _declares(one) or _states(one)]
             if segment.size in largest.checkpoints:
                 note = largest.checkpoints[segment.size]
                 self._notes[segment.epoch, segment.size] = note
@@ -183,7 +189,7 @@ class _Archived:
 
     def proved(self, is_wanted: Callable[[Stub], bool]) -> Iterator[ProvedLine]:
         """The server's own entries that are wanted, each with its proof."""
-        for stub in self._own:
+        for stub in self.own:
             if is_wanted(stub):
                 proof = inclusion_proof(stub.index, self.size, self._subtree)
                 yield ProvedLine(stub.line(), stub.raw, proof)
@@ -228,6 +234,13 @@ def _states(stub: Stub) -> bool:
         return False
     is_action = stub.kind == Kind.ACTION and any(verb in stub.raw for verb in _STATING)
     return is_action or stub.kind in (Kind.BASELINE, Kind.EPOCH, Kind.KEY)
+
+
+def _versions(stub: Stub) -> int:
+    """How many versions of tools an entry of the server's own says were published."""
+    if stub.kind == Kind.BASELINE:
+        return len(msgspec.json.decode(stub.raw, type=_Baseline).versions)
+    return int(stub.kind == Kind.ACTION and f'"verb":"{PUBLISHED}"'.encode() in stub.raw)
 
 
 def _slug_of(storage: Storage, tenant_id: UUID) -> str | None:

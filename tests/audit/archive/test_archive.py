@@ -68,6 +68,7 @@ from tests.support.erasures import (
 from tests.support.factories import Cast
 from tests.support.legal_holds import event_texts
 from tests.support.pages import signed_in
+from tests.support.registered_tools import register_tool
 from tests.support.retention import apply_retention, recorded_actions, set_retention
 from tests.support.s3.storage import allowed_here, open_bucket, s3_storage
 
@@ -162,6 +163,8 @@ def test_two_days_are_read_and_proved_without_the_database(
     acme: Cast, endpoint: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(acme)
+    register_tool(acme)  # versions of tools are not archived
+    enter_all_actions(acme.tenant.id)
     send_two_days(acme, monkeypatch)
     archive = archive_all(acme)
     assert not archive.failure
