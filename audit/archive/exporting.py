@@ -246,7 +246,7 @@ def _versions(stub: Stub) -> int:
 def _slug_of(storage: Storage, tenant_id: UUID) -> str | None:
     """The slug in the newest record of a tenant."""
     for segment in reversed(storage.segments(tenant_id)):
-        found = find_record(storage, tenant_id, segment)
-        if found is not None:  # else the worker is archiving it
-            return found[1].segment.tenant
+        newest = find_record(storage, tenant_id, segment)
+        if newest is not None:  # else the worker is archiving it
+            return newest[1].segment.tenant
     return None

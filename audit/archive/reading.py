@@ -46,10 +46,10 @@ def find_record(
     but only one has keys, unless all were destroyed. Raises BucketError, ArchiveError.
     """
     digests = [digest_of(name) for name in storage.names(tenant_id, place)]
-    found = [(one, read_record(storage, tenant_id, place, one)) for one in digests if one]
-    if len(found) > 1:
-        found = [one for one in found if _has_keys(storage, one[1].segment)] or found
-    return max(found, key=lambda one: one[1].segment.made_at, default=None)
+    records = [(one, read_record(storage, tenant_id, place, one)) for one in digests if one]
+    if len(records) > 1:
+        records = [one for one in records if _has_keys(storage, one[1].segment)] or records
+    return max(records, key=lambda one: one[1].segment.made_at, default=None)
 
 
 def records_of(storage: Storage, tenant_id: UUID) -> Iterator[tuple[bytes, Record]]:
@@ -59,10 +59,10 @@ def records_of(storage: Storage, tenant_id: UUID) -> Iterator[tuple[bytes, Recor
     """
     segments, at = storage.segments(tenant_id), 0
     for segment in segments:
-        found = find_record(storage, tenant_id, segment) if segment[0] == at else None
-        if found is None:
+        record = find_record(storage, tenant_id, segment) if segment[0] == at else None
+        if record is None:
             break
-        yield found
+        yield record
         at = segment[1]
     if segments and at < segments[-1][0]:
         raise ArchiveError(f"The archive does not have the entries from {at:,} on.")

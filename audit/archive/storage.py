@@ -128,18 +128,18 @@ class Storage:
         """The keys of a pack; zeros if they were destroyed. Raises BoxError, too."""
         count = pack.end_index - pack.first_index
         for _ in range(_ATTEMPTS):
-            found = [NO_KEY * count]
+            opened_keys = [NO_KEY * count]
             try:
                 for name in self._complete(tenant_id, pack):
                     place = box_place(tenant_id, pack)
                     secret = open_box(place, self._keys.get(f"{name}{_SECRET}"))
-                    found.append(unwrap(secret, self._keys.get(f"{name}{_KEYS}"), place))
+                    opened_keys.append(unwrap(secret, self._keys.get(f"{name}{_KEYS}"), place))
             except NoObjectError:  # an erasure stores others now
                 continue
-            if any(len(keys) != count * KEY_BYTES for keys in found):
+            if any(len(keys) != count * KEY_BYTES for keys in opened_keys):
                 raise ArchiveError("the keys are not those of the pack")
             # Two, if an erasure was interrupted: the larger ones have what it took from the others.
-            return max(found)
+            return max(opened_keys)
         raise BucketError("The keys were replaced while they were read. Try again.")
 
     def has_keys(self, tenant_id: UUID, pack: Pack) -> bool:

@@ -233,13 +233,13 @@ def _of_calls(record: Record, targets: Targets) -> list[Stub]:
 
 def _with_keys(storage: Storage, record: Record, stubs: Sequence[Stub]) -> list[Stub]:
     """Those of the stubs whose payloads have keys."""
-    found: list[Stub] = []
+    keyed: list[Stub] = []
     for pack in record.segment.packs:
         own = [stub for stub in stubs if pack.first_index <= stub.index < pack.end_index]
         if own:
             keys = storage.get_keys(record.segment.tenant_id, pack)
-            found += [stub for stub in own if has_key(keys, stub.index - pack.first_index)]
-    return found
+            keyed += [stub for stub in own if has_key(keys, stub.index - pack.first_index)]
+    return keyed
 
 
 def _gone_from_log(tenant_id: UUID, stubs: Sequence[Stub]) -> list[Stub]:
