@@ -67,6 +67,8 @@ PAGES = [
     Page("completion", "/calls/complete?q=tool:", TWO),
     Page("open executions", "/calls/open", TWO),
     Page("overdue", "/calls/open?kind=overdue", TWO),
+    Page("audit log, newest", "/actions/", INDEXED),
+    Page("audit log, sorted", "/actions/?sort=actor", TWO),
     Page("API: summary, 24 hours", "/api/v1/summary", API),
     Page("API: summary, 30 days", "/api/v1/summary?range=30d", TWO),
     Page("API: calls, newest", "/api/v1/calls", API),

@@ -119,6 +119,18 @@ def record(
     return trace_id
 
 
+def act(tenant_id: UUID, count: int) -> None:
+    """Record actions of many people, for pages that sort them."""
+    from tenants.actions import record_action
+    from tenants.models import Tenant
+    from tenants.scope import tenant_scope
+
+    tenant = Tenant.objects.get(id=tenant_id)
+    with tenant_scope(tenant_id):
+        for n in range(count):
+            record_action(tenant, f"person {n * 37 % 997}", "bench.act", f"{n}", note="x" * 80)
+
+
 def analyze() -> None:
     """Do what autovacuum would do later: update statistics and the visibility map."""
     from django.db import connections
@@ -210,6 +222,7 @@ class Recorded:
 
 def build(calls: int, rounds: int) -> Recorded:
     """Record the tenants' calls; in between, measure the pages."""
+    from config.http.ordering import SORTED_MAX
     from tenants.provision import ensure_tenant
 
     now = datetime.now(UTC)
@@ -225,6 +238,7 @@ def build(calls: int, rounds: int) -> Recorded:
     hour = timedelta(hours=1)
     for size in TRACES:
         record(big, now - 3 * hour, now - 2 * hour, size, seed=size, trace_id=f"trace-of-{size}")
+    act(big, SORTED_MAX + 1)
     trace = record(big, begin, now, min(FIRST, calls), seed=1000)
     analyze()
     client = member(big)

@@ -13,7 +13,14 @@ from django.views.decorators.http import require_safe
 
 from audit.exports.actions import FORMS, chunks
 from audit.pages.actions.forms import ActionFilterForm
-from audit.queries.actions import VERBS, ActionFilter, action_page
+from audit.queries.actions import (
+    VERBS,
+    ActionFilter,
+    ActionKey,
+    action_page,
+    actions_with_keys,
+    newest_keys,
+)
 from audit.queries.cursor import read_cursor
 from config.http.htmx import render_page
 from config.http.ordering import SORTED_MAX, Key, Order, page_in_order, requested_order
@@ -23,7 +30,7 @@ from tenants.actions import record_view
 from tenants.models import Action, Role
 
 PAGE_SIZE = 50
-_COLUMNS: Mapping[str, Key[Action]] = {
+_COLUMNS: Mapping[str, Key[ActionKey]] = {
     "time": lambda action: action.at,
     "actor": lambda action: action.user_name.casefold(),
     "action": lambda action: action.verb,
@@ -53,9 +60,9 @@ class ListedAction:
 @tenant_page(role=Role.AUDITOR)
 def action_list(request: TenantRequest) -> HttpResponse:
     """Show a page of the actions that match the URL's filters, newest first."""
-    form = ActionFilterForm(request.GET)
+    form = ActionFilterForm(request.GET, timezone.now())
     is_valid = form.is_valid()
-    wanted = form.wanted(timezone.now())
+    wanted = form.wanted()
     order = requested_order(request, _COLUMNS, "time")
     page: list[Action] = []  # half a filter may match the opposite of what was meant
     pager: dict[str, Any] = {"is_first_page": True}
@@ -79,11 +86,11 @@ def _page(
     """Return the actions of the page that the address names, and the context of its pager."""
     place = request.GET.get("before", "")
     if order != _NEWEST:
-        newest = action_page(wanted, size=SORTED_MAX + 1).actions
+        newest = newest_keys(wanted, size=SORTED_MAX + 1)
         page = page_in_order(
             newest, _COLUMNS, order, identify=lambda one: one.id, after=place, size=PAGE_SIZE
         )
-        return page.rows, page.pager
+        return actions_with_keys(page.rows), page.pager
     before = read_cursor(place, UUID)
     listed = action_page(wanted, before=before, size=PAGE_SIZE)
     return listed.actions, {"older": str(listed.older or ""), "is_first_page": before is None}
@@ -95,17 +102,17 @@ def action_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     """Export all actions that match the URL's filters as NDJSON or CSV. It is recorded."""
     if kind not in FORMS:
         raise Http404("no such form of export")
-    form = ActionFilterForm(request.GET)
+    now = timezone.now()
+    form = ActionFilterForm(request.GET, now)
     if not form.is_valid():  # an export must not hold more than was requested
         raise Http404("no such filter")
-    now = timezone.now()
     if request.method != "HEAD":
         query = request.GET.urlencode()
         record_view(request.tenant.id, request.user, "action.export", kind, query=query)
     name = f"actions-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
     return stream(
         request.tenant.id,
-        FORMS[kind].write(chunks(request.tenant.id, form.wanted(now))),
+        FORMS[kind].write(chunks(request.tenant.id, form.wanted())),
         FORMS[kind].content_type,
         file_name=name,
     )

@@ -1,30 +1,18 @@
 """Forms of traces: the filter of the list, and filter and zoom of one timeline."""
 
-from datetime import datetime
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 from django import forms
-from django.http import QueryDict
-from django.utils import timezone
 from tooltrail.events import ID_MAX_LENGTH
 
-from audit.pages.show.list_range import LIST_RANGES
+from audit.pages.show.list_range import RangedForm
 from audit.pages.traces.waterfall import View
-from audit.queries import time_range
 from audit.queries.traces import TraceFilter
 
 
-class TimeSpan(NamedTuple):
-    """From an instant on, and before another; None: without that bound."""
-
-    since: datetime | None
-    until: datetime | None
-
-
-class TraceFilterForm(forms.Form):
+class TraceFilterForm(RangedForm):
     """Which traces are listed. None if a value is invalid."""
 
-    RANGES: ClassVar = LIST_RANGES
     STATES: ClassVar[dict[str, str]] = {
         "": "All",
         "failed": "Failed",
@@ -34,38 +22,13 @@ class TraceFilterForm(forms.Form):
         "decided": "With decisions",
     }
 
-    range = forms.ChoiceField(
-        choices=[(name, choice.label) for name, choice in RANGES.items()], required=False
-    )
     state = forms.ChoiceField(choices=list(STATES.items()), required=False)
     trace = forms.CharField(max_length=ID_MAX_LENGTH, required=False, strip=True)
-
-    def __init__(self, data: QueryDict, now: datetime) -> None:
-        super().__init__(data)
-        self._now = now
-        self.times, self._problem = TimeSpan(None, None), ""
-        if data.get("from") or data.get("to"):
-            zone = timezone.get_current_timezone()
-            read = time_range.read(
-                {"from": data.get("from", ""), "to": data.get("to", "")}, now=now, zone=zone
-            )
-            self._problem = read.problem
-            self.times = TimeSpan(read.range.start, read.range.end)
-
-    def clean(self) -> dict[str, Any]:
-        """A range of its own must be one."""
-        if self._problem:
-            raise forms.ValidationError(self._problem)
-        return self.cleaned_data
 
     def wanted(self) -> TraceFilter:
         """The filter; of an invalid form what is valid, to be shown only."""
         read = self.cleaned_data
-        since, until = self.times
-        length = self.RANGES[read.get("range", "")].length
-        if since is None and length is not None:
-            since = self._now - length
-        return TraceFilter(read.get("state", ""), read.get("trace", ""), since, until)
+        return TraceFilter(read.get("state", ""), read.get("trace", ""), *self.span())
 
 
 class TimelineForm(forms.Form):

@@ -17,7 +17,7 @@ from tenants.models import Action, Scope
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast
 from tests.support.ledger_log import as_owner
-from tests.support.pages import signed_in
+from tests.support.pages import signed_in, text
 
 HOSTILE = "<b>x</b>\u202e"
 
@@ -47,8 +47,35 @@ def test_page_shows_user_verb_subject_details_and_ledger_entry(acme: Cast) -> No
     assert ">pending<" in page(acme)
     enter_actions(acme.tenant.id, datetime.now(UTC))
     shown = page(acme)
-    for text in ("Ada", "key.create", "wallboard", "[&quot;read&quot;]", "/ledger/entries/0"):
-        assert text in shown
+    for said in ("Ada", "key.create", "wallboard", "[&quot;read&quot;]", "/ledger/entries/0"):
+        assert said in shown
+
+
+def test_custom_range_is_kept_by_filters_files_and_removed(acme: Cast) -> None:
+    act(acme, ("key.create", "old"), ("key.create", "new"))
+    scope = [acme.tenant.id]
+    as_owner(
+        "UPDATE action SET at = '2026-01-02 12:00Z' WHERE tenant_id = %s AND subject = 'old'", scope
+    )
+    query = "?actor=Ada&from=2026-01-02T00:00&to=2026-01-03T00:00"
+    client = signed_in(acme.auditor)
+    shown = client.get(f"/actions/{query}").content.decode()
+    assert "2026-01-02 00:00 to 2026-01-03 00:00" in text(shown)
+    assert ">old<" in shown
+    assert ">new<" not in shown
+    assert '<input type="hidden" name="actor" value="Ada">' in shown
+    assert 'aria-label="Remove the range"' in shown
+    lines = client.get(f"/actions/export.ndjson{query}").getvalue().splitlines()
+    assert [json.loads(line).get("subject") for line in lines[:-1]] == ["old"]
+    assert "None between 2026-02-01" in page_of(client, "?from=2026-02-01&to=2026-02-02")
+    refused = page_of(client, "?from=2026-01-03&to=2026-01-02")
+    assert "Invalid filter" in refused
+    assert "key.create old" not in refused
+    assert client.get("/actions/export.csv?from=x").status_code == 404
+
+
+def page_of(client: Client, query: str) -> str:
+    return text(client.get(f"/actions/{query}").content.decode())
 
 
 def test_filter_matches_a_lone_surrogate_as_stored(acme: Cast) -> None:
