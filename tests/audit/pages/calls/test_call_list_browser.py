@@ -178,6 +178,23 @@ def test_no_call_page_scrolls_sideways_on_a_phone(page: Page, acme: Cast) -> Non
     assert heard == []
 
 
+def test_a_long_reason_is_read_with_the_keyboard_and_on_a_phone(page: Page, acme: Cast) -> None:
+    message = "the upstream said no, " * 20 + "and that was the end of it"
+    output = {"status": "error", "error": {"type": "UPSTREAM", "message": message}}
+    send_events(acme.tenant, make_call(output=output))
+    sign_in(page, acme.admin)
+    page.goto("/calls/")
+    reason = page.locator(".call-rows .what")
+    cut = "it => it.scrollWidth > it.clientWidth"
+    assert reason.evaluate(cut)
+    page.locator(".call-rows .which a").focus()
+    assert not reason.evaluate(cut)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("heading", level=1).click()
+    assert not reason.evaluate(cut)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
 def test_page_that_refreshes_itself_is_not_dimmed_meanwhile(page: Page, acme: Cast) -> None:
     sign_in(page, acme.editor)
     page.emulate_media(reduced_motion="reduce")
