@@ -21,7 +21,7 @@ HOSTILE = [
 ]
 PARTIAL = {"HX-Request": "true"}
 FRAME = 10
-"""Statements of every page: session, user, memberships (4), scope (3), numbers of the navigation."""
+"""Statements of every page: session, user, memberships (4), scope (3), the navigation's numbers."""
 
 
 def signed_in(user: User) -> Client:

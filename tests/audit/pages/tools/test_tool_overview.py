@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
-
 from audit.queries.call_query import parse
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.pages import FRAME, HOSTILE, PARTIAL, signed_in, statements, text
