@@ -47,7 +47,7 @@ from tests.support.s3.storage import s3_storage
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled("archive in trouble", 1)]
 
-ENDS = pytest.mark.parametrize("dies", [False, True], ids=["goes on", "dies after the request"])
+ENDS = pytest.mark.parametrize("dies", [0, 1, 2], ids=["goes on", "dies", "dies one later"])
 _WAIT_S = 120
 
 
@@ -70,7 +70,7 @@ def _storage(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
 class Stall:
     """Lets something happen before the request with a number, of the thread that made this."""
 
-    def __init__(self, at: int, happens: Callable[[], None], dies: bool) -> None:
+    def __init__(self, at: int, happens: Callable[[], None], dies: int) -> None:
         self._at, self._happens, self._dies = at, happens, dies
         self._send = Bucket._request
         self._thread = threading.get_ident()
@@ -81,13 +81,12 @@ class Stall:
         if self._is_inside or threading.get_ident() != self._thread:
             return self._send(bucket, *arguments, **options)
         self.count += 1
-        if self.count != self._at:
-            return self._send(bucket, *arguments, **options)
-        self._is_inside = True
-        self._happens()
-        self._is_inside = False
+        if self.count == self._at:
+            self._is_inside = True
+            self._happens()
+            self._is_inside = False
         answer = self._send(bucket, *arguments, **options)
-        if self._dies:
+        if self._at and self._dies and self.count == self._at + self._dies - 1:
             raise DiedError
         return answer
 
@@ -121,7 +120,7 @@ def end_lease(cast: Cast) -> None:
 
 @ENDS
 def test_stalled_archiver_writes_nothing_readable_after_an_erasure(
-    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool, full: bool
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: int, full: bool
 ) -> None:
     def try_at(at: int) -> int:
         cast = make_cast(f"stalled {at}")
@@ -150,7 +149,7 @@ def test_stalled_archiver_writes_nothing_readable_after_an_erasure(
 
 @ENDS
 def test_stalled_archiver_harms_nothing_that_its_successor_wrote(
-    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool, full: bool
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: int, full: bool
 ) -> None:
     def try_at(at: int) -> int:
         cast = make_cast(f"followed {at}")
@@ -174,7 +173,7 @@ def test_stalled_archiver_harms_nothing_that_its_successor_wrote(
 
 @ENDS
 def test_stalled_archiver_writes_nothing_readable_after_its_tenant_is_gone(
-    endpoint: str, monkeypatch: pytest.MonkeyPatch, dies: bool, full: bool
+    endpoint: str, monkeypatch: pytest.MonkeyPatch, dies: int, full: bool
 ) -> None:
     def try_at(at: int) -> int:
         cast = make_cast(f"leaving {at}")
@@ -198,7 +197,7 @@ def test_stalled_archiver_writes_nothing_readable_after_its_tenant_is_gone(
 
 @ENDS
 def test_stalled_erasure_that_lost_its_lock_brings_no_key_back(
-    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool, full: bool
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: int, full: bool
 ) -> None:
     def try_at(at: int) -> int:
         cast = make_cast(f"erasing {at}")
