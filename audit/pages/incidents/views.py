@@ -157,8 +157,10 @@ def _list(request: TenantRequest, form: IncidentForm, query: Query) -> HttpRespo
         "form": form,
         "q": query.text[:MAX_LENGTH],
         "mistakes": mistakes(query),
-        "traces_max": TRACES_MAX,
-        "calls_max": CALLS_MAX,
+        "hint": (
+            "Without values of payloads. The whole trace of each call is held and in the timeline:"
+            f" at most {TRACES_MAX} traces with {CALLS_MAX:,} calls."
+        ),
         "incidents": sorted_table(request, listed, _COLUMNS, "begun"),
     }
     status = _REFUSED if form.is_bound else HTTPStatus.OK

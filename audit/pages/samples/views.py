@@ -241,6 +241,7 @@ def _list(request: TenantRequest, form: SampleForm, query: Query) -> HttpRespons
         "form": form,
         "q": query.text[:MAX_LENGTH],
         "mistakes": mistakes(query),
+        "hint": "Without values of payloads. Empty: all calls. It is fixed when you begin.",
         "samples": sorted_table(request, listed, _COLUMNS, "begun"),
     }
     status = _REFUSED if form.is_bound else HTTPStatus.OK

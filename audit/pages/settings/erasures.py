@@ -133,6 +133,7 @@ def _list(request: TenantRequest, text: str, *, is_submitted: bool = False) -> H
         "q": text[:MAX_LENGTH],
         "mistakes": mistakes(query),
         "problem": problem,
+        "hint": "The matching calls are counted first. Nothing is erased until you confirm.",
         "may_erase": has_role(request.membership, Role.ADMIN),
     }
     return render(request, "settings/erasure_list.html", context)
