@@ -4,6 +4,7 @@ Only members of the tenant may see the marker, called the canary.
 """
 
 import json
+import re
 import secrets
 import uuid
 from collections.abc import Set
@@ -18,6 +19,7 @@ from django.db import connection, connections
 from django.test import Client
 from tooltrail.ledger.cosignature import WitnessKey
 
+from audit.queries.call_query import quoted
 from audit.queries.time_range import TimeRange
 from audit.reports.clauses.record import record_figures
 from audit.reports.figures import gather
@@ -192,15 +194,15 @@ class World:
         return create_key(self.tenant, self.canary, [scope], created_by=self.admin)[1]
 
 
-def make_world(name: str) -> World:
-    """A new world. Its texts, ids and canary are in no other."""
-    canary = f"canary{secrets.token_hex(4)}"
+def make_world(name: str, canary: str = "") -> World:
+    """A new world. Its texts, ids and canary are in no other, unless a canary is given."""
+    canary = canary or f"canary{secrets.token_hex(4)}"
     tenant = ensure_tenant(f"{name}-{secrets.token_hex(4)}", f"{name} {canary}")
     admin = make_user(canary)
     at = datetime.now(UTC)
     with tenant_scope(tenant.id):
         membership = add_member(tenant, admin, Role.ADMIN)
-        service = create_account(tenant, admin, canary)
+        service = create_account(tenant, admin, re.sub("[^a-z0-9]+", "-", canary).strip("-")[:60])
     world = World(
         tenant=tenant,
         admin=admin,
@@ -406,7 +408,7 @@ def _values(world: World) -> dict[str, Any]:
         "board.id": world.board_id,
         "board.user_id": None,
         "board.range": "24h",
-        "board.panels": json.dumps([{"shows": "list", "q": f"tool:{world.canary}"}]),
+        "board.panels": json.dumps([{"shows": "list", "q": f"tool:{quoted(world.canary)}"}]),
         "tool_regression.id": world.tool_id,
         "tool_regression_case.set_id": world.tool_id,
         "tool_regression_case.expected": json.dumps(
@@ -414,7 +416,12 @@ def _values(world: World) -> dict[str, Any]:
         ),
         "share_link.id": world.link_id,
         "alert_rule.condition": json.dumps(
-            {"on": "window", "measure": "failed", "query": f"tool:{world.canary}", "alert": 1}
+            {
+                "on": "window",
+                "measure": "failed",
+                "query": f"tool:{quoted(world.canary)}",
+                "alert": 1,
+            }
         ),
         "a uuid[]": [],
         "a double precision": 1.5,
@@ -431,6 +438,7 @@ def _values(world: World) -> dict[str, Any]:
         "argument_comparison.id": world.comparison_id,
         "payload_search.id": world.search_id,
         "payload_search_hit.search_id": world.search_id,
+        "query": quoted(world.canary),
         "tenant_id": world.tenant.id,
         "tool_id": world.tool_id,
         "invocation_id": world.call_id,

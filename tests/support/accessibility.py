@@ -28,6 +28,22 @@ def accessibility_findings(page: Page, schemes: Sequence[Scheme] = ("light", "da
     return findings
 
 
+def findings_in_menus(page: Page) -> list[str]:
+    """The same of each menu and each question of the page while it is open, in light and in dark.
+
+    The rest of the page is not checked again.
+    """
+    found: list[str] = []
+    for menu in page.locator("main details:is(.menu, .confirm)").all():
+        if menu.is_visible():
+            menu.evaluate("it => { it.open = true; it.dataset.checked = '' }")
+            options = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa"]}}
+            for scheme in ("light", "dark"):
+                found += _findings(page, scheme, options, "[data-checked]")
+            menu.evaluate("it => { it.open = false; delete it.dataset.checked }")
+    return found
+
+
 def findings_in_forced_colours(page: Page) -> list[str]:
     """The same of the rules about colours while the system's few colours replace the page's own."""
     page.emulate_media(forced_colors="active")
@@ -62,12 +78,14 @@ def open_folds(page: Page) -> None:
     )
 
 
-def _findings(page: Page, scheme: Scheme, options: dict[str, Any]) -> list[str]:
+def _findings(
+    page: Page, scheme: Scheme, options: dict[str, Any], within: str = "html"
+) -> list[str]:
     # Colours change at once: a transition on its way is no colour of the page.
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     violations: list[dict[str, Any]] = page.evaluate(
-        "async (options) => (await axe.run(document, options)).violations",
-        {"resultTypes": ["violations"], **options},
+        "async ([within, options]) => (await axe.run(within, options)).violations",
+        [within, {"resultTypes": ["violations"], **options}],
     )
     return [
         f"{scheme}: {one['id']}: {node['html'][:200]} {node['failureSummary']}"
