@@ -59,11 +59,13 @@ def given(endpoint: str, secret_key: str) -> dict[str, Any]:
 def test_each_record_arrives_once_and_in_order(acme: Cast, endpoint: str) -> None:
     send_events(acme.tenant, [event for _ in range(50) for event in make_call()])
     sign(acme.tenant)
-    stream = make_stream(acme, StreamWay.S3, **given(endpoint, SECRET_KEY))
+    alone = given(endpoint, SECRET_KEY) | {"folder": "tooltrail/alone"}
+    stream = make_stream(acme, StreamWay.S3, **alone)
     send(acme)
     assert not read_stream(acme, stream).failure
     signer = AWS4Auth(ACCESS_KEY, SECRET_KEY, REGION, "s3")
-    listed = requests.get(f"{endpoint}/records?list-type=2", auth=signer, timeout=60).text
+    address = f"{endpoint}/records?list-type=2&prefix=tooltrail/alone/"
+    listed = requests.get(address, auth=signer, timeout=60).text
     key = listed.partition("<Key>")[2].partition("</Key>")[0]
     assert listed.count("<Key>") == 1
     bucket = open_bucket(endpoint, "records", allowed_here())
