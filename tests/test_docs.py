@@ -67,6 +67,7 @@ def test_contract_page_states_the_current_limits() -> None:
     assert stated in EVENTS
 
 
+@pytest.mark.slow
 def test_api_page_names_every_read_operation() -> None:
     page = (ROOT / "docs" / "api.md").read_text().partition("## Acts")[0]
     table = page.partition("| --- |")[2]

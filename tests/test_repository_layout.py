@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("audit", "config", "sdk", "tenants", "tests", "tools_registry")
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "services", "service", "misc", "common"}
@@ -61,6 +63,7 @@ SCRIPT = re.compile(r"sdk/tests/integrations/\w+/(run|near|far)\.py")
 TESTS = [path for path in python_files("tests", "sdk/tests") if path.name.startswith("test_")]
 
 
+@pytest.mark.slow
 def test_no_module_imports_a_test_module_or_conftest() -> None:
     modules = {str(test.with_suffix("")).replace("/", ".") for test in TESTS}
     imports = {
@@ -126,6 +129,7 @@ def names_given(path: Path) -> Iterator[str]:
             yield node.id
 
 
+@pytest.mark.slow
 def test_names_say_what_a_value_is() -> None:
     product = python_files("audit", "config", "sdk/src", "tenants", "tools_registry")
     vague = [

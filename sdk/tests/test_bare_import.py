@@ -4,6 +4,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 SERVER_ONLY = {"asgiref", "django", "ninja", "procrastinate", "psycopg"}
 FRAMEWORKS = {
     *("agents", "agno", "autogen_core", "claude_agent_sdk", "crewai", "fastmcp", "google"),
@@ -22,6 +24,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.slow
 def test_sdk_modules_import_no_server_packages() -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(SCRIPT)],

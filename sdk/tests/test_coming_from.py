@@ -14,6 +14,7 @@ TEXT = PAGE.read_text()
 NAMES = sorted(set(re.findall(r"`(tooltrail(?:\.\w+)+)`", TEXT)))
 
 
+@pytest.mark.slow
 @blocks(PAGE)
 def test_examples_print_the_documented_output(
     block: Block, monkeypatch: pytest.MonkeyPatch

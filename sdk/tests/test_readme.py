@@ -105,6 +105,7 @@ def test_documented_commands_are_accepted(command: list[str], tmp_path: Path) ->
         assert (ran.returncode, "TOOLTRAIL_API_KEY" in ran.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_every_command_is_documented() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tooltrail", "--help"],

@@ -210,6 +210,7 @@ ABOUT_DECISIONS = {
 """Addresses about decisions, and whether they show what these quote to those who may see it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ABOUT_DECISIONS)
 def test_what_decisions_quote_is_a_payload(
     address: str, world: World, members: dict[Role, User]
@@ -285,6 +286,7 @@ def test_viewer_is_informed_about_hidden_payloads(
     assert "Your role can&#x27;t view payloads" in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_trace_search_in_messages_requires_payload_access(
     world: World, clients: dict[Role, Client]
 ) -> None:
@@ -384,6 +386,7 @@ def test_viewer_sees_the_structure_of_payloads(world: World, clients: dict[Role,
     assert "Reveal" not in page
 
 
+@pytest.mark.slow
 @pytest.mark.one_node
 def test_auditor_reveals_one_call_with_a_reason(world: World, members: dict[Role, User]) -> None:
     auditor = make_user("asking")

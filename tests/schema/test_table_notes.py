@@ -182,6 +182,7 @@ def test_citus_fact_matches_the_table() -> None:
     assert {table: note.facts["Citus"] for table, note in notes().items()} == expected
 
 
+@pytest.mark.slow
 def test_tenant_deletion_fact_matches_the_behaviour() -> None:
     world = make_world("notes")
     as_owner("UPDATE app_user SET last_tenant_id = %s", [world.tenant.id])
@@ -212,6 +213,7 @@ def world_that_may_be_erased() -> World:
     return world
 
 
+@pytest.mark.slow
 def test_erasure_fact_matches_the_behaviour() -> None:
     world = world_that_may_be_erased()
     as_owner(
@@ -233,6 +235,7 @@ def test_erasure_fact_matches_the_behaviour() -> None:
     assert differing("Erasure", changes(before, rows(world)), ("no effect",)) == []
 
 
+@pytest.mark.slow
 def test_retention_fact_matches_the_behaviour() -> None:
     world = world_that_may_be_erased()
     with tenant_scope(world.tenant.id):

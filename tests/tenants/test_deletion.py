@@ -179,6 +179,7 @@ def test_deletion_prompts_for_the_name(acme: Cast, monkeypatch: pytest.MonkeyPat
     assert run("delete", acme.tenant.slug)["state"] == "deleted"
 
 
+@pytest.mark.slow
 def test_deletion_waits_until_cached_keys_expire(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

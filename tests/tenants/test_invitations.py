@@ -111,6 +111,7 @@ def test_existing_account_is_not_added_by_name(acme: Cast) -> None:
     assert _signed_in(user).get(reverse("member_list")).status_code == 403
 
 
+@pytest.mark.slow
 def test_usernames_of_other_tenants_are_not_disclosed(acme: Cast, globex: Cast) -> None:
     _join(_invite(globex), "nina")
     client = _signed_in(acme.admin)

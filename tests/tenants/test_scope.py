@@ -92,6 +92,7 @@ def test_unknown_tenant_has_no_rows() -> None:
         assert not Membership.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_good", [True, False])
 def test_pipeline_with_many_megabytes_does_not_deadlock(acme: Cast, is_good: bool) -> None:
     """Commit and rollback only read while a part was still to be written: both sides waited."""

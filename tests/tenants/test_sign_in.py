@@ -96,6 +96,7 @@ def test_forwarded_header_is_ignored_without_a_trusted_proxy(acme: Cast) -> None
     assert not _sign_in_through_proxy(name, PASSWORD, "198.51.100.99")
 
 
+@pytest.mark.slow
 def test_throttled_sign_in_runs_the_same_statements_for_any_name(acme: Cast) -> None:
     """Otherwise its time reveals which names exist. Once throttled, no password is checked."""
     lonely = make_user("lonely")

@@ -151,6 +151,7 @@ def test_page_of_a_call_shows_hints_of_the_definition_in_force(acme: Cast) -> No
     assert shown == [["read-only"], ["destructive"], ["idempotent"]]
 
 
+@pytest.mark.slow
 def test_hints_are_on_the_pages_of_tool_and_call(acme: Cast) -> None:
     tool = publish(acme, "wipe", destructiveHint=True)
     events = make_call(tool_name="wipe")

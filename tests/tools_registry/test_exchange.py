@@ -274,6 +274,7 @@ def test_file_is_previewed_and_imported(acme: Cast) -> None:
     assert client(acme.editor).get(address).status_code == 404
 
 
+@pytest.mark.slow
 def test_tool_changed_meanwhile_is_rejected_and_previewed_again(acme: Cast) -> None:
     other = {**DEFINITION, "name": "other"}
     address = upload_registry(acme.editor, [DEFINITION, other])

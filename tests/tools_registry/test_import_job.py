@@ -204,6 +204,7 @@ def test_cancelled_preview_imports_nothing(acme: Cast) -> None:
         assert not ImportedTool.objects.exists()
 
 
+@pytest.mark.slow
 def test_tool_changed_by_another_user_is_not_overwritten(acme: Cast, globex: Cast) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)

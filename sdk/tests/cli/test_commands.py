@@ -77,6 +77,7 @@ def test_flush_sends_events_left_by_dead_processes(
     assert main(["status"]) == 0
 
 
+@pytest.mark.slow
 def test_flush_keeps_all_events_when_the_server_fails(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +99,7 @@ def test_send_uploads_a_file_of_events_in_batches(server: Server, tmp_path: Path
     assert [len(request.events) for request in server.requests] == [500, 500, 200]
 
 
+@pytest.mark.slow
 def test_deep_lines_do_not_stop_the_events_behind_them(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,6 +73,7 @@ def exit_codes(folder: Path) -> dict[str, int]:
     return codes
 
 
+@pytest.mark.slow
 def test_old_bundles_keep_their_exit_codes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -214,6 +214,7 @@ def published() -> Iterator[tuple[Server, str]]:
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_watch_command_follows_a_ledger_and_reports_alterations(
     published: tuple[Server, str],
     tmp_path: Path,
@@ -241,6 +242,7 @@ def test_watch_command_follows_a_ledger_and_reports_alterations(
     assert "Kept as evidence: " in out
 
 
+@pytest.mark.slow
 def test_watch_command_reports_an_unreachable_server(
     published: tuple[Server, str],
     tmp_path: Path,

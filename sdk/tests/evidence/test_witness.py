@@ -268,6 +268,7 @@ def one_history(sizes: dict[int, set[str]]) -> bool:
     return len(sides) == 1
 
 
+@pytest.mark.slow
 def test_concurrent_requests_never_get_both_sides_of_a_fork(tmp_path: Path) -> None:
     signed: dict[int, set[str]] = {}
     with running_witness(tmp_path / "w") as one, running_witness(tmp_path / "w") as two:
@@ -319,6 +320,7 @@ def test_command_explains_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     assert "must be host:port" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_witness_stops_when_it_is_told_to(tmp_path: Path) -> None:
     with running_witness(tmp_path / "w") as one:
         one.process.terminate()

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tooltrail.guard import create_guard, enforce, validate
@@ -37,6 +38,7 @@ SCHEMAS: st.SearchStrategy[dict[str, Any]] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(SCHEMAS, VALUES)
 @settings(max_examples=300, deadline=None)
 def test_second_coercion_changes_nothing(schema: dict[str, Any], value: Any) -> None:
@@ -52,6 +54,7 @@ def test_second_coercion_changes_nothing(schema: dict[str, Any], value: Any) -> 
         assert validate(once.data, schema).success
 
 
+@pytest.mark.slow
 @given(SCHEMAS, VALUES)
 @settings(max_examples=300, deadline=None)
 def test_strip_extra_never_removes_a_declared_member(schema: dict[str, Any], value: Any) -> None:
@@ -90,6 +93,7 @@ def declared_paths(schema: Any, value: Any, path: str = "$") -> set[str]:
     return paths
 
 
+@pytest.mark.slow
 @given(SCHEMAS, VALUES)
 @settings(max_examples=200, deadline=None)
 def test_valid_data_is_returned_as_the_same_object(schema: dict[str, Any], value: Any) -> None:

@@ -113,6 +113,7 @@ def test_tile_of_wrong_length_is_rejected() -> None:
             tile.hashes(bytes(length))
 
 
+@pytest.mark.slow
 def test_proofs_from_tiles_match_rfc_6962_and_read_only_the_listed_tiles() -> None:
     some, kept = random.Random(0), Kept()
     for size in (1, 2, 255, 256, 257, 300, 511, 512, 5_000, 65_535, 65_536, 65_537, 70_000):

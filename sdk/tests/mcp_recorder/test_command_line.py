@@ -80,6 +80,7 @@ def test_url_of_a_running_recorder_is_what_a_client_needs_of_a_remote_server(
     assert main(["mcp", *remote, "--", "npx"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -55,6 +55,7 @@ def test_long_line_keeps_its_two_ends_only(chunk_bytes: int) -> None:
     assert message.not_kept == f"too long: {len(text)} bytes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "count"), [(65_536, 1000), (2, 100_000)], ids=["long", "tiny"])
 def test_endless_line_takes_bounded_memory(size: int, count: int) -> None:
     lines, chunk = Lines(), b"y" * size

@@ -42,6 +42,7 @@ def of_type(tmp_path: Path, kind: str) -> list[dict[str, Any]]:
     return [each for each in spooled(tmp_path / "spool") if each["type"] == kind]
 
 
+@pytest.mark.slow
 def test_session_is_recorded_with_both_peers(tmp_path: Path, environment: dict[str, str]) -> None:
     with piped([*recorder_command(), *server_command()], environment) as client:
         client.request(0, "initialize", INITIALIZE)
@@ -89,6 +90,7 @@ def test_bytes_are_those_without_the_recorder(
     assert answers[0].count(b"not json") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["pipes", "http"])
 def test_secrets_are_in_no_file(
     tmp_path: Path, environment: dict[str, str], transport: str
@@ -113,6 +115,7 @@ def test_secrets_are_in_no_file(
     assert not [each for each in files if b"hunter2" in each.read_bytes()]
 
 
+@pytest.mark.slow
 def test_server_does_not_get_our_key(environment: dict[str, str]) -> None:
     with piped([*recorder_command(), *server_command("environment")], environment) as client:
         seen = client.call(1)["result"]["structuredContent"]
@@ -121,6 +124,7 @@ def test_server_does_not_get_our_key(environment: dict[str, str]) -> None:
     assert seen["TOOLTRAIL_URL"] == UNREACHABLE
 
 
+@pytest.mark.slow
 def test_server_that_dies_in_mid_answer_ends_the_session(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -138,6 +142,7 @@ def test_server_that_dies_in_mid_answer_ends_the_session(
     assert gap["reason"] == "unreadable-message"
 
 
+@pytest.mark.slow
 def test_command_that_cannot_be_run_is_told_as_a_shell_does(environment: dict[str, str]) -> None:
     with piped([*recorder_command(), "/no/such/server"], environment) as client:
         assert client.process.wait(60) == 127
@@ -145,6 +150,7 @@ def test_command_that_cannot_be_run_is_told_as_a_shell_does(environment: dict[st
         assert b"/no/such/server: No such file" in client.process.stderr.read()
 
 
+@pytest.mark.slow
 def test_signal_reaches_the_server_and_its_end_is_ours(environment: dict[str, str]) -> None:
     with piped([*recorder_command(), *server_command()], environment) as client:
         client.call(1)
@@ -175,6 +181,7 @@ def test_without_a_destination_bytes_pass_unless_closed() -> None:
         assert client.process.wait(60) == 2
 
 
+@pytest.mark.slow
 def test_fail_closed_answers_calls_that_cannot_be_recorded(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -196,6 +203,7 @@ def test_fail_closed_answers_calls_that_cannot_be_recorded(
     assert log.read_text() == "0\n"
 
 
+@pytest.mark.slow
 def test_answer_of_ours_does_not_cut_a_line_of_the_server(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -299,6 +307,7 @@ def child_of(pid: int) -> int:
     return int(children[0])
 
 
+@pytest.mark.slow
 def test_events_reach_the_server(tmp_path: Path) -> None:
     with serving() as server:
         environment = recorder_environment(server.url, tmp_path / "spool")

@@ -61,11 +61,13 @@ def reordered(value: Any, draw: Callable[[Any], Any]) -> Any:
     return value
 
 
+@pytest.mark.slow
 @given(JSON_VALUES, st.data())
 def test_call_ids_do_not_depend_on_key_order(value: Any, data: st.DataObject) -> None:
     assert compute_call_id("t", reordered(value, data.draw)) == compute_call_id("t", value)
 
 
+@pytest.mark.slow
 @given(JSON_VALUES)
 def test_canonical_text_parses_to_the_same_value(value: Any) -> None:
     # Reading the text back and writing it again changes nothing.

@@ -347,6 +347,7 @@ def test_decisions_wait_for_an_older_server_to_be_upgraded(
     assert trail.stats().waiting == 0
 
 
+@pytest.mark.slow
 def test_decisions_survive_the_process_at_an_older_server(
     make_trail: MakeTrail, server: Server
 ) -> None:

@@ -78,6 +78,7 @@ def test_every_spool_mode_delivers_events(make_trail: MakeTrail, server: Server,
     assert numbers(server) == list(range(6))
 
 
+@pytest.mark.slow
 def test_unacknowledged_attempts_do_not_count_as_sent(
     make_trail: MakeTrail, server: Server
 ) -> None:
@@ -144,6 +145,7 @@ def test_lost_response_after_commit_creates_no_duplicates(
     assert server.duplicates == 0
 
 
+@pytest.mark.slow
 def test_retry_after_is_respected_even_by_flush(make_trail: MakeTrail, server: Server) -> None:
     server.plan = lambda request: (429, {}, {"Retry-After": "600"}) if request.batch_id else None
     trail = make_trail()
@@ -186,6 +188,7 @@ def test_rejected_gap_events_are_not_declared_again(
     assert len(list(tmp_path.glob("*/rejected/*.ndjson"))) == 2
 
 
+@pytest.mark.slow
 def test_rejected_batches_use_at_most_a_quarter_of_the_budget(
     make_trail: MakeTrail, server: Server, tmp_path: Path
 ) -> None:
@@ -199,6 +202,7 @@ def test_rejected_batches_use_at_most_a_quarter_of_the_budget(
     assert sum(path.stat().st_size for path in kept) <= 25_000
 
 
+@pytest.mark.slow
 def test_damaged_lines_of_a_batch_are_declared_once(
     make_trail: MakeTrail, server: Server, tmp_path: Path
 ) -> None:
@@ -240,6 +244,7 @@ def test_payloads_are_dropped_first_when_events_exceed_the_budget(
     assert not server.gaps
 
 
+@pytest.mark.slow
 def test_oversized_batch_is_split_until_each_part_fits(
     make_trail: MakeTrail, server: Server
 ) -> None:
@@ -291,6 +296,7 @@ def test_server_sets_the_sending_pace(make_trail: MakeTrail, server: Server) -> 
     assert trail.flush(20), "flush does not wait for the pace"
 
 
+@pytest.mark.slow
 def test_unresponsive_server_does_not_block_the_host(make_trail: MakeTrail, server: Server) -> None:
     awake = server.arrived
     asleep = [True]
@@ -313,6 +319,7 @@ def test_unresponsive_server_does_not_block_the_host(make_trail: MakeTrail, serv
     assert numbers(server) == list(range(1200))
 
 
+@pytest.mark.slow
 def test_undelivered_events_stay_on_disk_for_the_next_process(
     server: Server, make_trail: MakeTrail, tmp_path: Path
 ) -> None:
@@ -453,6 +460,7 @@ def test_forbidden_registration_is_attempted_once(
     ) == 1
 
 
+@pytest.mark.slow
 def test_batch_split_is_retried_after_a_full_disk(
     make_trail: MakeTrail, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

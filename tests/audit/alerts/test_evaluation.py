@@ -182,6 +182,7 @@ def test_long_windows_are_judged_by_quarters_from_the_sums_of_pages(acme: Cast) 
     assert (alert.value, alert.threshold) == (4, 3)
 
 
+@pytest.mark.slow
 def test_late_and_duplicate_events_neither_miss_nor_repeat_an_alert(acme: Cast) -> None:
     start = begin()
     make_rules(acme, start, rule(alert=1))
@@ -274,6 +275,7 @@ def test_the_life_of_an_alert_is_in_the_ledger(acme: Cast) -> None:
     assert altered(acme)
 
 
+@pytest.mark.slow
 def test_a_rule_that_flaps_does_not_fill_the_ledger(acme: Cast) -> None:
     start = begin()
     make_rules(acme, start, rule())

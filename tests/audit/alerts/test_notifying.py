@@ -52,6 +52,7 @@ def judge(cast: Cast, at: datetime) -> None:
         evaluate(at + SETTLING)
 
 
+@pytest.mark.slow
 def test_alert_reaches_webhook_and_mailbox_and_so_does_its_end(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_slices_give_what_a_page_gives_at_once(acme: Cast, condition: dict[str, 
     assert (found.values, found.episodes) == (whole.values, whole.episodes)
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_read_all_lets_the_worker_go_on(
     acme: Cast, globex: Cast, history: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

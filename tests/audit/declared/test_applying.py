@@ -184,6 +184,7 @@ def verbs_of(tenant: Tenant) -> list[str]:
         return [one.verb for one in actions]
 
 
+@pytest.mark.slow
 def test_files_make_a_tenant_and_a_second_time_change_nothing(
     full: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -246,6 +247,7 @@ def test_files_make_a_tenant_and_a_second_time_change_nothing(
         assert secrets_of(hook) == {"secret": WEBHOOK_SECRET}
 
 
+@pytest.mark.slow
 def test_key_is_made_for_a_missing_file_and_taken_from_one_that_exists(
     full: dict[str, Any], tmp_path: Path
 ) -> None:

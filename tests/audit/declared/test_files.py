@@ -22,6 +22,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["yaml", "json"])
 @given(value=VALUES)
 @example(value=["on", "yes", "~", "null", "2027-01-31", "2027-01-31T00:00:00Z", "0x1f", "1_0", "="])

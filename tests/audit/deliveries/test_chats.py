@@ -70,6 +70,7 @@ for name, job in json.loads(sys.argv[1]).items():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_offered_service_is_guarded(kind: str) -> None:
     """A service that skips some kinds of message, which apprise calls delivered, is not offered."""
@@ -100,6 +101,7 @@ def test_every_offered_service_is_guarded(kind: str) -> None:
     ], answers
 
 
+@pytest.mark.slow
 def test_message_reaches_a_service(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     with webhook_receiver() as receiver:
         receiver.text = "{}"
@@ -119,6 +121,7 @@ def test_message_reaches_a_service(acme: Cast, monkeypatch: pytest.MonkeyPatch) 
     assert [row.state for row in deliveries(acme)] == [DeliveryState.DELIVERED]
 
 
+@pytest.mark.slow
 def test_failed_attempt_says_why(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     with webhook_receiver() as receiver:
         place = receiver.url.split("/")[2]
@@ -135,6 +138,7 @@ def test_failed_attempt_says_why(acme: Cast, monkeypatch: pytest.MonkeyPatch) ->
     assert "401" in row.attempts[0]["answer"]
 
 
+@pytest.mark.slow
 def test_redirect_of_a_service_is_refused(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     with webhook_receiver() as receiver, webhook_receiver() as other:
         place = receiver.url.split("/")[2]

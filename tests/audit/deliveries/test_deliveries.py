@@ -186,6 +186,7 @@ def test_worker_takes_the_tasks_of_alerts_before_those_that_wait() -> None:
     assert taken == [judge_alert_rules.name, watch_for_events.name, keep_deliveries.name]
 
 
+@pytest.mark.slow
 def test_failed_delivery_is_tried_again_for_a_day(acme: Cast, receiver: Receiver) -> None:
     channel, _ = make_channel(acme, ChannelKind.WEBHOOK, url=receiver.url)
     receiver.answers = [503] * 100

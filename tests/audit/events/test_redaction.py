@@ -87,6 +87,7 @@ def test_members_are_redacted_by_name_and_texts_by_pattern_at_any_depth() -> Non
     }
 
 
+@pytest.mark.slow
 def test_large_line_without_a_secret_is_not_read_token_by_token() -> None:
     """More than 64 brackets used to cost 0.4 ms per KB: 1.2 s for a request of 1.4 MB."""
     raw = json.dumps({"type": "toolExecutionEnd", "output": [[-1]] * 100_000}).encode()
@@ -246,6 +247,7 @@ def test_log_index_inbox_and_leaf_contain_only_redacted_values(acme: Cast) -> No
     assert reindex(acme.tenant.id, repair=False, progress=lambda done, size: None).is_clean
 
 
+@pytest.mark.slow
 def test_resent_event_is_a_duplicate_after_the_rules_changed(acme: Cast) -> None:
     call = make_call(args={"iban": "DE89", "mail": "ada@example.org"})
     for names, patterns in ((["iban"], []), (["iban"], [MAIL]), ([], []), ([], [MAIL])):

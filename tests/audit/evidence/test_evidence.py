@@ -531,6 +531,7 @@ def test_registry_altered_in_the_database_fails_verification(acme: Cast, tmp_pat
     ]
 
 
+@pytest.mark.slow
 def test_bundle_proves_who_confirmed_an_erasure(acme: Cast, tmp_path: Path) -> None:
     assert enter_baseline(acme.tenant.id, NOW)
     arrive(acme.tenant, timezone.now(), case_id="mine")

@@ -155,6 +155,7 @@ def test_altered_timeline_is_found(theft: Cast, tmp_path: Path) -> None:
         assert result_of(verdict, "timeline") == f"failed: {problem}"
 
 
+@pytest.mark.slow
 def test_query_holds_each_trace_and_refuses_what_it_cannot_hold(acme: Cast) -> None:
     many = [e for n in range(making.TRACES_MAX + 1) for e in make_call(trace_id=f"t-{n}")]
     some = [e for n in range(3) for e in make_call(trace_id=f"s-{n}", tool_name="refund")]
@@ -171,6 +172,7 @@ def test_query_holds_each_trace_and_refuses_what_it_cannot_hold(acme: Cast) -> N
     assert (incident.state, incident.call_count) == ("done", 3)
 
 
+@pytest.mark.slow
 def test_erasure_takes_the_timeline_and_retention_the_incident(acme: Cast) -> None:
     send_events(acme.tenant, make_call(trace_id="theft", case_id="mine"))
     pk = make_incident(acme, "trace:theft")

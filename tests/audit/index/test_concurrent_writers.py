@@ -164,6 +164,7 @@ def test_writers_without_shared_calls_do_not_deadlock(acme: Cast, shared: str) -
     assert_consistent(acme.tenant)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_retries")
 def test_writers_of_two_tenants_do_not_mix(acme: Cast, globex: Cast) -> None:
     """Both get exactly the same requests, at the same time."""
@@ -180,6 +181,7 @@ def test_writers_of_two_tenants_do_not_mix(acme: Cast, globex: Cast) -> None:
         assert_consistent(cast.tenant)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_retries")
 def test_concurrent_conflicts_keep_one_event_and_reject_the_rest(acme: Cast) -> None:
     """Every writer sends other ends of the same calls: one is kept, the others are rejected."""

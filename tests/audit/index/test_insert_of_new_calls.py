@@ -69,6 +69,7 @@ def test_end_before_its_start_is_upserted_together_with_the_new_calls(
     assert_consistent(acme.tenant)
 
 
+@pytest.mark.slow
 @pytest.mark.one_node
 def test_late_starts_are_written_at_the_second_attempt_and_then_expected(
     acme: Cast, written: list[str], monkeypatch: pytest.MonkeyPatch
@@ -104,6 +105,7 @@ def test_resent_call_is_a_duplicate_on_either_path(acme: Cast, written: list[str
     assert_consistent(acme.tenant)
 
 
+@pytest.mark.slow
 def test_second_attempt_uses_the_same_connection(
     acme: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:

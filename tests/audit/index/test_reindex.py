@@ -227,6 +227,7 @@ def test_deleted_index_is_rebuilt(history: tuple[Cast, dict[str, list[str]]], gl
     assert whole_index(globex) == others
 
 
+@pytest.mark.slow
 def test_command_reports_differences_and_exits_with_one(acme: Cast) -> None:
     send_events(acme.tenant, make_call(tool_name="\x1b[31mred"))
     slug = acme.tenant.slug
@@ -247,6 +248,7 @@ def test_command_reports_differences_and_exits_with_one(acme: Cast) -> None:
     assert "\x1b" not in output
 
 
+@pytest.mark.slow
 def test_reindex_covers_every_tenant_unless_one_is_named(
     acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +381,7 @@ def test_losses_are_compared_after_an_erasure(acme: Cast) -> None:
     assert check(acme).comparison.counts["gap"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.one_node
 def test_gaps_that_can_be_read_are_compared_after_retention(acme: Cast) -> None:
     three_producers(acme)
@@ -425,6 +428,7 @@ def test_forged_day_hides_nothing(acme: Cast) -> None:
     assert f"  index: {fault}" in output
 
 
+@pytest.mark.slow
 def test_calls_that_are_left_of_expired_days_are_compared(acme: Cast) -> None:
     """A hold keeps calls of expired days: they must be what the log says."""
     gone = make_call()
@@ -445,6 +449,7 @@ def test_calls_that_are_left_of_expired_days_are_compared(acme: Cast) -> None:
     assert check(acme).is_clean
 
 
+@pytest.mark.slow
 def test_damaged_log_is_reported_and_nothing_is_deleted(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     before = whole_index(acme)
@@ -455,6 +460,7 @@ def test_damaged_log_is_reported_and_nothing_is_deleted(acme: Cast) -> None:
     assert whole_index(acme) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "fault"),
     [

@@ -111,6 +111,7 @@ def pair(turn_id: str, query: str = "x", *, is_error: bool = False) -> list[byte
     return [json.dumps(event, separators=(",", ":")).encode() for event in (start, end)]
 
 
+@pytest.mark.slow
 def test_identical_parallel_calls_in_one_millisecond_are_two_calls(acme: Cast) -> None:
     start, ok = pair("turn-1")
     again, failed = pair("turn-1", is_error=True)

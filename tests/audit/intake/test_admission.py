@@ -215,6 +215,7 @@ def test_quota_allows_a_burst_and_reports_the_retry_time() -> None:
     bucket.check("b")
 
 
+@pytest.mark.slow
 def test_processes_share_the_quota_of_a_key(acme: Cast) -> None:
     key = (acme.tenant.id, "shared")
     per_second, request = 50, 10

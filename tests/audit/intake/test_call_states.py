@@ -64,6 +64,7 @@ def events() -> list[dict[str, Any]]:
     return [start, interim(end, "waiting", 10), interim(end, "working", 20), end]
 
 
+@pytest.mark.slow
 def test_a_call_waits_then_works_then_ends(acme: Cast, events: list[dict[str, Any]]) -> None:
     pk = events[0]["invocation_id"]
     for event, state in zip(
@@ -98,6 +99,7 @@ def test_an_interim_event_alone_is_a_call_without_a_start(
     assert_consistent(acme.tenant)
 
 
+@pytest.mark.slow
 def test_cancelled_is_in_no_figure_but_its_own(acme: Cast) -> None:
     start, end = make_call(started_at=NOON)
     failed = make_call(started_at=NOON, is_error=True)
@@ -167,6 +169,7 @@ def test_pages_and_api_say_what_a_call_does(acme: Cast, events: list[dict[str, A
     assert "working" in client.get("/calls/open").content.decode()
 
 
+@pytest.mark.slow
 def test_erasure_reaches_every_interim_event(acme: Cast, events: list[dict[str, Any]]) -> None:
     secret = {"output": {"asked": "the secret"}}
     start, waiting, working, end = events

@@ -98,6 +98,7 @@ def test_decision_sent_again_is_a_duplicate_and_another_one_a_conflict(acme: Cas
     assert index_agrees_with_log(acme)
 
 
+@pytest.mark.slow
 def test_decision_without_ids_is_recognized_in_another_request(acme: Cast) -> None:
     names = ("event_id", "invocation_id")
     event = {name: value for name, value in make_decision().items() if name not in names}
@@ -125,6 +126,7 @@ def test_decisions_of_one_provider_call_belong_together(acme: Cast) -> None:
     assert matches(acme, "state:awaiting") == []
 
 
+@pytest.mark.slow
 def test_agent_and_place_of_a_call_that_did_not_run_can_be_asked_for(acme: Cast) -> None:
     trail = MemoryTrail(clock=lambda: NOW - timedelta(seconds=30))
     members = {"agent": "lead", "agent_version": "2", "model": "m-1", "provider": "acme"}
@@ -144,6 +146,7 @@ def test_agent_and_place_of_a_call_that_did_not_run_can_be_asked_for(acme: Cast)
     assert_consistent(acme.tenant)
 
 
+@pytest.mark.slow
 def test_reindex_fills_in_the_agents_of_older_decisions(acme: Cast) -> None:
     send_events(acme.tenant, [make_decision("denied", context={"agent": "lead"})])
     with connections["owner"].cursor() as cursor:
@@ -231,6 +234,7 @@ def test_state_of_a_call_follows_from_its_latest_decision_and_its_start(acme: Ca
     assert index_agrees_with_log(acme)
 
 
+@pytest.mark.slow
 def test_start_with_the_same_provider_id_is_the_decided_call(acme: Cast) -> None:
     event = make_decision("approved", tool_call_id="toolu_1")
     del event["invocation_id"]
@@ -278,6 +282,7 @@ def test_member_names_of_decisions_stay_subject_to_redaction_in_other_events(acm
     assert b"secret" not in event_texts(acme)[0]
 
 
+@pytest.mark.slow
 def test_erasure_removes_calls_that_never_ran(acme: Cast) -> None:
     secret = "Ada Lovelace"
     violation = {"path": "$.a", "code": "WRONG_TYPE", "expected": secret, "received": secret}
@@ -308,6 +313,7 @@ def test_erasure_removes_calls_that_never_ran(acme: Cast) -> None:
     assert index_agrees_with_log(acme)
 
 
+@pytest.mark.slow
 def test_hold_keeps_decisions(acme: Cast) -> None:
     at = NOW - 3 * DAY
     held = make_decision(case_id="held", decided_at=at)

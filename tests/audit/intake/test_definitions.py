@@ -66,6 +66,7 @@ def entries(cast: Cast) -> list[dict[str, Any]]:
     return [each for each in entries if each["type"] == Kind.DEFINITION.name.lower()]
 
 
+@pytest.mark.slow
 def test_list_is_entered_once_and_a_change_once(acme: Cast) -> None:
     for age, tool in ((50, GOOD), (40, GOOD), (30, WORSE), (20, WORSE)):
         answer = send_events(acme.tenant, [make_definitions(tool, seen_at=ago(age))])

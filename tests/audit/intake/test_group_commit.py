@@ -197,6 +197,7 @@ def test_database_failure_is_reported_to_all_waiting_requests() -> None:
         assert here.sizes() == [1, 2]
 
 
+@pytest.mark.slow
 def test_waiting_request_is_rejected_after_the_timeout() -> None:
     with together(wait_s=0.5) as here:
         late = here.pool.submit(here.group_commit.store, request(1))
@@ -229,6 +230,7 @@ def test_small_requests_are_limited_by_events_and_bytes() -> None:
     assert not is_small(1, group_commit.SMALL_BYTES + 1)
 
 
+@pytest.mark.slow
 def test_group_stores_the_same_as_separate_requests(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -187,6 +187,7 @@ def test_every_order_and_batching_produces_the_same_index(acme: Cast) -> None:
     assert_consistent(acme.tenant)
 
 
+@pytest.mark.slow
 def test_call_is_open_until_its_end_arrives(acme: Cast) -> None:
     start, end = make_call(output={"status": "error", "error": {"type": "FATAL"}})
     send_events(acme.tenant, [start])
@@ -336,6 +337,7 @@ def _gap(low: int, high: int, **members: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_producer_row_is_independent_of_event_order(acme: Cast, globex: Cast) -> None:
     events = [
         event | {"producer_id": "p", "producer_seq": seq}

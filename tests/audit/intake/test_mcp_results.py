@@ -56,6 +56,7 @@ def is_as_logged(tenant: Tenant) -> bool:
     return reindex(tenant.id, repair=False, progress=lambda done, size: None).is_clean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_bare", [True, False])
 def test_error_result_fails_the_call_with_its_text(acme: Cast, is_bare: bool) -> None:
     assert not record_request(acme.tenant, mcp_call(FAILED, is_bare=is_bare))["rejected"]
@@ -63,6 +64,7 @@ def test_error_result_fails_the_call_with_its_text(acme: Cast, is_bare: bool) ->
     assert is_as_logged(acme.tenant)
 
 
+@pytest.mark.slow
 def test_events_without_output_type_stay_as_they_were(acme: Cast) -> None:
     start, end = make_call(output=FAILED)
     record_request(acme.tenant, [start, end])
@@ -107,6 +109,7 @@ def mcp_span(result: Any, **members: Any) -> dict[str, Any]:
     return span("tools/call get_weather", attributes=attributes, kind=2, **members)
 
 
+@pytest.mark.slow
 def test_span_states_that_its_result_is_one_of_mcp(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     for each in (STRUCTURED, FAILED, WEATHER):
@@ -193,6 +196,7 @@ STATED = {
 NAMED = {"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "weather", "version": "8"}}}
 
 
+@pytest.mark.slow
 def test_calls_are_found_by_client_server_and_protocol(acme: Cast) -> None:
     start, end = mcp_call(STRUCTURED, started_at=timezone.now())
     record_request(acme.tenant, [start | {"mcp": STATED}, end])
@@ -226,6 +230,7 @@ def test_malformed_peers_are_ignored(acme: Cast, stated: Any) -> None:
     assert found_by(acme, "server:* OR client:* OR protocol:*") == 0
 
 
+@pytest.mark.slow
 def test_what_the_start_states_counts_in_any_order(acme: Cast) -> None:
     for order in ((0, 1), (1, 0)):
         events = mcp_call(STRUCTURED | NAMED, started_at=timezone.now())

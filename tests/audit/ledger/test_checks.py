@@ -224,6 +224,7 @@ def test_undeclared_erasure_fails(
     assert (check.state, check.findings) == (JobState.FAILED, [finding])
 
 
+@pytest.mark.slow
 def test_erasure_entry_covers_no_later_entries(acme: Cast) -> None:
     fill(acme)
     declare_erased(acme, Kind.ERASURE, [[0, 99]])

@@ -64,6 +64,7 @@ def declare_by_sql(
     return index
 
 
+@pytest.mark.slow
 def test_erasure_and_retention_of_the_server_are_justified(acme: Cast) -> None:
     begin(acme)
     send_events(acme.tenant, make_call(case_id="mine"))
@@ -181,6 +182,7 @@ def test_list_of_erasures_must_be_what_the_entries_say(acme: Cast) -> None:
     assert len(faults(acme)) == 2
 
 
+@pytest.mark.slow
 def test_list_of_an_erasures_calls_must_be_what_preview_and_confirmation_state(acme: Cast) -> None:
     begin(acme)
     send_events(acme.tenant, make_call(case_id="mine"))
@@ -195,6 +197,7 @@ def test_list_of_an_erasures_calls_must_be_what_preview_and_confirmation_state(a
     ]
 
 
+@pytest.mark.slow
 def test_erasure_of_a_call_that_is_not_listed_is_found(acme: Cast) -> None:
     begin(acme)
     for case in ("mine", "theirs"):

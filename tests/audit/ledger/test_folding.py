@@ -57,6 +57,7 @@ def test_proofs_from_the_tables_are_correct_for_every_size_up_to_300(acme: Cast)
         verify_consistency(old, root_of(known[:old]), size, root, consistency)
 
 
+@pytest.mark.slow
 def test_larger_log_still_proves_its_earlier_sizes(acme: Cast) -> None:
     """Older trees are proved from tiles that have grown since: 300 sizes of a log of 70,000."""
     hashes = leaves(70_000)

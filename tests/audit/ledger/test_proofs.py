@@ -92,6 +92,7 @@ def checked(client: Client, document: dict[str, Any]) -> bytes:
     return checkpoint.root
 
 
+@pytest.mark.slow
 def test_event_of_a_call_is_proved_down_to_its_bytes(acme: Cast) -> None:
     calls = [make_call() for _ in range(4)]
     for call in calls:

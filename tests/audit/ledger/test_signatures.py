@@ -53,6 +53,7 @@ def forge_key() -> SigningKey:
     return key
 
 
+@pytest.mark.slow
 def test_honest_ledger_has_no_faults_also_after_a_rotation(acme: Cast) -> None:
     begin(acme)
     assert faults(acme) == []
@@ -113,6 +114,7 @@ def test_check_never_passes_beside_a_signer_that_refuses(acme: Cast) -> None:
     assert any(one.startswith("the signer refuses to sign: ") for one in faults(acme))
 
 
+@pytest.mark.slow
 @pytest.mark.one_node
 def test_lost_key_file_is_a_refusal_once_entries_wait_too_long(acme: Cast) -> None:
     begin(acme)

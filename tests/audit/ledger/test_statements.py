@@ -104,6 +104,7 @@ def fill(cast: Cast, calls: int = 4) -> None:
     keep(cast.tenant, NOW)
 
 
+@pytest.mark.slow
 def test_independent_library_verifies_each_entry(acme: Cast) -> None:
     fill(acme)
     client = api_client(acme)
@@ -378,6 +379,7 @@ def test_altered_receipt_is_not_given_out_and_a_check_finds_it(
     assert [each for each in findings if why in each]
 
 
+@pytest.mark.slow
 def test_key_of_statements_is_announced_once_before_it_signs(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         fill(cast)

@@ -50,6 +50,7 @@ def wait_for(count: int, tenant: Tenant) -> list[dict[str, Any]]:
     return calls
 
 
+@pytest.mark.slow
 def test_a_use_is_a_call_without_what_it_asked_and_found(acme: Cast, globex: Cast) -> None:
     send_events(acme.tenant, make_call(trace_id=SECRET, tool_name=SECRET))
     agent = Agent(acme.tenant, WITH_PAYLOADS, name="coder")
@@ -91,6 +92,7 @@ def test_no_tool_hands_a_payload_of_one_tenant_to_another(globex: Cast) -> None:
     assert PAYLOAD in shown
 
 
+@pytest.mark.slow
 def test_equal_arguments_of_two_tenants_have_different_digests(acme: Cast, globex: Cast) -> None:
     third = make_cast("initech")
     with override_settings(MCP_TENANT=globex.tenant.slug):
@@ -197,6 +199,7 @@ def test_calls_that_cannot_be_stored_are_declared(
     assert losses(globex.tenant) == [(2, 0)]
 
 
+@pytest.mark.slow
 def test_a_full_line_drops_calls_and_declares_them(
     acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,8 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from audit.mcp.tools import TOOLS
 from tests.support.factories import Cast, make_call, make_definition, make_definitions, send_events
 from tests.support.mcp_agent import WITH_PAYLOADS, Agent
@@ -64,6 +66,7 @@ def words_in(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+@pytest.mark.slow
 def test_fifty_texts_are_nowhere_but_in_marked_data(acme: Cast) -> None:
     every = list(texts())
     assert len(every) == 50

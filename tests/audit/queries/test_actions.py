@@ -4,6 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from audit.queries.actions import VERBS
 from config.instance import BASE_DIR
 
@@ -27,6 +29,7 @@ def _text_of(node: ast.expr) -> str:
     return text if isinstance(text, str) and _VERB.fullmatch(text) else ""
 
 
+@pytest.mark.slow
 def test_every_verb_is_in_a_group() -> None:
     verbs = set(recorded_verbs())
     assert len(verbs) > 50

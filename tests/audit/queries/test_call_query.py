@@ -333,6 +333,7 @@ _TERMS = st.sampled_from(list(FILTER_NAMES)).flatmap(
 _PIECES = st.one_of(_TERMS, st.sampled_from(["OR", "NOT", "AND", "(", ")", "args.x:1", "word"]))
 
 
+@pytest.mark.slow
 @given(st.lists(_PIECES, max_size=12).map(" ".join))
 def test_query_like_text_never_raises(text: str) -> None:
     query = parse(text)

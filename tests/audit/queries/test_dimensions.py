@@ -112,6 +112,7 @@ def test_known_values_are_suggested(calls: Cast, name: str) -> None:
     assert getattr(plan, DIMENSIONS[name]) in known[name]
 
 
+@pytest.mark.slow
 def test_reindex_fills_the_dimensions_of_calls_that_an_older_version_stored(calls: Cast) -> None:
     as_owner(
         "UPDATE invocation SET agent_version = NULL, environment = NULL, service = NULL,"

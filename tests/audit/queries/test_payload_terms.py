@@ -176,6 +176,7 @@ def test_calls_are_not_matched_for_another_tenant(recorded: Cast, globex: Cast) 
     assert search(globex, "NOT args.city:Paris") == []
 
 
+@pytest.mark.slow
 def test_payload_queries_are_logged_once_a_minute_without_values() -> None:
     cast = make_cast("acme")
     send_events(cast.tenant, make_call(args={"city": "London"}))
@@ -262,6 +263,7 @@ def test_erased_or_damaged_payload_matches_nothing(acme: Cast) -> None:
     assert "Calls without a payload (erased or damaged) are excluded." in text(empty)
 
 
+@pytest.mark.slow
 def test_calls_are_erased_by_a_payload_term(acme: Cast) -> None:
     for customer in ("jane", "john"):
         send_events(acme.tenant, make_call(tool_name=customer, args={"customer": customer}))

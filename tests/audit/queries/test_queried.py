@@ -147,6 +147,7 @@ def test_query_outside_the_range_finds_nothing(history: Cast) -> None:
     assert (broken.violations.kinds, broken.searched_until) == ([], None)
 
 
+@pytest.mark.slow
 def test_agents_of_all_calls_are_those_of_the_range(acme: Cast) -> None:
     rng = random.Random(30)
     for agent, version in (("planner", "1"), ("planner", "2"), ("writer", None), (None, None)):

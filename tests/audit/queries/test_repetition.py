@@ -129,6 +129,7 @@ def test_result_digest_covers_only_the_data_of_an_envelope() -> None:
         assert result_digest(nothing) is None
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 @example(b"1")
 @example(b'"\\ud800"')

@@ -183,6 +183,7 @@ def test_calls_that_did_not_run_equal_a_recount_of_the_log(log: Log, hours: floa
     assert (series.total.calls, series.total.open) == (shown.calls, shown.open)
 
 
+@pytest.mark.slow
 def test_overview_report_and_api_say_the_same(log: Log) -> None:
     of = TimeRange(NOW - timedelta(days=20), NOW - timedelta(seconds=1), UTC)
     expected = _recounted_unrun(log, of)

@@ -68,6 +68,7 @@ def figures_of(document: dict[str, Any]) -> dict[str, Any]:
     return {one["id"]: one["value"] for clause in document["clauses"] for one in clause["shows"]}
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_the_record(
     acme: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +90,7 @@ def test_figures_are_those_of_the_record(
     assert shown["checked"] is None and shown["witnessed"] == 0
 
 
+@pytest.mark.slow
 def test_every_clause_has_figures_limits_and_pages_that_open(acme: Cast) -> None:
     ids = [clause.id for clause in CLAUSES]
     assert len(set(ids)) == len(ids)
@@ -119,6 +121,7 @@ def test_without_the_extra_a_clause_report_has_no_pdf(
     assert client.get(f"/reports/{pk}/clauses.json").status_code == 200
 
 
+@pytest.mark.slow
 def test_page_and_files_say_the_same_and_give_no_verdict(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     pk = make(acme)
@@ -152,6 +155,7 @@ def test_page_and_files_say_the_same_and_give_no_verdict(acme: Cast) -> None:
     assert ("report.export", "pdf") in recorded
 
 
+@pytest.mark.slow
 def test_who_may_and_which_reports_have_clauses(acme: Cast) -> None:
     editor = signed_in(acme.editor)
     form = {"kind": "range", "range": "1h"}

@@ -64,6 +64,7 @@ def test_arguments_of_a_request_are_those_of_the_refused_call(acme: Cast) -> Non
     assert json.loads(client.get(f"{address}/start").content)["args"] == {"who": SECRET}
 
 
+@pytest.mark.slow
 def test_payload_search_finds_calls_that_did_not_run_until_they_are_erased(acme: Cast) -> None:
     refused = make_decision(case_id="mine", args={"who": SECRET}, reason=SECRET)
     other = make_decision(case_id="other", args={"who": SECRET})
@@ -82,6 +83,7 @@ def test_payload_search_finds_calls_that_did_not_run_until_they_are_erased(acme:
         assert PayloadHit.objects.for_tenant(acme.tenant.id).count() == 2
 
 
+@pytest.mark.slow
 def test_erasure_reaches_a_conflicting_decision_in_the_inbox(acme: Cast) -> None:
     event = make_decision(case_id="mine", args={"who": SECRET})
     send_events(acme.tenant, [event])

@@ -102,6 +102,7 @@ def test_erasure_removes_all_texts_of_matching_calls_only(acme: Cast) -> None:
     assert (action["calls"], action["events"]) == (2, 4)
 
 
+@pytest.mark.slow
 def test_erasure_removes_payload_search_matches_of_erased_calls_only(acme: Cast) -> None:
     for case, trace in (("mine", "free"), ("mine", "held"), ("theirs", "free")):
         send_events(acme.tenant, call_of(case, trace_id=trace))
@@ -164,6 +165,7 @@ def test_ledger_entry_declares_exactly_the_erased_ranges(acme: Cast) -> None:
     assert entry["erasure"] == str(one.id)
 
 
+@pytest.mark.slow
 def test_undeclared_payload_removal_is_detected(acme: Cast) -> None:
     send_events(acme.tenant, call_of("mine"))
     send_events(acme.tenant, make_call())
@@ -188,6 +190,7 @@ def test_every_copy_of_a_resent_event_is_erased(acme: Cast) -> None:
     assert missing_in_ledger(acme) == []
 
 
+@pytest.mark.slow
 def test_rejected_events_of_matching_calls_are_erased(acme: Cast) -> None:
     start, end = call_of("mine")
     send_events(acme.tenant, [start, end])
@@ -205,6 +208,7 @@ def test_rejected_events_of_matching_calls_are_erased(acme: Cast) -> None:
     assert SECRET not in all_stored_text(acme)
 
 
+@pytest.mark.slow
 def test_server_findings_are_erased_with_their_output(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +223,7 @@ def test_server_findings_are_erased_with_their_output(
     assert missing_in_ledger(acme) == []
 
 
+@pytest.mark.slow
 def test_adk_calls_without_invocation_ids_are_erased(acme: Cast) -> None:
     """None of their events contains their id."""
     at = timezone.now() - timedelta(minutes=5)
@@ -249,6 +254,7 @@ def test_adk_calls_without_invocation_ids_are_erased(acme: Cast) -> None:
     assert index_agrees_with_log(acme)
 
 
+@pytest.mark.slow
 def test_held_calls_are_excluded_and_listed(acme: Cast) -> None:
     for trace in ("held", "free"):
         send_events(acme.tenant, call_of("mine", trace_id=trace))
@@ -260,6 +266,7 @@ def test_held_calls_are_excluded_and_listed(acme: Cast) -> None:
     assert "Held (excluded)" in page
 
 
+@pytest.mark.slow
 def test_hold_set_after_the_preview_is_respected(acme: Cast) -> None:
     mine = call_of("mine", trace_id="held")
     send_events(acme.tenant, mine)
@@ -285,6 +292,7 @@ def test_calls_received_after_the_preview_are_kept(acme: Cast) -> None:
     assert [bool(each) for each in event_texts(acme)] == [False, False, True, True]
 
 
+@pytest.mark.slow
 def test_indexed_quotes_are_erased_after_retention_removed_the_payload(acme: Cast) -> None:
     send_events(acme.tenant, call_of("mine"))
     as_owner(
@@ -299,6 +307,7 @@ def test_indexed_quotes_are_erased_after_retention_removed_the_payload(acme: Cas
     assert index_agrees_with_log(acme)
 
 
+@pytest.mark.slow
 def test_retention_declares_only_events_left_by_an_erasure(acme: Cast) -> None:
     send_events(acme.tenant, [*call_of("mine"), *make_call()])
     erase(acme)
@@ -314,6 +323,7 @@ def test_retention_declares_only_events_left_by_an_erasure(acme: Cast) -> None:
     assert missing_in_ledger(acme) == []
 
 
+@pytest.mark.slow
 def test_end_received_after_erasure_of_its_start_is_no_conflict(acme: Cast) -> None:
     start, end = call_of("mine")
     send_events(acme.tenant, [start])
@@ -394,6 +404,7 @@ def test_worker_overtaken_by_another_reads_the_whole_log(
     assert not any(event_texts(acme))
 
 
+@pytest.mark.slow
 def test_cancelled_erasure_reports_the_calls_already_erased(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -425,6 +436,7 @@ def test_damaged_payload_is_kept_and_reported(acme: Cast) -> None:
     assert "is damaged" in one.problem
 
 
+@pytest.mark.slow
 def test_erasure_requires_a_reason_and_runs_once(acme: Cast) -> None:
     send_events(acme.tenant, call_of("mine"))
     one = preview_erasure(acme)
@@ -479,6 +491,7 @@ def test_roles_other_than_admin_cannot_erase(acme: Cast, role: str) -> None:
     assert seen == (200 if role == "auditor" else 403)
 
 
+@pytest.mark.slow
 def test_erased_call_shows_user_and_reason(acme: Cast) -> None:
     (start, _) = call_of("mine")
     send_events(acme.tenant, [start])

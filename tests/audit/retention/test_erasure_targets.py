@@ -41,6 +41,7 @@ def confirmed_page(cast: Cast, one: Erasure) -> str:
     return answer.content.decode()
 
 
+@pytest.mark.slow
 def test_preview_and_confirmation_state_the_same_calls(acme: Cast) -> None:
     one = preview(acme)
     confirm_erasure(acme, one.id)

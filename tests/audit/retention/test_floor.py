@@ -42,6 +42,7 @@ def shown(client: Client, route: str, *arguments: Any, **data: Any) -> str:
     return answer.content.decode()
 
 
+@pytest.mark.slow
 def test_settings_keep_to_the_floor_on_page_and_over_the_api(acme: Cast) -> None:
     set_retention(acme, payload_days=400, index_days=None, floor_days=365)
     client, api = signed_in(acme.admin), program(acme.tenant, Scope.ADMIN)
@@ -195,6 +196,7 @@ def test_earlier_requests_sort(acme: Cast) -> None:
     assert found["sort=-request"] == ["190", "200", "250"]
 
 
+@pytest.mark.slow
 def test_erasure_below_the_floor_takes_two_people(acme: Cast) -> None:
     send_events(acme.tenant, make_call(case_id="mine"))
     set_floor(acme, 200)

@@ -115,6 +115,7 @@ def test_time_range_holds_calls_started_inside(acme: Cast) -> None:
     assert [bool(each) for each in event_texts(acme)] == [False, False, True, True, False, False]
 
 
+@pytest.mark.slow
 def test_call_under_two_holds_is_kept_until_both_are_released(acme: Cast) -> None:
     send_old_calls(acme, 9 * DAY)
     first, second = set_hold(acme, trace_id="trace-123"), set_hold(acme, tool_name="get_weather")
@@ -243,6 +244,7 @@ def test_many_held_rejected_events_do_not_block_retention_of_later_ones(
         assert [bytes(each.raw) for each in lines] == [b"of case-7"] * 6 + [b""]
 
 
+@pytest.mark.slow
 def test_held_index_rows_are_kept_with_the_figures_of_their_day(acme: Cast, long_ago: date) -> None:
     send_violating_calls(acme, long_ago)
     at = datetime(long_ago.year, long_ago.month, long_ago.day, 12, tzinfo=UTC)

@@ -71,6 +71,7 @@ def page_of(cast: Cast, pk: Any) -> str:
     return words(answer.content.decode())
 
 
+@pytest.mark.slow
 def test_signed_sample_verifies_offline(calls: Cast, tmp_path: Path) -> None:
     pk = signed_sample(calls, "tool:refund")
     sample, drawn = read_sample(calls, pk)
@@ -316,6 +317,7 @@ def test_population_that_somebody_changed_is_not_drawn(calls: Cast) -> None:
     assert "not the one that was fixed" in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_call_that_somebody_exchanged_is_found(calls: Cast, tmp_path: Path) -> None:
     pk = signed_sample(calls, "tool:refund")
     _, drawn = read_sample(calls, pk)
@@ -354,6 +356,7 @@ def test_draw_is_what_the_seed_says(calls: Cast, tmp_path: Path) -> None:
     assert repeated == [call.ledger_index for call in drawn]
 
 
+@pytest.mark.slow
 def test_only_the_committed_nonce_draws_and_only_once(calls: Cast) -> None:
     nonce = secrets.token_hex(32)
     pk = begin_sample(calls, "tool:refund", nonce)
@@ -418,6 +421,7 @@ def test_population_without_calls_fails(calls: Cast) -> None:
     assert (sample.state, sample.problem) == (SampleState.FAILED, "No call matches.")
 
 
+@pytest.mark.slow
 def test_key_gets_the_bundle_of_a_sample(calls: Cast, globex: Cast, tmp_path: Path) -> None:
     pk = signed_sample(calls, "tool:refund")
     key = Program(calls.tenant, create_key(calls.tenant, "key", [Scope.PAYLOADS])[1])
@@ -432,6 +436,7 @@ def test_key_gets_the_bundle_of_a_sample(calls: Cast, globex: Cast, tmp_path: Pa
     assert key.refused(f"evidence?sample={late}", method="GET") == (409, "unsigned")
 
 
+@pytest.mark.slow
 def test_two_people_must_sign_the_same_conclusions(calls: Cast) -> None:
     pk = draw_sample(calls)
     auditor = signed_in(calls.auditor)
@@ -458,6 +463,7 @@ def test_two_people_must_sign_the_same_conclusions(calls: Cast) -> None:
     assert auditor.post(address, {"conclusion": "pass"}).status_code == 422
 
 
+@pytest.mark.slow
 def test_returned_sample_verifies_with_its_last_signatures(calls: Cast, tmp_path: Path) -> None:
     pk = draw_sample(calls)
     conclude_all(calls, pk)

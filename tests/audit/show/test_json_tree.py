@@ -144,6 +144,7 @@ def test_hostile_text_is_escaped(hostile: str, shown: str) -> None:
     markup.encode()  # a lone surrogate would fail here
 
 
+@pytest.mark.slow
 @given(anything)
 def test_arbitrary_json_is_rendered_as_valid_utf8(value: Any) -> None:
     tree = draw(parse(json.dumps(value).encode()), max_lines=20)

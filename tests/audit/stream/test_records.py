@@ -179,6 +179,7 @@ def test_events_that_somebody_altered_are_sent_as_altered(acme: Cast) -> None:
         assert verdict_of(one, keys).is_genuine, "its leaf is in the ledger all the same"
 
 
+@pytest.mark.slow
 def test_altered_tiles_give_no_proof_and_stop_nothing(acme: Cast) -> None:
     send_events(acme.tenant, [event for _ in range(200) for event in make_call()])
     sign(acme.tenant)
@@ -195,6 +196,7 @@ def test_altered_tiles_give_no_proof_and_stop_nothing(acme: Cast) -> None:
     assert sum(one.is_undecided for one in proved) >= 256
 
 
+@pytest.mark.slow
 def test_full_tiles_and_the_last_one_are_proved(acme: Cast) -> None:
     send_events(acme.tenant, [event for _ in range(300) for event in make_call()])
     send_events(acme.tenant, [event for _ in range(333) for event in make_call()])

@@ -103,6 +103,7 @@ def test_a_failed_page_is_sent_again_and_nothing_is_skipped(
     assert read_stream(acme, stream).failure == ""
 
 
+@pytest.mark.slow
 def test_delays_double_up_to_five_minutes(acme: Cast, receiver: HttpsReceiver) -> None:
     log_calls(acme, 1)
     stream = make_stream(acme, StreamWay.HTTPS, url=receiver.url)
@@ -151,6 +152,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
     assert receiver.paths == []
 
 
+@pytest.mark.slow
 def test_splunk_acknowledges_what_its_indexer_wrote(acme: Cast) -> None:
     log_calls(acme, 700)
     with https_receiver(is_splunk=True) as splunk:
@@ -166,6 +168,7 @@ def test_splunk_acknowledges_what_its_indexer_wrote(acme: Cast) -> None:
         assert read_stream(acme, stream).sent_count == 1_400
 
 
+@pytest.mark.slow
 def test_splunk_without_acknowledgements_and_with_a_wrong_token(acme: Cast) -> None:
     log_calls(acme, 2)
     with https_receiver(is_splunk=True, has_acks=False) as splunk:
@@ -228,6 +231,7 @@ def test_a_paused_stream_waits_and_goes_on_where_it_was(
     assert receiver.indexes == list(range(10))
 
 
+@pytest.mark.slow
 def test_a_replay_sends_again_from_an_index(acme: Cast, receiver: HttpsReceiver) -> None:
     log_calls(acme, 10)
     stream = make_stream(acme, StreamWay.HTTPS, url=receiver.url)
@@ -251,6 +255,7 @@ def test_changes_while_it_is_sent_stop_the_worker(acme: Cast, receiver: HttpsRec
     run.close()
 
 
+@pytest.mark.slow
 def test_payloads_leave_only_after_an_auditor_allowed_it(
     acme: Cast, receiver: HttpsReceiver
 ) -> None:
@@ -269,6 +274,7 @@ def test_payloads_leave_only_after_an_auditor_allowed_it(
     assert all(verdict_of(one, keys).is_genuine for one in receiver.records)
 
 
+@pytest.mark.slow
 def test_a_test_record_is_noted_with_its_answer(acme: Cast, receiver: HttpsReceiver) -> None:
     stream = make_stream(acme, StreamWay.HTTPS, url=receiver.url)
     try_stream(acme.tenant.id, stream.id)

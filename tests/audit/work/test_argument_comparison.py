@@ -131,6 +131,7 @@ def test_nothing_is_found_without_a_cause() -> None:
     assert named == {}
 
 
+@pytest.mark.slow
 def test_the_page_names_the_planted_value_first(cast: Cast) -> None:
     pk = start(cast)
     assert "Waiting" in text(page(cast, pk))

@@ -63,6 +63,7 @@ def test_head_is_as_get_without_the_body(path: str, acme: Cast) -> None:
     assert Client().head(f"/api/v1/{path}").status_code == 401
 
 
+@pytest.mark.slow
 @override_settings(LOG_REQUESTS=True)
 def test_each_operation_answers_with_the_id_of_its_request(
     caplog: pytest.LogCaptureFixture,

@@ -24,6 +24,7 @@ def superuser() -> Iterator[psycopg.Connection[Any]]:
         connection.execute("DELETE FROM server_process WHERE kind = %s", [KIND])
 
 
+@pytest.mark.slow
 def test_outage_is_one_warning_however_long_it_lasts(
     superuser: psycopg.Connection[Any],
     monkeypatch: pytest.MonkeyPatch,

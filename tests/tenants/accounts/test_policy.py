@@ -81,6 +81,7 @@ def change(cast: Cast, **settings: Any) -> None:
     assert answer.status_code == 302, answer.content.decode()
 
 
+@pytest.mark.slow
 def test_member_sets_up_the_factor_that_the_tenant_asks_for(acme: Cast) -> None:
     client = Client()
     pair = {"username": acme.editor.username, "password": PASSWORD}

@@ -177,6 +177,7 @@ def test_session_of_a_provider_opens_its_tenant_alone(
     assert client.get(reverse("sign_in_settings")).status_code == 200
 
 
+@pytest.mark.slow
 def test_provider_does_not_change_members_it_did_not_make(
     acme: Cast, row: IdentityProvider, provider: HostileProvider
 ) -> None:
@@ -295,6 +296,7 @@ def test_closed_account_stays_closed(row: IdentityProvider, provider: HostilePro
     assert client.get(HOME).status_code == 302
 
 
+@pytest.mark.slow
 def test_member_connects_an_account_after_a_confirmation(
     acme: Cast, row: IdentityProvider, provider: HostileProvider
 ) -> None:

@@ -231,6 +231,7 @@ def test_account_of_before_connects_and_keeps_password_memberships_and_factor(
     assert [one.details["provider"] for one in acts(acme, "identity.disconnect")] == [operator.name]
 
 
+@pytest.mark.slow
 def test_confirmation_at_the_installations_provider(
     acme: Cast, operator: Operator, provider: HostileProvider
 ) -> None:
@@ -333,6 +334,7 @@ def test_problem_of_a_file_is_named_and_nothing_is_stored(
     assert installation_providers() == []
 
 
+@pytest.mark.slow
 def test_dry_run_stores_and_records_nothing_and_export_is_applied_without_a_change(
     acme: Cast, operator: Operator, tmp_path: Path
 ) -> None:
@@ -355,6 +357,7 @@ def test_dry_run_stores_and_records_nothing_and_export_is_applied_without_a_chan
     assert secret_of(row) == SECRET
 
 
+@pytest.mark.slow
 def test_result_as_json_has_the_installation_beside_the_tenants(
     acme: Cast, operator: Operator, tmp_path: Path
 ) -> None:
@@ -380,6 +383,7 @@ def test_result_as_json_has_the_installation_beside_the_tenants(
     assert applied(tenants)["installation"] is None
 
 
+@pytest.mark.slow
 def test_documented_file_is_applied(acme: Cast, tmp_path: Path) -> None:
     text = snippet("docs/sign-in.md", "yaml").replace("tenant: acme", f"tenant: {acme.tenant.slug}")
     (tmp_path / "secrets").mkdir()
@@ -393,6 +397,7 @@ def test_documented_file_is_applied(acme: Cast, tmp_path: Path) -> None:
     assert f"redirect URI {own_url()}/sign-in/with/{row.pk}/callback" in noted.getvalue()
 
 
+@pytest.mark.slow
 def test_saml_provider_of_the_installation(acme: Cast, operator: Operator) -> None:
     honest = SamlProvider()
     operator.write(
@@ -453,6 +458,7 @@ def by_password(user: User, **more: str) -> tuple[Client, Any]:
     return client, client.post(reverse("account_login"), pair)
 
 
+@pytest.mark.slow
 def test_installation_without_passwords_but_one(
     acme: Cast,
     operator: Operator,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 
@@ -104,6 +105,7 @@ def test_wrong_value_is_explained_at_its_field(acme: Cast) -> None:
     assert "has this name" in page.content.decode()
 
 
+@pytest.mark.slow
 def test_admin_lets_mcp_clients_in_and_the_change_is_an_action(acme: Cast) -> None:
     client = signed_in(acme.admin)
     client.post(reverse("provider_new"), FORM)

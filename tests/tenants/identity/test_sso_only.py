@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.test import Client
 from django.urls import reverse
@@ -44,6 +45,7 @@ def broken_glass(cast: Cast) -> list[str]:
         return [one.user_name for one in actions]
 
 
+@pytest.mark.slow
 def test_password_and_key_no_longer_open_what_the_provider_opens(
     acme: Cast, globex: Cast, row: IdentityProvider, provider: HostileProvider
 ) -> None:
@@ -78,6 +80,7 @@ def test_password_and_key_no_longer_open_what_the_provider_opens(
     }
 
 
+@pytest.mark.slow
 def test_named_admin_gets_in_and_it_is_told(
     acme: Cast, row: IdentityProvider, provider: HostileProvider
 ) -> None:

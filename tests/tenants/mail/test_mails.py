@@ -173,6 +173,7 @@ def use_again(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     cache.clear()
 
 
+@pytest.mark.slow
 def test_silent_server_is_tried_once_in_a_while(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +191,7 @@ def test_silent_server_is_tried_once_in_a_while(
         assert time.monotonic() - begun < 3, "only the first one waits"
 
 
+@pytest.mark.slow
 def test_server_that_asks_for_encryption_and_a_password(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -236,6 +238,7 @@ def test_mail_that_is_of_no_use_any_more_is_not_sent(
     assert [verb for verb, _ in ends(acme)] == ["mail.undelivered"]
 
 
+@pytest.mark.slow
 def test_nobody_mails_an_address_without_end(acme: Cast, server: MailServer) -> None:
     pages = [invite(acme).text for _ in range(6)]
     assert ["Too many mails" in page for page in pages] == [False] * 5 + [True]

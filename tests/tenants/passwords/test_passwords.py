@@ -61,6 +61,7 @@ def verbs(cast: Cast, user: User) -> list[str]:
         ]
 
 
+@pytest.mark.slow
 def test_link_gives_a_new_password_once_and_ends_all_sessions(
     acme: Cast, server: MailServer
 ) -> None:
@@ -111,6 +112,7 @@ def test_stranger_learns_nothing_and_waits_no_longer(
     assert "nobody@mail.example" not in "".join(plain(mail) for _, mail in server.mails)
 
 
+@pytest.mark.slow
 def test_too_many_questions_are_refused_by_address_and_by_source(server: MailServer) -> None:
     statuses = [ask("nina@mail.example").status_code for _ in range(6)]
     assert statuses == [200] * 5 + [429]

@@ -134,6 +134,7 @@ def test_groups_of_claims_count_no_more(
     assert sign_in_with(Client(), directory.row, provider)["Location"] != HOME
 
 
+@pytest.mark.slow
 def test_person_is_known_by_another_claim_if_the_provider_says_so(
     acme: Cast, provider: HostileProvider
 ) -> None:

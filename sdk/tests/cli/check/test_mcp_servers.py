@@ -168,6 +168,7 @@ def test_hostile_command_is_refused_with_a_reason(mode: str) -> None:
         mcp_servers.list_of_command(command(mode), soon())
 
 
+@pytest.mark.slow
 @pytest.mark.generated(2)
 @pytest.mark.parametrize("mode", ["silent", "drips", "nan", "deep", "other_id"])
 def test_command_without_an_answer_is_waited_for_in_vain(mode: str) -> None:
@@ -177,6 +178,7 @@ def test_command_without_an_answer_is_waited_for_in_vain(mode: str) -> None:
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.slow
 def test_url_without_an_answer_is_waited_for_in_vain() -> None:
     with serving("silent", [], as_stream=False) as url, pytest.raises(CheckError, match="answer"):
         mcp_servers.list_of_url(url, soon(0.3))

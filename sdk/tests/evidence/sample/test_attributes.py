@@ -131,6 +131,7 @@ def test_large_population_needs_as_many_as_an_endless_one() -> None:
     assert size_for(plan, 300)[0] < 93
 
 
+@pytest.mark.slow
 def test_plan_that_needs_too_many_calls_is_refused() -> None:
     with pytest.raises(NoSizeError, match=f"More than {SIZE_MAX:,} calls"):
         size_for(Plan(9_500, 300, 290), 500_000)

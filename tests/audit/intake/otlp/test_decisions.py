@@ -89,6 +89,7 @@ def test_guardrail_that_blocks_a_call_refuses_it(
     assert event.get("reason") == attributes.get("gen_ai.guardrail.verdict.reason")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_before", [True, False])
 def test_guardrail_is_joined_with_the_call_by_the_tool_call_id(acme: Cast, is_before: bool) -> None:
     trace = secrets.token_hex(16)
@@ -210,6 +211,7 @@ def test_metrics_and_answer_count_spans_of_decisions_apart(acme: Cast) -> None:
     assert message == "1 spans are not tool calls and were skipped, as intended."
 
 
+@pytest.mark.slow
 def test_broken_attributes_decide_nothing_and_lose_nothing(acme: Cast) -> None:
     broken: list[Any] = [{"intValue": "7"}, {"arrayValue": {"values": []}}, TRUE, "\x00"]
     broken += ["x" * 2000, {"doubleValue": 1e300}, {"intValue": str(2**62)}]

@@ -321,6 +321,7 @@ def test_retries_and_other_tools_in_one_tool_span_stay_separate_calls(
     assert_all_taken_in(acme.tenant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_first", [True, False])
 def test_span_of_another_tool_is_only_the_parent(acme: Cast, send: Sender, is_first: bool) -> None:
     helper = [each | {"tool_name": "look_up"} for each in called_in(2)]
@@ -349,6 +350,7 @@ def test_different_tool_call_id_is_a_different_call(
     assert_all_taken_in(acme.tenant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_first", [True, False])
 def test_span_inside_an_sdk_call_is_not_merged(acme: Cast, send: Sender, is_first: bool) -> None:
     """Its parent is the span around the call, so nothing shows that both are the same call."""
@@ -388,6 +390,7 @@ def test_malformed_traceparent_is_ignored(acme: Cast, send: Sender, value: Any) 
     assert_all_taken_in(acme.tenant)
 
 
+@pytest.mark.slow
 def test_sdk_call_is_completed_only_by_its_own_end_event(acme: Cast, send: Sender) -> None:
     """The span's end does not prove that the executor has finished."""
     start, end = called_in(2)
@@ -401,6 +404,7 @@ def test_sdk_call_is_completed_only_by_its_own_end_event(acme: Cast, send: Sende
     assert_all_taken_in(acme.tenant)
 
 
+@pytest.mark.slow
 def test_concurrent_requests_for_one_call_create_one_call(acme: Cast, send: Sender) -> None:
     send(outer_span())
     bodies: list[Sent] = [called_in(2), inner_span()]
@@ -452,6 +456,7 @@ def test_erasure_of_a_call_erases_the_texts_of_its_spans(
     assert index_agrees_with_log(acme)
 
 
+@pytest.mark.slow
 def test_events_without_traceparent_are_not_merged_with_spans(acme: Cast, send: Sender) -> None:
     """Events of an SDK that sends no span id."""
     start, end = called_in(2)

@@ -76,12 +76,14 @@ ADAPTERS = Path(__file__).resolve().parents[4] / "sdk" / "tests" / "integrations
 @pytest.mark.parametrize("adapter", sorted(each.parent.name for each in ADAPTERS.glob("*/run.py")))
 def test_adapter_is_documented_as_its_tested_script_uses_it(adapter: str) -> None:
     page = adapter.replace("_", "-") + ".md"
-    text, run = (PAGES / page).read_text(), (ADAPTERS / adapter / "run.py").read_text()
+    text = (PAGES / page).read_text()
+    scripts = "".join(each.read_text() for each in sorted((ADAPTERS / adapter).glob("*.py")))
     shown = re.findall(rf"^from tooltrail\.integrations\.{adapter} import \w+$", text, re.MULTILINE)
     pins = (ADAPTERS / adapter / "requirements.txt").read_text().split()
 
-    assert len(shown) == 1
-    assert shown[0] in run
-    assert shown[0].rpartition(" ")[2] + "(" in text
+    assert shown
+    for line in shown:
+        assert line in scripts
+        assert line.rpartition(" ")[2] + "(" in text
     assert any(pin.replace("==", " ") in text for pin in pins), f"{page} names no tested version"
     assert f"]({page})" in OVERVIEW

@@ -125,6 +125,7 @@ def test_exporters_send_all_signals(
     assert caplog.messages == []
 
 
+@pytest.mark.slow
 def test_partial_success_says_what_was_skipped(address: str, acme: Cast, key: str) -> None:
     answer = send(address, key, fixture("plain-otel.pb", timezone.now()))
     partial = trace_service_pb2.ExportTraceServiceResponse.FromString(answer).partial_success
@@ -143,6 +144,7 @@ def test_request_without_a_valid_key_is_refused(address: str, key: str) -> None:
     assert error.details()
 
 
+@pytest.mark.slow
 def test_key_without_the_scope_is_refused(address: str, acme: Cast) -> None:
     error = refusal(address, create_key(acme.tenant, "reader", [Scope.READ])[1], b"")
 
@@ -156,6 +158,7 @@ def test_unreadable_request_is_refused(address: str, key: str, body: bytes) -> N
     assert refusal(address, key, body).code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+@pytest.mark.slow
 def test_message_that_is_too_large_is_refused(address: str, key: str) -> None:
     error = refusal(address, key, bytes(MAX_COMPRESSED_BYTES + 1))
 
@@ -174,12 +177,14 @@ def test_message_inflates_only_up_to_the_limit(
     assert "inflates beyond" in error.details()
 
 
+@pytest.mark.slow
 def test_unknown_method_is_unimplemented(address: str, key: str) -> None:
     error = refusal(address, key, b"", method=EXPORT.replace("Export", "Import"))
 
     assert error.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
+@pytest.mark.slow
 def test_exceeded_quota_is_worth_a_retry(address: str, key: str) -> None:
     quota = Quota[object](0.5)
     body = fixture("plain-otel.pb", timezone.now())
@@ -191,6 +196,7 @@ def test_exceeded_quota_is_worth_a_retry(address: str, key: str) -> None:
     assert retry_delay_s(error) >= 2
 
 
+@pytest.mark.slow
 def test_request_without_a_place_is_worth_a_retry(address: str, key: str) -> None:
     with ExitStack() as taken:
         for _ in range(PLACES):
@@ -202,6 +208,7 @@ def test_request_without_a_place_is_worth_a_retry(address: str, key: str) -> Non
     assert send(address, key, b"") == b""
 
 
+@pytest.mark.slow
 def test_outage_of_the_database_is_worth_a_retry(address: str, key: str) -> None:
     body = fixture("plain-otel.pb", timezone.now())
     with patch.object(exports, "record_spans", side_effect=OperationalError("gone")):
@@ -211,6 +218,7 @@ def test_outage_of_the_database_is_worth_a_retry(address: str, key: str) -> None
     assert retry_delay_s(error) == 1
 
 
+@pytest.mark.slow
 def test_fault_of_the_server_quotes_nothing(
     address: str, key: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -222,6 +230,7 @@ def test_fault_of_the_server_quotes_nothing(
     assert "a request over gRPC failed" in caplog.text
 
 
+@pytest.mark.slow
 def test_sender_that_is_too_slow_is_cut_off(address: str, key: str) -> None:
     may_end = threading.Event()
 
@@ -239,6 +248,7 @@ def test_sender_that_is_too_slow_is_cut_off(address: str, key: str) -> None:
     assert send(address, key, b"") == b""
 
 
+@pytest.mark.slow
 def test_request_without_a_message_is_refused(address: str, key: str) -> None:
     with grpc.insecure_channel(address) as channel, pytest.raises(grpc.RpcError) as caught:
         export: Any = channel.stream_unary(EXPORT)
@@ -247,6 +257,7 @@ def test_request_without_a_message_is_refused(address: str, key: str) -> None:
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+@pytest.mark.slow
 def test_compression_is_recognized_by_its_format() -> None:
     body = fixture("plain-otel.pb", timezone.now())
     assert encoding_of(body) == encoding_of(b"") == encoding_of(b"\x78") == "identity"

@@ -94,12 +94,14 @@ def check(acme: Cast) -> None:
     assert report.is_clean, report.comparison.examples
 
 
+@pytest.mark.slow
 def test_run_in_one_request(acme: Cast, key: str) -> None:
     send(key, *run().values())
 
     check(acme)
 
 
+@pytest.mark.slow
 def test_children_first_each_in_a_request_of_its_own(acme: Cast, key: str) -> None:
     spans = run()
     for number in sorted(spans, reverse=True):
@@ -108,6 +110,7 @@ def test_children_first_each_in_a_request_of_its_own(acme: Cast, key: str) -> No
     check(acme)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "requests",
     [

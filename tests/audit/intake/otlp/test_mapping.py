@@ -410,6 +410,7 @@ def test_cyclic_parents_do_not_break_the_mapping() -> None:
     assert sum(len(call.facts) for call in mapped.calls) + len(mapped.others) == 5
 
 
+@pytest.mark.slow
 def test_chain_of_ten_thousand_parent_spans_is_resolved() -> None:
     chain = [other(number, number + 1) for number in range(2, 10_000)]
     mapped = map_spans([*chain, span(10_000), span(1, 2)])

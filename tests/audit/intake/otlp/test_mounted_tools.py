@@ -37,6 +37,7 @@ def agent() -> dict[str, Any]:
     return span("invoke", traceId=TRACE, spanId=f"{1:016x}", attributes=context)
 
 
+@pytest.mark.slow
 def test_mounted_tool_stays_one_call_whatever_comes_again(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     spans = mounted_call()
@@ -79,6 +80,7 @@ def check_one_by_one(cast: Cast, order: tuple[int, ...], *, has_failed: bool) ->
         assert not RejectedEvent.objects.for_tenant(cast.tenant.id).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_failed", [False, True])
 def test_mounted_tool_is_one_call_if_its_spans_come_one_by_one(
     acme: Cast, *, has_failed: bool

@@ -88,6 +88,7 @@ def check(acme: Cast) -> None:
         assert not RejectedEvent.objects.for_tenant(acme.tenant.id).exists()
 
 
+@pytest.mark.slow
 def test_calls_of_an_older_mapping_are_read_again(acme: Cast, key: str) -> None:
     with older_mapping():
         send(key, tool(2, parent=1), tool(3, parent=2, name="look_up"))
@@ -126,6 +127,7 @@ def test_calls_of_an_older_mapping_are_read_again(acme: Cast, key: str) -> None:
     assert len(stored_lines(acme)) == len(stored) + 4
 
 
+@pytest.mark.slow
 def test_run_is_an_action_and_writes_only_what_changes(acme: Cast, key: str) -> None:
     with patch.object(accounts, "MAPPING_VERSION", MAPPING_VERSION - 1):
         send(key, tool(2))
@@ -143,6 +145,7 @@ def test_run_is_an_action_and_writes_only_what_changes(acme: Cast, key: str) -> 
     check(acme)
 
 
+@pytest.mark.slow
 def test_interrupted_run_goes_on_where_it_stopped(
     acme: Cast, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +166,7 @@ def test_interrupted_run_goes_on_where_it_stopped(
     check(acme)
 
 
+@pytest.mark.slow
 def test_later_spans_and_repeated_ones_join_a_call_read_again(acme: Cast, key: str) -> None:
     inner = tool(2, parent=1)
     with older_mapping():
@@ -177,6 +181,7 @@ def test_later_spans_and_repeated_ones_join_a_call_read_again(acme: Cast, key: s
     check(acme)
 
 
+@pytest.mark.slow
 def test_spans_that_are_not_one_call_any_more_stay(acme: Cast, key: str) -> None:
     merged = tool(2, name="(merged tools)")
     with patch("audit.intake.otlp.conventions._NO_TOOLS", set()), older_mapping():
@@ -199,6 +204,7 @@ def test_redacted_values_stay_redacted(acme: Cast, key: str) -> None:
     assert {call.start["args"]["password"] for call in calls(acme.tenant)} == {"[redacted]"}
 
 
+@pytest.mark.slow
 def test_erased_calls_stay_erased(acme: Cast, key: str) -> None:
     with older_mapping():
         send(key, tool(2), tool(3, name="look_up"))

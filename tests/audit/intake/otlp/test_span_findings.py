@@ -89,6 +89,7 @@ def check(acme: Cast) -> None:
     assert report.is_clean, report.comparison.examples
 
 
+@pytest.mark.slow
 def test_outputs_of_spans_are_validated_like_those_of_events(acme: Cast, key: str) -> None:
     send(key, server(), request(span(), span(name="chat", attributes={})))
     send_events(acme.tenant, make_call(output=VIOLATING_OUTPUT))
@@ -122,6 +123,7 @@ def test_finding_goes_if_the_fuller_account_has_none(
     check(acme)
 
 
+@pytest.mark.slow
 def test_finding_comes_with_the_fuller_account(acme: Cast, key: str) -> None:
     send(key, server('{"celsius": 1}'))
     assert violations_of(acme) == []
@@ -130,6 +132,7 @@ def test_finding_comes_with_the_fuller_account(acme: Cast, key: str) -> None:
     check(acme)
 
 
+@pytest.mark.slow
 def test_fuller_account_that_failed_has_no_finding(acme: Cast, key: str) -> None:
     send(key, server())
     send(key, client(status={"code": 2, "message": "gone"}))
@@ -139,6 +142,7 @@ def test_fuller_account_that_failed_has_no_finding(acme: Cast, key: str) -> None
     check(acme)
 
 
+@pytest.mark.slow
 def test_other_calls_of_the_kind_keep_their_sums(acme: Cast, key: str) -> None:
     send(key, request(span(attributes=MCP | {"gen_ai.tool.call.result": BROKEN})), server())
     send_events(acme.tenant, make_call(output=VIOLATING_OUTPUT))
@@ -148,6 +152,7 @@ def test_other_calls_of_the_kind_keep_their_sums(acme: Cast, key: str) -> None:
     check(acme)
 
 
+@pytest.mark.slow
 def test_call_of_the_executor_replaces_the_finding_of_its_spans(acme: Cast, key: str) -> None:
     send(key, server())
     start, end = make_call(trace_id=TRACE, output={"status": "ok", "data": {"celsius": 1}})
@@ -171,6 +176,7 @@ def test_result_that_no_span_recorded_is_not_validated(acme: Cast, key: str) -> 
     assert violations_of(acme) == []
 
 
+@pytest.mark.slow
 def test_structured_content_of_a_span_is_validated(acme: Cast, key: str) -> None:
     content = {"content": [{"type": "text", "text": "warm"}]}
     send(key, server(json.dumps(content | {"structuredContent": {"celsius": 1}})))
@@ -180,6 +186,7 @@ def test_structured_content_of_a_span_is_validated(acme: Cast, key: str) -> None
     check(acme)
 
 
+@pytest.mark.slow
 def test_batches_of_one_request_share_the_work(
     acme: Cast, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

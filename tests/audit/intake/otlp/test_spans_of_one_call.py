@@ -114,6 +114,7 @@ def test_span_layers_in_any_order_are_one_call(
     assert_all_taken_in(acme.tenant)
 
 
+@pytest.mark.slow
 def test_resent_spans_are_not_counted_again(acme: Cast, key: str) -> None:
     bodies = [server(), client(), agent()]
     send(key, *bodies, *bodies, bodies[2], bodies[0])
@@ -129,6 +130,7 @@ def _spans(body: bytes) -> list[dict[str, Any]]:
     return spans
 
 
+@pytest.mark.slow
 def test_middle_span_arriving_last_merges_two_calls(acme: Cast, key: str) -> None:
     below = [
         request(numbered(number, 4, attributes=GENAI | {"gen_ai.tool.name": f"look_up_{number}"}))
@@ -173,6 +175,7 @@ def test_url_of_a_merged_call_redirects_to_the_remaining_call(
     assert other_client.get(address).status_code == 404
 
 
+@pytest.mark.slow
 def test_trace_values_of_a_merged_call_are_removed(acme: Cast, key: str) -> None:
     """The server's clock is slow, so its span is before midnight, in another conversation."""
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
@@ -200,6 +203,7 @@ def test_trace_values_of_a_merged_call_are_removed(acme: Cast, key: str) -> None
     assert_all_taken_in(acme.tenant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names_spans", [True, False])
 def test_calls_from_other_sources_are_never_withdrawn(
     acme: Cast, key: str, *, names_spans: bool
@@ -226,6 +230,7 @@ def test_calls_from_other_sources_are_never_withdrawn(
     assert_all_taken_in(acme.tenant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_parent_is_the_nearest_call_above_the_spans_between(
     acme: Cast, key: str, order: tuple[int, ...]
@@ -256,6 +261,7 @@ def test_child_of_an_inner_span_moves_to_the_merged_call(acme: Cast, key: str) -
     assert len(detail.calls) == 2
 
 
+@pytest.mark.slow
 def test_concurrent_exports_of_client_and_server_make_one_call(acme: Cast, key: str) -> None:
     """Spans of the MCP SDK from two processes that send at the same time."""
     bodies = [fixture(f"mcp-{role}.pb", timezone.now()) for role in ("client", "server")]

@@ -168,6 +168,7 @@ def test_witnesses_vouch_for_a_growing_ledger(acme: Cast, tmp_path: Path) -> Non
         assert cosigned_by(body, signatures, keys).keys() == {keys[0], keys[2]}
 
 
+@pytest.mark.slow
 def test_two_installations_witness_each_other(
     acme: Cast, globex: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +224,7 @@ def test_refusal_is_shown_and_alerts_until_it_is_over(acme: Cast, tmp_path: Path
     assert alert.resolved_at is not None
 
 
+@pytest.mark.slow
 def test_ledger_that_lost_signed_entries_is_refused(acme: Cast) -> None:
     """A witness that has signed more than the ledger has is the alarm that everything is for."""
     checkpoint = grow(acme.tenant)
@@ -268,6 +270,7 @@ def test_hostile_answers_are_told_apart(
     assert "too few" in page
 
 
+@pytest.mark.slow
 def test_wrong_size_is_corrected_once(acme: Cast) -> None:
     """A witness that knows an earlier size than we do gets the proof from there."""
     key = SigningKey("w.example", os.urandom(32))
@@ -287,6 +290,7 @@ def test_wrong_size_is_corrected_once(acme: Cast) -> None:
     assert stand(acme.tenant).size == checkpoints[1].size
 
 
+@pytest.mark.slow
 def test_only_opened_addresses_are_connected_to(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +322,7 @@ def test_bundle_lets_the_worker_ask_and_does_not_wait_for_ever(
     assert {job.args["size"] for job in asked} == {None, checkpoint.size}
 
 
+@pytest.mark.slow
 def test_bundle_has_the_signatures_on_the_checkpoint_of_its_range(
     acme: Cast, tmp_path: Path
 ) -> None:
@@ -437,6 +442,7 @@ def test_signature_of_an_earlier_epoch_does_not_vouch_for_this_one(acme: Cast) -
             assert (witness_states(acme.tenant.id).size is not None) is is_enough
 
 
+@pytest.mark.slow
 def test_time_authority_is_asked_once_a_day(acme: Cast, tmp_path: Path) -> None:
     authority = TimeAuthority(tmp_path / "authority")
     checkpoint = grow(acme.tenant)
@@ -471,6 +477,7 @@ def test_time_authority_is_asked_once_a_day(acme: Cast, tmp_path: Path) -> None:
     assert authority.accepts(token, parse_note(later.note.encode())[0].encode())
 
 
+@pytest.mark.slow
 def test_time_authority_that_gives_no_token_is_shown(acme: Cast) -> None:
     grow(acme.tenant)
     with hostile_witness() as server:

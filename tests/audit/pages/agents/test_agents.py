@@ -231,6 +231,7 @@ def test_every_edge_leads_to_calls(team: Cast, address: str) -> None:
     assert queries == {each.query for each in shown.edges}
 
 
+@pytest.mark.slow
 def test_graph_of_many_nodes_folds_those_with_few_calls(acme: Cast) -> None:
     rng = Random(7)
     events = []

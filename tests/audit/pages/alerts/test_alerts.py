@@ -70,6 +70,7 @@ def test_a_rule_is_made_from_a_query_of_calls_tried_and_saved(acme: Cast, globex
     assert "weather fails" not in signed_in(globex.editor).get("/alerts/rules/").content.decode()
 
 
+@pytest.mark.slow
 def test_each_instant_of_a_trial_links_to_its_calls(acme: Cast) -> None:
     fail(acme, 30, ok=1, failed=2)
     client = signed_in(acme.editor)
@@ -87,6 +88,7 @@ def test_each_instant_of_a_trial_links_to_its_calls(acme: Cast) -> None:
     assert max(value or 0 for value in chart.series[-1].values) == pytest.approx(2 / 3)
 
 
+@pytest.mark.slow
 def test_an_alert_is_listed_acknowledged_and_resolved(acme: Cast, globex: Cast) -> None:
     client = signed_in(acme.editor)
     client.post("/alerts/rules/new", RULE | {"act": "save"})

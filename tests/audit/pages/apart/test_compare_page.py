@@ -153,6 +153,7 @@ def test_it_takes_four_statements_more_than_the_frame(cast: Cast) -> None:
         client.get("/compare/", VERSIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("address", "params"),
     [

@@ -354,6 +354,7 @@ def test_redaction_is_tried_and_saved(acme: Cast) -> None:
     assert api.refused("settings/redaction", wrong, "PUT") == (422, "invalid")
 
 
+@pytest.mark.slow
 def test_erasure_needs_the_number_and_digest_of_its_preview(acme: Cast) -> None:
     send_events(acme.tenant, make_call(case_id="mine"))
     send_events(acme.tenant, make_call(case_id="theirs"))
@@ -512,6 +513,7 @@ def test_reveal_shows_one_payload_to_a_key_that_sees_none(acme: Cast) -> None:
     assert api.get(f"calls/{pk}")["withheld"] is True
 
 
+@pytest.mark.slow
 def test_draft_is_written_checked_replayed_and_published(acme: Cast) -> None:
     api = program(acme.tenant)
     tool = api.do("tools/create", {"name": "get_weather"})["id"]
@@ -558,6 +560,7 @@ def test_draft_is_written_checked_replayed_and_published(acme: Cast) -> None:
     )
 
 
+@pytest.mark.slow
 def test_given_schemas_are_replayed_beside_the_draft(acme: Cast) -> None:
     api = program(acme.tenant)
     city = {"type": "object", "properties": {"city": {"type": "string"}}}

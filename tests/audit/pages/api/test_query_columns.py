@@ -51,6 +51,7 @@ def members_of_rows(document: Mapping[str, Any], view: View) -> set[str]:
     return set(resolved(rows["items"])["properties"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_columns_show_members_of_the_rows(name: str) -> None:
     view, row = TABLES[name], Asked()

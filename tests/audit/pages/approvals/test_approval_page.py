@@ -166,6 +166,7 @@ def test_export_holds_every_approval_and_is_recorded(acme: Cast) -> None:
     assert "approval.export" in client.get("/actions/").content.decode()
 
 
+@pytest.mark.slow
 def test_rows_lead_to_their_calls(acme: Cast) -> None:
     send_all(acme)
     client = signed_in(acme.viewer)
@@ -208,6 +209,7 @@ def test_hostile_text_and_bad_input(acme: Cast) -> None:
         assert Client().get(f"/api/v1/approvals?{query}", headers=headers).status_code == 422
 
 
+@pytest.mark.slow
 def test_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     client = signed_in(acme.viewer)
     for _ in range(2):

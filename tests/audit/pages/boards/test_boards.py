@@ -198,6 +198,7 @@ def test_too_many_queries_are_refused(acme: Cast) -> None:
     assert f"at most {QUERIES_MAX} different queries" in text(answer.content.decode())
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_texts(acme: Cast) -> None:
     for number, hostile in enumerate(HOSTILE):
         name = f"{hostile}{number}".replace("\0", "")

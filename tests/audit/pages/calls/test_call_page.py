@@ -189,6 +189,7 @@ def test_violation_is_marked_at_its_value_with_the_original_value(acme: Cast) ->
     assert cell == '$.temperature COERCED number string "72.5" → 72.5'
 
 
+@pytest.mark.slow
 def test_output_without_an_envelope_is_shown_unchanged(acme: Cast) -> None:
     for output in ("plain", {"status": "ok"}, {"status": "error", "error": "text"}, [1], None):
         page = text(body(acme, send(acme, output=output)))

@@ -49,6 +49,7 @@ def test_payload_view_is_recorded(acme: Cast, address: str, verb: str) -> None:
     assert len(views(acme)) == 1, "a list shows no payload"
 
 
+@pytest.mark.slow
 def test_repeated_views_within_a_minute_are_recorded_once(acme: Cast) -> None:
     _, call = sent(acme)
     client = signed_in(acme.editor)

@@ -51,6 +51,7 @@ def page(client: Client, path: str) -> str:
     return text(answer.content.decode())
 
 
+@pytest.mark.slow
 def test_list_names_what_was_decided(acme: Cast) -> None:
     send_events(acme.tenant, [make_decision(**REFUSED), *make_call(tool_name="echo")])
     client = signed_in(acme.editor)
@@ -68,6 +69,7 @@ def test_list_names_what_was_decided(acme: Cast) -> None:
     assert "secret" not in hidden
 
 
+@pytest.mark.slow
 def test_trace_of_decisions_alone_has_a_timeline(acme: Cast) -> None:
     event = make_decision(**REFUSED)
     send_events(acme.tenant, [event])
@@ -91,6 +93,7 @@ def test_timeline_shows_calls_that_ran_and_calls_that_did_not(acme: Cast) -> Non
     assert "1 across" in shown, "calls that did not run are not counted as calls"
 
 
+@pytest.mark.slow
 def test_call_page_shows_arguments_only_to_those_who_may_see_them(acme: Cast) -> None:
     event = make_decision(**REFUSED)
     send_events(acme.tenant, [event])
@@ -132,6 +135,7 @@ def test_address_of_a_decision_leads_to_the_call_that_ran(acme: Cast) -> None:
     assert client.get(answer.headers["Location"]).status_code == 200
 
 
+@pytest.mark.slow
 def test_api_has_decisions_and_states(acme: Cast) -> None:
     event = make_decision(**REFUSED)
     events = approval("ada")
@@ -172,6 +176,7 @@ def test_export_has_calls_that_did_not_run(acme: Cast) -> None:
     assert "refund" in content
 
 
+@pytest.mark.slow
 def test_hostile_text_in_a_decision_is_text(acme: Cast) -> None:
     hostile = "<script>alert(1)</script>\u202e"
     event = make_decision(
@@ -191,6 +196,7 @@ def test_hostile_text_in_a_decision_is_text(acme: Cast) -> None:
         assert "\u202e" not in content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ran", [False, True])
 def test_decision_with_required_members_alone_is_shown(acme: Cast, ran: bool) -> None:
     """No reason, no decider, no digest: each of them is optional."""

@@ -129,6 +129,7 @@ def test_without_the_key_of_secrets_nothing_is_changed(api: Program, tmp_path: A
     assert api.get("channels/chat") == made
 
 
+@pytest.mark.slow
 def test_test_message_is_delivered_and_listed(
     acme: Cast, api: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:

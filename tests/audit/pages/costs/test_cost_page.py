@@ -137,6 +137,7 @@ def test_a_list_in_another_currency_names_its_models_itself(acme: Cast) -> None:
     assert "gpt-4o openai 1 1,000,000 0 2,000 1 no price" in words
 
 
+@pytest.mark.slow
 def test_traces_conversations_and_agents_say_what_they_cost(acme: Cast) -> None:
     priced(
         acme, ToolPrice("search", Decimal("0.5")), models=[ModelPrice("m", Decimal(4), Decimal(0))]
@@ -187,6 +188,7 @@ def test_costs_of_a_query_are_those_of_its_calls(acme: Cast) -> None:
     assert client.get("/api/v1/costs?q=args.city:Rome", headers=headers).status_code == 422
 
 
+@pytest.mark.slow
 def test_tools_and_tokens_say_what_calls_cost(acme: Cast) -> None:
     tool = register_tool(acme, name="search")
     client = signed_in(acme.viewer)
@@ -208,6 +210,7 @@ def test_tools_and_tokens_say_what_calls_cost(acme: Cast) -> None:
     assert "Cost of models" not in one
 
 
+@pytest.mark.slow
 def test_reports_say_which_agents_made_the_calls(acme: Cast) -> None:
     def section(client: Client) -> str:
         report = make(signed_in(acme.admin), kind="range", range="1h")
@@ -235,6 +238,7 @@ def test_reports_say_which_agents_made_the_calls(acme: Cast) -> None:
     assert "<b>live</b> 2 1 0" in words
 
 
+@pytest.mark.slow
 def test_reports_say_what_tools_and_models_cost(acme: Cast) -> None:
     without = make(signed_in(acme.admin), kind="range", range="1h")
     client = signed_in(acme.viewer)

@@ -165,6 +165,7 @@ def panel(cast: Cast, **members: Any) -> str:
     return signed_in(cast.viewer).get(address).text
 
 
+@pytest.mark.slow
 def test_call_links_the_definition_in_force(acme: Cast) -> None:
     change(acme)
     by_digest = {

@@ -118,6 +118,7 @@ def test_editors_and_admins_approve_with_a_reason(acme: Cast, member: str) -> No
             assert action.details["definition"] == str(pk)
 
 
+@pytest.mark.slow
 def test_approval_needs_a_reason_and_counts_once(acme: Cast) -> None:
     pk = changed(acme)
     client = signed_in(acme.editor)
@@ -219,6 +220,7 @@ def test_decision_links_the_definition_that_was_shown(acme: Cast) -> None:
     assert "/definitions/" not in html.split("decisions")[1].split("</table>")[0]
 
 
+@pytest.mark.slow
 def test_withdrawn_approval_keeps_what_was_approved_meanwhile(acme: Cast) -> None:
     pk = changed(acme)
     client = signed_in(acme.editor)
@@ -254,6 +256,7 @@ def test_withdrawn_approval_keeps_what_was_approved_meanwhile(acme: Cast) -> Non
     assert (action.details["reason"], action.details["definition"]) == ("a leak", str(pk))
 
 
+@pytest.mark.slow
 def test_several_definitions_of_one_server_are_approved_with_one_reason(
     acme: Cast, globex: Cast
 ) -> None:

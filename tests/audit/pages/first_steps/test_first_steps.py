@@ -34,6 +34,7 @@ def done(client: Client, address: str = ADDRESS) -> set[str]:
     return {name for name, step in zip(EVERY_STEP, steps, strict=True) if step.is_done}
 
 
+@pytest.mark.slow
 def test_each_step_notices_by_itself_that_it_was_done(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         Membership.objects.filter(tenant=acme.tenant).exclude(user=acme.admin).delete()

@@ -461,6 +461,7 @@ def test_discarded_event_keeps_user_time_and_reason(acme: Cast) -> None:
     assert (action.subject, action.details["reason"]) == (str(row.id), "<b>typo</b>")
 
 
+@pytest.mark.slow
 def test_discard_all_affects_only_displayed_events_of_one_code(acme: Cast, globex: Cast) -> None:
     others = refuse(globex, b"{")
     conflict(acme, duration_ms=5.0)

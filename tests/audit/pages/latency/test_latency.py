@@ -33,6 +33,7 @@ durations = st.integers(0, 3_600_000_000)
 # bands of a histogram
 
 
+@pytest.mark.slow
 @given(st.lists(durations, min_size=1, max_size=50), st.sampled_from([None, 1, DOUBLING]))
 def test_bands_cover_each_call_once_and_match_their_query(
     durations_us: list[int], buckets: int | None
@@ -171,6 +172,7 @@ def test_routing_and_sources_are_summed() -> None:
     assert summary.sources["t", "laws"].mean == 3.5
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -505,6 +505,7 @@ def fill_days(cast: Cast, ends: Sequence[datetime]) -> None:
             cursor.execute(f"ANALYZE invocation_{day:%Y%m%d}")
 
 
+@pytest.mark.slow
 def test_queries_read_only_the_days_of_the_range_by_index(acme: Cast) -> None:
     of = TimeRange(NOW - timedelta(days=3), NOW, UTC)
     fill_days(acme, [of.previous.start, of.start, of.end])

@@ -65,6 +65,7 @@ def subjects(call: dict[str, Any]) -> list[tuple[dict[str, str], str]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_note_is_on_its_page_and_finds_the_calls(acme: Cast, globex: Cast) -> None:
     guard = {"strategy": "throw", "outcome": "failed", "violations": [VIOLATION]}
     call = sent_call(acme, trace_id="noted", tool_version="4", guard=guard)
@@ -152,6 +153,7 @@ def test_each_act_is_on_record_without_the_text(acme: Cast) -> None:
     assert "secret" not in json.dumps([one.details for one in actions])
 
 
+@pytest.mark.slow
 def test_an_erasure_clears_the_texts_about_its_calls_and_their_traces(acme: Cast) -> None:
     gone = sent_call(acme, trace_id="gone", case_id="mine")
     kept = sent_call(acme, trace_id="kept", case_id="other")
@@ -175,6 +177,7 @@ def test_an_erasure_clears_the_texts_about_its_calls_and_their_traces(acme: Cast
     assert len(entry.rows) == 2
 
 
+@pytest.mark.slow
 def test_programs_write_list_change_and_delete_notes(acme: Cast, globex: Cast) -> None:
     key = create_key(acme.tenant, "bot", [Scope.READ, Scope.OPERATE])[1]
     client = Client(headers={"Authorization": f"Bearer {key}"})

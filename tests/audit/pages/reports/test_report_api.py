@@ -65,6 +65,7 @@ def test_report_created_again_lists_later_arrivals(acme: Cast) -> None:
     assert {"figure": "Calls", "unit": "count", "before": 0, "now": 1} in since["changes"]
 
 
+@pytest.mark.slow
 def test_list_is_paged_and_contains_reports_from_page_and_api(acme: Cast) -> None:
     client = key(acme)
     on_page = make(signed_in(acme.editor), kind="day", day=days_ago(NOW, 1))

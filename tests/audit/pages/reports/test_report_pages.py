@@ -95,6 +95,7 @@ def test_report_is_created_read_and_listed(acme: Cast) -> None:
     assert "Create again" not in page
 
 
+@pytest.mark.slow
 def test_viewers_read_reports_and_other_roles_create_reports(acme: Cast) -> None:
     params = {"kind": "day", "day": days_ago(NOW, 0)}
     assert signed_in(acme.viewer).post("/reports/create", params).status_code == 403
@@ -124,6 +125,7 @@ def test_invalid_report_request_is_reported(acme: Cast) -> None:
     assert client.get(f"/reports/{pk}/export.xls").status_code == 404
 
 
+@pytest.mark.slow
 def test_report_stays_unchanged_and_a_new_one_lists_later_arrivals(acme: Cast) -> None:
     client = signed_in(acme.auditor)
     record(acme, NOW - timedelta(hours=20), NOW - timedelta(hours=1), 50)
@@ -256,6 +258,7 @@ def test_empty_report_is_readable(acme: Cast) -> None:
     assert "Noexports." in words_of(file(acme, pk, "pdf"))
 
 
+@pytest.mark.slow
 def test_long_report_spans_several_pages(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     calls = [make_call(tool_name=f"tool.of.a.long.name.{n:03}", call_id=str(n)) for n in range(90)]
@@ -281,6 +284,7 @@ def _fonts(reader: PdfReader) -> list[Any]:
     return fonts
 
 
+@pytest.mark.slow
 def test_list_is_paged_by_key(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     from audit.pages.reports import views
 

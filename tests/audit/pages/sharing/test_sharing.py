@@ -187,6 +187,7 @@ def test_payloads_are_shown_once_an_auditor_allows_it(acme: Cast) -> None:
     assert (view.user_name, view.subject) == (f"share link {link.id}", start["invocation_id"])
 
 
+@pytest.mark.slow
 def test_readers_do_not_make_the_ledger_grow(acme: Cast) -> None:
     allow_anonymous(acme)
     call, _ = sent_call(acme, case_id="ada")
@@ -253,6 +254,7 @@ def test_a_shared_page_loads_no_part_of_another(acme: Cast) -> None:
     assert re.search("<script[^>]*htmx", signed_in(acme.viewer).get("/latency/").content.decode())
 
 
+@pytest.mark.slow
 def test_shared_pages_show_no_notes(acme: Cast) -> None:
     violation = {"path": "$.a", "code": "WRONG_TYPE", "received": "string", "expected": "number"}
     guard = {"strategy": "throw", "outcome": "failed", "violations": [violation]}

@@ -228,6 +228,7 @@ def send_of_agents(cast: Cast, at: datetime) -> None:
         send_calls(cast, at, 40, failed=failed, tool_version="2", context=context)
 
 
+@pytest.mark.slow
 def test_effect_on_the_calls_of_a_query(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
     send_of_agents(acme, at)

@@ -148,6 +148,7 @@ def test_each_change_is_a_version_and_only_the_newest_has_copies(
     assert replayed(api, tool, NARROW)["regression"] is None
 
 
+@pytest.mark.slow
 def test_copies_outlive_their_payloads_and_not_an_erasure(
     acme: Cast, tool: Tool, api: Program
 ) -> None:

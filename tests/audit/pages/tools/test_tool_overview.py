@@ -39,7 +39,7 @@ def test_figures_are_of_this_tool_by_version_and_caller(acme: Cast) -> None:
         for row in shown["versions"]
     }
     assert versions == {"1": (1, 4, 1, 0), "9": (None, 1, 0, 1), "": (None, 1, 0, 0)}
-    callers = {each.name: (each.calls, each.failed) for each, _ in shown["callers"]}
+    callers = {each.name: (each.calls, each.failed) for each, _ in shown["callers"].rows}
     assert callers == {"lead": (4, 1), "helper <b>": (1, 0), "": (1, 0)}
     assert [row.calls for row in shown["errors"]] == [1]
     words = text(page.content.decode())

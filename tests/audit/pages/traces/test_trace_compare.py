@@ -52,6 +52,7 @@ def traces(acme: Cast) -> Cast:
     return acme
 
 
+@pytest.mark.slow
 def test_calls_are_aligned_by_tool_and_order(traces: Cast) -> None:
     with tenant_scope(traces.tenant.id):
         left, right = trace_detail("a"), trace_detail("b")

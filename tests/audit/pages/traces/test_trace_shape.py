@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,6 +74,7 @@ _CALLS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(_CALLS)
 def test_shape_is_consistent_for_arbitrary_times(
     calls: list[tuple[int, int | None, int | None]],

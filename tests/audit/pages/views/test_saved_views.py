@@ -116,6 +116,7 @@ def offered(user: User, page: str = "/calls/?plain=1") -> list[str]:
     return re.findall(r'aria-label="Change view ([^"]*)"', shown)
 
 
+@pytest.mark.slow
 def test_shared_view_is_offered_to_the_tenant_and_taken_back(acme: Cast, globex: Cast) -> None:
     save(acme.editor, "ours")
     view = view_of(acme, "ours")
@@ -130,6 +131,7 @@ def test_shared_view_is_offered_to_the_tenant_and_taken_back(acme: Cast, globex:
     assert offered(acme.viewer) == []
 
 
+@pytest.mark.slow
 def test_viewers_share_nothing_and_rename_their_own(acme: Cast) -> None:
     save(acme.viewer, "mine")
     view = view_of(acme, "mine")
@@ -144,6 +146,7 @@ def test_viewers_share_nothing_and_rename_their_own(acme: Cast) -> None:
     assert sorted(names(acme, acme.viewer)) == ["other", "renamed"]
 
 
+@pytest.mark.slow
 def test_page_opens_with_the_default_view_of_its_reader(acme: Cast) -> None:
     save(acme.editor, "ours", "tool:a")
     view = view_of(acme, "ours")

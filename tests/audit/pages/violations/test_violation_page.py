@@ -69,11 +69,11 @@ def test_what_agents_get_wrong_stands_beside_the_description_of_the_version(acme
     answer = client.get("/violations/?side=arguments")
     mistakes = [
         (row.version.description, row.rejected.calls, row.rejected.of_calls)
-        for row in answer.context["rejected"]
+        for row in answer.context["rejected"].rows
     ]
     assert mistakes == [("Tells the weather.", 2, 2), ("Tells it faster.", 1, 3)]
     assert f"/tools/{tool.pk}/2" in answer.content.decode()
-    calls = client.get("/calls/", {"q": answer.context["rejected"][0].query})
+    calls = client.get("/calls/", {"q": answer.context["rejected"].rows[0].query})
     assert len(calls.context["rows"]) == 2
     document = api(acme, "violations?side=arguments")
     assert [(one["registered_number"], one["share"]) for one in document["rejected"]] == [
