@@ -32,6 +32,9 @@ _workspace.chmod(0o711)  # as root, PostgreSQL may run as another user
 os.environ["TOOLTRAIL_VAR"] = str(_workspace / "var")
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 os.environ["TOOLTRAIL_LOG_LEVEL"] = "WARNING"
+# Otherwise gRPC starts a thread in forked children, which then cannot enter the namespace that
+# PostgreSQL needs: 2 of 8 runs.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 # Playwright's sync API keeps an event loop in this thread, which Django takes for async code.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 for _name in ("DATABASE_URL", "DATABASE_OWNER_URL", "TOOLTRAIL_URL", "TOOLTRAIL_API_KEY"):

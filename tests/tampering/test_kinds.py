@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 
-from audit.evidence import bundling
+from audit.evidence import declarations
 from tests.support import sampling
 from tests.support.tampering import all_kinds, rows
 from tests.support.tampering.finders import found_by
@@ -32,7 +32,7 @@ def record(
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("tampering")
         patch.setattr(settings, "LEDGER_DIR", folder / "ledger")
-        patch.setattr(bundling, "_WAIT_SECONDS", 0.0)  # nobody signs while a bundle is made
+        patch.setattr(declarations, "_WAIT_SECONDS", 0.0)  # nobody signs while a bundle is made
         with new_record(folder) as made:
             made.is_thorough = not pytestconfig.getoption("sample")
             yield made
