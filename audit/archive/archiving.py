@@ -13,7 +13,6 @@ it last held the claim.
 """
 
 import logging
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from hashlib import sha256
 from uuid import UUID
@@ -44,6 +43,7 @@ from audit.events.instants import microseconds
 from audit.ledger.proofs import newest_checkpoint, public_keys
 from audit.ledger.recompute import Remade, StoredBatch, remake
 from audit.ledger.status import ledger_status
+from audit.ledger.stored_batches import stored_batches
 from audit.ledger.tree import StoredTree
 from audit.ledger.witnesses.states import cosigned_notes
 from audit.log.payload import LogPayloadError
@@ -66,7 +66,6 @@ LEASE = timedelta(minutes=10)
 FIRST_DELAY = timedelta(seconds=30)
 """Before the second attempt. It doubles with each attempt, up to `DELAY_MAX`."""
 DELAY_MAX = timedelta(minutes=30)
-_BATCHES = 10
 _CHECKPOINTS_WITHIN = 50
 _FAILURE_MAX = 500
 _SALT_MAX = 64
@@ -150,7 +149,7 @@ class _Writing:
     def _write_entries(self, storage: Storage, now: datetime) -> tuple[datetime, datetime]:
         """Write the packs; when the first and the last entry were received."""
         times: list[datetime] = []
-        for batch in self._batches():
+        for batch in stored_batches(self._tenant.id, self._first, self._end):
             times = [times[0] if times else batch.received_at, batch.received_at]
             for index, one in enumerate(remake(batch), batch.first_index):
                 if self._first <= index < self._end:
@@ -164,24 +163,6 @@ class _Writing:
                 f"The log does not have each entry from {self._first:,} to {self._end:,} once."
             )
         return times[0], times[1]
-
-    def _batches(self) -> Iterator[StoredBatch]:
-        after_index, after_id = -1, UUID(int=0)
-        while True:
-            with tenant_scope(self._tenant.id):
-                rows: list[Row] = run(
-                    "evidence_batches",
-                    first_index=self._first,
-                    end_index=self._end,
-                    after_index=after_index,
-                    after_id=after_id,
-                    batch_limit=_BATCHES,
-                )
-            for row in rows:
-                yield StoredBatch(*row)
-            if len(rows) < _BATCHES:
-                return
-            after_id, _, after_index, *_ = rows[-1]
 
     def _add(self, index: int, one: Remade, batch: StoredBatch) -> None:
         """Add an entry: of an executor's event a stub, and its payload apart."""

@@ -27,10 +27,11 @@ from tooltrail.ledger import Kind, LedgerError
 from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
 
 from audit.evidence.declarations import Run, declaring, noting
-from audit.evidence.entries import entries_of, stored_batches
+from audit.evidence.entries import entries_of
 from audit.evidence.ledger_range import LedgerRange
 from audit.evidence.readme import readme
 from audit.ledger.proofs import public_keys
+from audit.ledger.stored_batches import stored_batches
 from audit.ledger.tree import StoredTree
 from audit.ledger.witnesses.bringing import bring_soon
 from audit.ledger.witnesses.states import cosigned_notes, policy_of, signed_sizes, waits_for
@@ -166,12 +167,7 @@ def _wait_for_witnesses(wanted: Wanted) -> None:
 
 
 def _entries(tenant_id: UUID, ledger_range: LedgerRange) -> Iterator[tuple[EntryLine, bytes]]:
-    for batch in stored_batches(
-        tenant_id,
-        "evidence_batches",
-        first_index=ledger_range.first_index,
-        end_index=ledger_range.end_index,
-    ):
+    for batch in stored_batches(tenant_id, ledger_range.first_index, ledger_range.end_index):
         for line, raw in entries_of(batch):
             if ledger_range.first_index <= line.index < ledger_range.end_index:
                 yield line, raw
@@ -244,9 +240,7 @@ def _stating(wanted: Wanted, size: int) -> Iterator[tuple[EntryLine, bytes]]:
     ]
     holds = wanted.incident.hold_ids if wanted.incident else ()
     held = [f'"hold":"{pk}"'.encode() for pk in holds]
-    for batch in stored_batches(
-        wanted.tenant.id, "evidence_own_batches", first_index=0, end_index=size
-    ):
+    for batch in stored_batches(wanted.tenant.id, 0, size, is_own=True):
         for line, raw in entries_of(batch):
             if line.index >= size:
                 return

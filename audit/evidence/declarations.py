@@ -8,8 +8,9 @@ import msgspec
 from tooltrail.evidence import EntryLine, Erased
 from tooltrail.evidence.layout import COVERING
 
-from audit.evidence.entries import entries_of, stored_batches
+from audit.evidence.entries import entries_of
 from audit.evidence.ledger_range import LedgerRange, NotSignedError, newest_checkpoint
+from audit.ledger.stored_batches import stored_batches
 from tenants.scope import tenant_scope
 
 _WAITS, _WAIT_SECONDS = 15, 4.0  # in all, as long as an entry may wait for its signature
@@ -67,9 +68,7 @@ def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) 
     declarations: list[Declared] = []
     if not missing:
         return declarations
-    for batch in stored_batches(
-        tenant_id, "evidence_own_batches", first_index=first_index, end_index=size
-    ):
+    for batch in stored_batches(tenant_id, first_index, size, is_own=True):
         for line, raw in entries_of(batch):
             if line.kind not in COVERING:
                 continue

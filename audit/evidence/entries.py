@@ -7,8 +7,6 @@ reports it, because no entry declares it erased.
 """
 
 from collections.abc import Iterator
-from typing import Any
-from uuid import UUID
 
 from tooltrail.evidence import EntryLine
 from tooltrail.ledger import HASH_LENGTH, NO_INVOCATION
@@ -16,8 +14,6 @@ from tooltrail.ledger import HASH_LENGTH, NO_INVOCATION
 from audit.events.instants import microseconds
 from audit.ledger.recompute import Remade, StoredBatch, remake
 from audit.log.payload import LogPayloadError
-from audit.sql.run import run
-from tenants.scope import tenant_scope
 
 _SALT_MAX = 64
 _UNKNOWN = 0
@@ -52,25 +48,3 @@ def _remade(batch: StoredBatch) -> list[Remade]:
         leaves = batch.leaves
         whole = range(0, len(leaves) - len(leaves) % HASH_LENGTH, HASH_LENGTH)
         return [Remade(None, leaves[at : at + HASH_LENGTH], b"", b"") for at in whole]
-
-
-_BATCHES = 10  # read at once: up to 200 MB, commonly 2 MB
-_FIRST_ID = UUID(int=0)
-
-
-def stored_batches(tenant_id: UUID, name: str, **parameters: Any) -> Iterator[StoredBatch]:
-    after_index, after_id = -1, _FIRST_ID
-    while True:
-        with tenant_scope(tenant_id):
-            rows = run(
-                name,
-                after_index=after_index,
-                after_id=after_id,
-                batch_limit=_BATCHES,
-                **parameters,
-            )
-        for row in rows:
-            yield StoredBatch(*row)
-        if len(rows) < _BATCHES:
-            return
-        after_id, _, after_index, *_ = rows[-1]

@@ -9,12 +9,9 @@ from uuid import UUID
 from django.db import DEFAULT_DB_ALIAS
 from tooltrail.ledger import Kind
 
-from audit.ledger.recompute import StoredBatch, remake
+from audit.ledger.recompute import remake
+from audit.ledger.stored_batches import stored_batches
 from audit.log.payload import LogPayloadError
-from audit.sql.run import run
-
-_BATCHES = 200
-_FIRST_ID = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +36,8 @@ def own_entries(
     Entries that do not match their leaves are left out: the check of the leaves reports them.
     Needs the tenant's scope. One query for 200 batches.
     """
-    after_index, after_id = -1, _FIRST_ID
-    while True:
-        rows = run(
-            "evidence_own_batches",
-            tenant_id=tenant_id,
-            first_index=first_index,
-            end_index=2**62,
-            after_index=after_index,
-            after_id=after_id,
-            batch_limit=_BATCHES,
-            using=using,
-        )
-        for row in rows:
-            batch = StoredBatch(*row)
-            with suppress(LogPayloadError):
-                for index, one in enumerate(remake(batch), batch.first_index):
-                    if one.entry is not None and one.entry.kind in kinds:
-                        yield OwnEntry(index, one.entry.kind, batch.received_at, one.raw)
-        if len(rows) < _BATCHES:
-            return
-        after_id, _, after_index, *_ = rows[-1]
+    for batch in stored_batches(tenant_id, first_index, 2**62, is_own=True, using=using):
+        with suppress(LogPayloadError):
+            for index, one in enumerate(remake(batch), batch.first_index):
+                if one.entry is not None and one.entry.kind in kinds:
+                    yield OwnEntry(index, one.entry.kind, batch.received_at, one.raw)

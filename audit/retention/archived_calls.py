@@ -26,8 +26,8 @@ from audit.archive.storage import Storage, opened
 from audit.events.instants import EPOCH
 from audit.ledger.missing import Run, runs_of
 from audit.ledger.own_entries import own_entries
-from audit.ledger.recompute import StoredBatch
 from audit.ledger.status import ledger_status
+from audit.ledger.stored_batches import stored_batches
 from audit.log.payload import LogPayloadError, unpack
 from audit.models import Archive, ArchiveSegment, Erasure, LedgerErasure, LegalHold
 from audit.retention.erasure_targets import Targets
@@ -35,13 +35,11 @@ from audit.retention.event_removal import declare
 from audit.retention.hold_match import LoggedEvent, candidate_of, covers_event
 from audit.retention.holds import held_calls, holds_in_force, lock_record
 from audit.retention.proved_holds import holds_to_keep
-from audit.sql.run import run
 from config.postgresql.aliases import KEEPER
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
-_BATCHES = 10
 WAITS = "It waits for the archive."
 """How the problem of an erasure begins that cannot reach the storage."""
 
@@ -244,31 +242,22 @@ def _with_keys(storage: Storage, record: Record, stubs: Sequence[Stub]) -> list[
 
 def _gone_from_log(tenant_id: UUID, stubs: Sequence[Stub]) -> list[Stub]:
     """Those of the stubs, in order, whose events the log has no more. Needs the keeper's scope."""
+    if not stubs:
+        return []
     left = {stub.index: stub for stub in stubs}
-    after_index, after_id = -1, UUID(int=0)
-    while left:
-        rows = run(
-            "evidence_batches",
-            using=KEEPER,
-            first_index=stubs[0].index,
-            end_index=stubs[-1].index + 1,
-            after_index=after_index,
-            after_id=after_id,
-            batch_limit=_BATCHES,
-        )
-        for batch in (StoredBatch(*row) for row in rows):
-            end = batch.first_index + batch.event_count
-            here = [stub.index for stub in stubs if batch.first_index <= stub.index < end]
-            if here and batch.payload is not None:
-                try:
-                    events = unpack(batch.payload, [each - batch.first_index for each in here])
-                except LogPayloadError:  # it is damaged, and kept
-                    events = [(b"", b"damaged")] * len(here)
-                for index, (_, raw) in zip(here, events, strict=True):
-                    if raw:
-                        del left[index]
-            after_index, after_id = batch.first_index, batch.batch_id
-        if len(rows) < _BATCHES:
+    first, end = stubs[0].index, stubs[-1].index + 1
+    for batch in stored_batches(tenant_id, first, end, using=KEEPER):
+        behind = batch.first_index + batch.event_count
+        here = [stub.index for stub in stubs if batch.first_index <= stub.index < behind]
+        if here and batch.payload is not None:
+            try:
+                events = unpack(batch.payload, [each - batch.first_index for each in here])
+            except LogPayloadError:  # it is damaged, and kept
+                events = [(b"", b"damaged")] * len(here)
+            for index, (_, raw) in zip(here, events, strict=True):
+                if raw:
+                    del left[index]
+        if not left:
             break
     return list(left.values())
 

@@ -42,7 +42,7 @@ def compiled_meanwhile() -> Iterator[None]:
 
 
 def _is_lacking() -> bool:
-    """Whether there is none, and it can be written. Later starts would import all in vain."""
+    """Whether there is none, and it can be written; otherwise compiling helps no later start."""
     folder = BASE_DIR / "config"
     compiled = Path(importlib.util.cache_from_source(str(folder / "urls.py")))
     return not sys.dont_write_bytecode and not compiled.exists() and os.access(folder, os.W_OK)

@@ -44,7 +44,7 @@ def run(folder: Path, **more: str) -> str:
 
 def test_modules_without_byte_code_are_compiled_once_in_another_process(tmp_path: Path) -> None:
     assert run(tmp_path) == "1 True 0"
-    assert run(tmp_path) == "0 True 0"  # later starts do not import all in vain
+    assert run(tmp_path) == "0 True 0"  # later starts do not import everything again
 
 
 def test_nothing_is_compiled_where_byte_code_is_not_wanted(tmp_path: Path) -> None:
