@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -15,6 +15,7 @@ from audit.archive.packs import KEY_BYTES, NO_KEY, unwrap, without_keys, wrap
 from config.boxes import BoxError, open_box
 from config.boxes import close as close_box
 from config.http.bucket import Bucket, BucketError, Lock, NoObjectError, Version
+from config.http.given_urls import checked_url
 
 AWAY = (ArchiveError, BucketError, BoxError)
 """What is raised when the archive cannot be read or written now."""
@@ -215,15 +216,13 @@ class Storage:
 
 def _bucket(variable: str, url: str) -> tuple[Bucket, str]:
     """A bucket, and the folder in it with a `/` at its end, or ''."""
-    parts = urlsplit(url)
+    try:
+        parts = checked_url(url, may_have_query=False)
+    except ValueError as error:
+        raise ArchiveError(f"{variable} must be https://HOST/BUCKET. {error}") from None
     name, _, folder = unquote(parts.path).strip("/").partition("/")
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or not name
-        or "@" in parts.netloc
-    ):
-        raise ArchiveError(f"{variable} must be the address of a bucket: https://HOST/BUCKET.")
+    if not name:
+        raise ArchiveError(f"{variable} must be https://HOST/BUCKET. It names no bucket.")
     bucket = Bucket(
         f"{parts.scheme}://{parts.netloc}",
         name,

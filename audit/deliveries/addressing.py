@@ -12,10 +12,10 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from audit.deliveries import process
-from audit.deliveries.sender.http import check_url
 from audit.deliveries.sender.job import Job
 from audit.deliveries.sender.webhook import SECRET_BYTES, SECRET_PREFIX
 from audit.models import ChannelKind
+from config.http.given_urls import checked_url
 
 type Given = Mapping[str, Any]
 SECURITIES = {"starttls": "STARTTLS", "tls": "TLS", "none": "None (not encrypted)"}
@@ -135,7 +135,7 @@ def _text(given: Given, field: str) -> str:
 def _url(given: Given, field: str) -> str:
     url = _text(given, field)
     try:
-        check_url(url)
+        checked_url(url)
     except ValueError as error:
         raise ChannelError(field, str(error)) from error
     return url

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from audit.models import StreamWay
 from audit.stream.ways.syslog import PORT, show_certificate
+from config.http.given_urls import checked_url
 
 type Given = Mapping[str, Any]
 TEXT_MAX = 2_000
@@ -148,14 +149,9 @@ def _text(given: Given, field: str) -> str:
 def _url(given: Given, field: str) -> str:
     url = _text(given, field)
     try:
-        parts = urlsplit(url)
-        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        raise StreamError(field, "This is not a URL.") from None
-    if not is_web or not url.isascii() or " " in url or "\\" in url:
-        raise StreamError(field, "The URL must begin with https:// and name a host.")
-    if "@" in parts.netloc or parts.fragment:
-        raise StreamError(field, "The URL must not contain a user, a password or a fragment.")
+        checked_url(url)
+    except ValueError as error:
+        raise StreamError(field, str(error)) from None
     return url
 
 

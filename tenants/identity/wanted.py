@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
-from urllib.parse import urlsplit
 
+from config.http.given_urls import checked_url
 from tenants.identity.saml import MISSING, SamlError, is_installed
 from tenants.identity.saml.certificates import read_certificates
 from tenants.models import AnyProvider, ProviderKind, Role
@@ -160,20 +160,9 @@ def checked_change(provider: AnyProvider, wanted: Wanted, taken: set[str]) -> Wa
 def check_server_url(name: str, url: str, *, may_have_query: bool = False) -> None:
     """Raise ProviderError unless a text is the URL of a server, without fragment."""
     try:
-        parts = urlsplit(url)
-        is_good = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_good = False
-    if (
-        not is_good
-        or parts.scheme not in ("https", "http")
-        or parts.username is not None
-        or (parts.query and not may_have_query)
-        or parts.fragment
-        or any(each.isspace() for each in url)
-    ):
-        ending = "" if may_have_query else ", without a query"
-        raise ProviderError(name, f"Enter a URL that begins with https://{ending}.")
+        checked_url(url, may_have_query=may_have_query)
+    except ValueError as error:
+        raise ProviderError(name, str(error)) from None
 
 
 def _check_openid(wanted: Wanted) -> None:

@@ -3,28 +3,12 @@
 import http.client
 import ssl
 from collections.abc import Mapping
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from audit.deliveries.sender.job import ANSWER_MAX
+from config.http.given_urls import checked_url
 
 _READ_BYTES = 4 * ANSWER_MAX
-_CONTROLS = frozenset(map(chr, (*range(33), 127)))
-
-
-def check_url(url: str) -> None:
-    """Raise ValueError, with a reason for people, if a message cannot be sent to this URL."""
-    if _CONTROLS.intersection(url) or "\\" in url:
-        raise ValueError("The URL contains a character that must be encoded.")
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-        (parts.hostname or "").encode("idna")
-    except ValueError:
-        raise ValueError("This is not a URL.") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ValueError("The URL must begin with https:// and name a host.")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("The URL must not contain a user or a password.")
 
 
 def post(
@@ -34,8 +18,7 @@ def post(
 
     Raises ValueError for a URL that cannot be used, OSError and HTTPException.
     """
-    check_url(url)
-    parts = urlsplit(url)
+    parts = checked_url(url)
     assert parts.hostname is not None, "checked"
     if parts.scheme == "https":
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(

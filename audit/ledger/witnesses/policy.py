@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
-from urllib.parse import urlsplit
 
 from tooltrail.ledger import FormatError
 from tooltrail.ledger.cosignature import WitnessKey
+
+from config.http.given_urls import checked_url
 
 WITNESSES_MAX = 10
 URL_MAX = 500
@@ -93,17 +94,11 @@ def _authority(url: str) -> str:
 
 def _checked(url: str) -> str:
     """The prefix of a witness's URL. Raises ValueError."""
-    if len(url) > URL_MAX or not url.isascii() or any(char <= " " for char in url):
-        raise ValueError(f"the URL must have at most {URL_MAX} characters, encoded")
-    try:
-        parts = urlsplit(url)
-        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        raise ValueError("this is not a URL") from None
-    if not is_web or "@" in parts.netloc or parts.query or parts.fragment or "\\" in url:
-        raise ValueError("the URL must begin with https://, without user, query and fragment")
+    if len(url) > URL_MAX or not url.isascii():
+        raise ValueError(f"The URL must have at most {URL_MAX} characters, encoded.")
+    checked_url(url, may_have_query=False)
     return url.rstrip("/")
 
 
 def _sentence(error: Exception) -> str:
-    return f"{error}."
+    return f"{str(error).removesuffix('.')}."

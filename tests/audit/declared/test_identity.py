@@ -91,7 +91,7 @@ def test_prune_disables_a_provider_and_leaves_its_members(acme: Cast, folder: Pa
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"issuer": "no url"}, "identity_providers[0].issuer: Enter a URL"),
+        ({"issuer": "no url"}, "identity_providers[0].issuer: The URL contains a character"),
         ({"secret": {"file": "missing"}}, "identity_providers[0].secret"),
         ({"name": "x" * 41}, "identity_providers[0].name"),
         ({"role_by_group": {"staff": "owner"}}, "role_by_group"),

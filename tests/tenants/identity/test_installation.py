@@ -315,7 +315,10 @@ def test_disabled_provider_signs_nobody_in_and_its_sessions_end(
 @pytest.mark.parametrize(
     ("members", "problem"),
     [
-        ({"issuer": "no url"}, "installation.identity_providers[0].issuer: Enter a URL"),
+        (
+            {"issuer": "no url"},
+            "installation.identity_providers[0].issuer: The URL contains a character",
+        ),
         ({"secret": {"file": "none"}}, "identity_providers[0].secret: the file none does not"),
         (
             {"roles": [{"group": "x", "tenant": "nowhere", "role": "viewer"}]},

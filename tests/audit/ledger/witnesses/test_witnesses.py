@@ -376,8 +376,8 @@ W2 = {"url": "https://w2.example", "key": str(WitnessKey("w2.example", bytes([2]
     ("needed", "witnesses", "why"),
     [
         (1, [W1 | {"url": "ftp://w1.example"}], "must begin with https://"),
-        (1, [W1 | {"url": "https://user@w1.example"}], "must begin with https://"),
-        (1, [W1 | {"url": "https://w1.example/?a=b"}], "must begin with https://"),
+        (1, [W1 | {"url": "https://user@w1.example"}], "must not contain a user"),
+        (1, [W1 | {"url": "https://w1.example/?a=b"}], "must not contain a query"),
         (1, [W1 | {"url": "https://[w1"}], "not a URL"),
         (1, [W1 | {"url": "https://w1.example/é"}], "characters, encoded"),
         (1, [W1 | {"key": "no key"}], "must have the form name\\+id\\+key"),
