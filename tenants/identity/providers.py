@@ -5,7 +5,7 @@ Those of the installation: `tenants.identity.installation`.
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from allauth.socialaccount.models import SocialAccount
@@ -145,9 +145,16 @@ def path_of(provider: AnyProvider, view: str) -> str:
     return reverse(view, args=[*whose, provider.pk])
 
 
-def with_paths(providers: Iterable[AnyProvider], view: str) -> list[tuple[AnyProvider, str]]:
-    """Providers, each with the address of one of its views."""
-    return [(one, path_of(one, view)) for one in providers]
+class LinkedProvider(NamedTuple):
+    """A provider and the address of one of its views."""
+
+    provider: AnyProvider
+    address: str
+
+
+def with_paths(providers: Iterable[AnyProvider], view: str) -> list[LinkedProvider]:
+    """Providers, each with the address of this view."""
+    return [LinkedProvider(one, path_of(one, view)) for one in providers]
 
 
 def end_sessions(provider: AnyProvider, user_id: int | None = None) -> int:

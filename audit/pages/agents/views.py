@@ -1,7 +1,7 @@
 """Agents: what each did in a range, and the graph of who made which calls."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -15,7 +15,7 @@ from audit.queries.call_query import quoted
 from audit.queries.costs import costs_of_agents
 from audit.queries.token_costs import token_costs_of_agents
 from audit.show.charts import range_query
-from audit.show.costs import agent_costs, cost_facts
+from audit.show.costs import AgentCost, agent_costs, cost_facts
 from config.http.htmx import render_page
 from config.http.ordering import in_order, requested_order
 from tenants.access import TenantRequest, tenant_page
@@ -33,6 +33,24 @@ _ORDERS: dict[str, Callable[[AgentFigures], Any]] = {
     "p95": lambda one: one.p95_us,
     "latest": lambda one: one.last_at,
 }
+
+
+class ListedAgent(NamedTuple):
+    """An agent as the list shows it."""
+
+    agent: Agent
+    cost: AgentCost
+    refused_query: str
+    """Of its calls that were refused."""
+
+
+class PartOfAgent(NamedTuple):
+    """The calls of a tool, a version or an environment."""
+
+    figures: AgentFigures
+    query: str
+    others_query: str
+    """Of the agent's other calls; '' if there are none."""
 
 
 @require_safe
@@ -73,7 +91,7 @@ def agent_list(request: TenantRequest) -> HttpResponse:
         "of_agent": of_agent,
         "of_others": f"{within} agent:* NOT agent:{quoted(chosen)}",
         "agents": [
-            (each, costs.of(each.total.name), f"{within} {_named(each)} state:refused")
+            ListedAgent(each, costs.of(each.total.name), f"{within} {_named(each)} state:refused")
             for each in shown
         ],
         "has_refused": any(each.total.refused for each in counted.agents),
@@ -90,15 +108,10 @@ def _named(one: Agent) -> str:
     return f"agent:{quoted(one.total.name)}" if one.total.name else "NOT agent:*"
 
 
-def _with_queries(
-    figures: Sequence[AgentFigures], of_agent: str, name: str
-) -> list[tuple[AgentFigures, str, str]]:
-    """Figures, the query for their calls, and the query for the agent's others, if it has any.
-
-    `name` is a filter name: what the figures are of.
-    """
+def _with_queries(figures: Sequence[AgentFigures], of_agent: str, name: str) -> list[PartOfAgent]:
+    """Figures with their queries. `name` is a filter name: what the figures are of."""
     return [
-        (
+        PartOfAgent(
             each,
             f"{of_agent} {name}:{quoted(each.name)}",
             f"{of_agent} NOT {name}:{quoted(each.name)}" if len(figures) > 1 else "",

@@ -1,7 +1,7 @@
 """The calls of two queries side by side: two ranges, versions, agents, or anything else."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpResponse
 from django.urls import reverse
@@ -14,7 +14,7 @@ from audit.effect.shown import OF_QUERIES, measure_rows
 from audit.effect.sides import between
 from audit.pages.apart.views import SHOWN
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
-from audit.pages.show.requested_query import mistakes, read_query
+from audit.pages.show.requested_query import Mistake, mistakes, read_query
 from audit.queries.apart import CALLS
 from audit.queries.call_query import Query
 from audit.queries.filter_names import FILTER_NAMES
@@ -25,6 +25,14 @@ from tenants.access import TenantRequest, tenant_page
 
 _OFFERED = ("version", "agent", "agent-version", "model", "environment", "service", "producer")
 """A query with one of these is also compared with the other values."""
+
+
+class Side(NamedTuple):
+    """The query of one side, as the form shows it."""
+
+    name: str
+    query: Query
+    mistakes: list[Mistake]
 
 
 @require_safe
@@ -43,7 +51,7 @@ def compare_page(request: TenantRequest) -> HttpResponse:
         **range_bar(request, requested),
         "refresh_s": 0,
         "is_still": True,
-        "sides": [("a", a, mistakes(a)), ("b", b, mistakes(b))],
+        "sides": [Side("a", a, mistakes(a)), Side("b", b, mistakes(b))],
         "most_calls": CALLS,
         "swapped": {"a": b.text, "b": a.text},
     }

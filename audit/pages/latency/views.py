@@ -1,7 +1,7 @@
 """Durations and tokens by tool and version, and figures that need single calls."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
@@ -15,6 +15,7 @@ from audit.pages.latency.page import (
     ORDERS,
     LimitRow,
     SourceRow,
+    VersionRow,
     charts,
     error_rows,
     limit_rows,
@@ -30,7 +31,7 @@ from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.pages.show.saved_views import opens_with
 from audit.queries.alerts import fired_in
-from audit.queries.costs import costs_over_time
+from audit.queries.costs import Cost, costs_over_time
 from audit.queries.latency import SHARES, Spent, ToolFilter, latency
 from audit.queries.newest import newest
 from audit.queries.over_time import has_figures_before
@@ -68,6 +69,13 @@ _SOURCES: Mapping[str, Key[SourceRow]] = {
     "mean": lambda row: row.source.mean,
 }
 """The columns by which limits, routes and sources are sorted."""
+
+
+class PricedRow(NamedTuple):
+    """A tool or a version, and what its calls cost; None without prices."""
+
+    row: VersionRow
+    cost: Cost | None
 
 
 @require_safe
@@ -111,7 +119,9 @@ def latency_page(request: TenantRequest) -> HttpResponseBase:
         else {},
         "currency": costs and costs.currency,
         "costs": cost_facts(None if wanted.version else costs, models),
-        "rows": [(row, of_version.get((row.tool, row.version))) for row in ordered[:ROWS_SHOWN]],
+        "rows": [
+            PricedRow(row, of_version.get((row.tool, row.version))) for row in ordered[:ROWS_SHOWN]
+        ],
         "more_rows": len(ordered) - ROWS_SHOWN,
         "errors": errors[:ERRORS_SHOWN],
         "more_errors": len(errors) - ERRORS_SHOWN,

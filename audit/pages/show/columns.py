@@ -1,7 +1,7 @@
 """The columns that a viewer chose for the lists of calls and of traces."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from audit.models import PageChoice
 
@@ -41,6 +41,14 @@ def shown_columns(page: str, choice: PageChoice | None) -> list[str]:
     return [name for name in COLUMNS[page] if name in wanted]
 
 
-def column_choices(page: str, shown: Collection[str]) -> list[tuple[str, str, bool]]:
-    """All columns that can be chosen: name, head, and whether it is shown."""
-    return [(name, head, name in shown) for name, head in COLUMNS[page].items()]
+class ColumnChoice(NamedTuple):
+    """A column that can be chosen."""
+
+    name: str
+    head: str
+    is_shown: bool
+
+
+def column_choices(page: str, shown: Collection[str]) -> list[ColumnChoice]:
+    """All columns that can be chosen."""
+    return [ColumnChoice(name, head, name in shown) for name, head in COLUMNS[page].items()]

@@ -80,7 +80,7 @@ def _compared(request: TenantRequest, version: ToolVersion, query: Query) -> dic
     fired = [one for window in (of.before, of.after) for one in fired_in(window, name)]
     return context | {
         "windows": of,
-        "compared_queries": _queries(of, before, version, which, query),
+        "compared": _queries(of, before, version, which, query),
         "effect": effect,
         "rows": measure_rows(effect.measures),
         "charts": charts(counted, which, names, fired, _drawn(before, version, which, query))
@@ -93,13 +93,15 @@ def _compared(request: TenantRequest, version: ToolVersion, query: Query) -> dic
 
 def _queries(
     of: Windows, before: ToolVersion | None, version: ToolVersion, which: Which, query: Query
-) -> list[str]:
-    """The queries of the calls before and after; empty if there is no version before."""
+) -> dict[str, str]:
+    """The queries of the calls `before` and `after`; empty if there is no version before."""
     if which == "named" and before is None:
-        return []
-    drawn = _drawn(before, version, which, query)
-    within = (range_query(window.start, window.end) for window in (of.before, of.after))
-    return [f"{times} {terms}" for times, terms in zip(within, drawn, strict=True)]
+        return {}
+    terms_before, terms_after = _drawn(before, version, which, query)
+    return {
+        "before": f"{range_query(of.before.start, of.before.end)} {terms_before}",
+        "after": f"{range_query(of.after.start, of.after.end)} {terms_after}",
+    }
 
 
 def _drawn(

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -95,13 +95,22 @@ _ORDERS: dict[str, Callable[[VersionRow], Any]] = {
     "p95": lambda row: row.p95_ms,
 }
 """The columns by which versions are sorted."""
-_CALLERS: Mapping[str, Key[tuple[AgentFigures, str]]] = {
-    "agent": lambda row: row[0].name or None,
-    "calls": lambda row: row[0].calls,
-    "failed": lambda row: row[0].failed,
-    "refused": lambda row: row[0].refused,
-    "p95": lambda row: row[0].p95_us,
-    "latest": lambda row: row[0].last_at,
+
+
+class Caller(NamedTuple):
+    """The calls of an agent, and the query for them."""
+
+    figures: AgentFigures
+    query: str
+
+
+_CALLERS: Mapping[str, Key[Caller]] = {
+    "agent": lambda row: row.figures.name or None,
+    "calls": lambda row: row.figures.calls,
+    "failed": lambda row: row.figures.failed,
+    "refused": lambda row: row.figures.refused,
+    "p95": lambda row: row.figures.p95_us,
+    "latest": lambda row: row.figures.last_at,
 }
 """The columns by which callers are sorted."""
 
@@ -152,7 +161,7 @@ def tool_overview(request: TenantRequest, pk: UUID) -> HttpResponse:
         "more_versions": len(versions) - VERSIONS_SHOWN,
         "callers": sorted_table(
             request,
-            [(each, _of_agent(within, each)) for each in callers],
+            [Caller(each, _of_agent(within, each)) for each in callers],
             _CALLERS,
             "calls",
             "sort-callers",

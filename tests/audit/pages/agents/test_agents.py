@@ -60,8 +60,8 @@ def signed_in(cast: Cast) -> Client:
 def test_agents_are_listed_with_their_figures(team: Cast) -> None:
     page = signed_in(team).get("/agents/", {"range": "24h"})
     figures = {
-        each.total.name: (each.total.calls, each.total.failed, [tool.name for tool in each.tools])
-        for each, *_ in page.context["agents"]
+        one.total.name: (one.total.calls, one.total.failed, [tool.name for tool in one.tools])
+        for one in (each.agent for each in page.context["agents"])
     }
     assert figures == {
         "helper": (3, 1, ["fetch <b>", "nested", "search"]),
@@ -141,19 +141,19 @@ def test_refused_calls_are_counted_by_agent_and_lead_to_them(team: Cast) -> None
     )
     client = signed_in(team)
     page = client.get("/agents/", {"range": "24h"})
-    shown = {each.total.name: each.total for each, *_ in page.context["agents"]}
+    shown = {each.agent.total.name: each.agent.total for each in page.context["agents"]}
     assert {name: (one.calls, one.refused) for name, one in shown.items()} == {
         "lead": (2, 2),
         "strict": (0, 1),
         "": (1, 1),
         "helper": (3, 0),
     }
-    queries = {each.total.name: query for each, _, query in page.context["agents"]}
+    queries = {each.agent.total.name: each.refused_query for each in page.context["agents"]}
     for name, calls in (("lead", 2), ("", 1), ("helper", 0)):
         with tenant_scope(team.tenant.id):
             assert len(call_page(parse(queries[name]).wanted, now=timezone.now()).calls) == calls
     one = client.get("/agents/", {"range": "24h", "agent": "lead"})
-    refused = {each.name: each.refused for each, *_ in one.context["tools"]}
+    refused = {each.figures.name: each.figures.refused for each in one.context["tools"]}
     assert refused == {"delegate": 0, "search": 1, "<i>pay</i>": 1}
     assert {each.name: each.refused for each, *_ in one.context["versions"]} == {"1": 1, "2": 1}
     assert "<i>pay</i>" not in one.content.decode()

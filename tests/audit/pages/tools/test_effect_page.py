@@ -243,7 +243,7 @@ def test_effect_on_the_calls_of_a_query(acme: Cast, at: datetime) -> None:
     assert "n = 40" in shown
     assert "Only calls that match the query are counted." in shown
     answer = signed_in(acme.viewer).get(f"/tools/{tool.pk}/effect", {"q": "agent:lead"})
-    assert all(each.endswith(" agent:lead") for each in answer.context["compared_queries"])
+    assert all(each.endswith(" agent:lead") for each in answer.context["compared"].values())
 
 
 @pytest.mark.parametrize("query", ["agent:", "nonsense:1", "args.city:London"])
