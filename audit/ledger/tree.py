@@ -1,6 +1,6 @@
 """The Merkle tree of a tenant's ledger, read from its stored tiles."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
@@ -26,8 +26,8 @@ class StoredTree:
     """The first `size` entries of a tenant's ledger. Needs the tenant's scope on `using`.
 
     Each call costs one query for at most two tiles of each level; 100 million entries have four
-    levels. Raises FormatError if a tile is missing or too narrow. Whether the hashes are right can
-    be verified only with a signed root.
+    levels. Tiles that were read are kept. Raises FormatError if a tile is missing or too narrow.
+    Whether the hashes are right can be verified only with a signed root.
     """
 
     def __init__(self, tenant_id: UUID, size: int, *, using: str = DEFAULT_DB_ALIAS) -> None:
@@ -40,10 +40,17 @@ class StoredTree:
         """The RFC 6962 root."""
         return tree_root(self.size, self._subtrees(tiles_of_root(self.size)))
 
-    def inclusion(self, index: int) -> list[bytes]:
-        """The proof that the tree has the entry at `index`. Raises ProofError beyond its end."""
+    def inclusion(self, index: int, *, height: int = 0) -> list[bytes]:
+        """The proof that the tree has the entry at `index`. Raises ProofError beyond its end.
+
+        With a `height` that it has the complete subtree of that height with the entry.
+        """
         tiles = tiles_of_inclusion(index, self.size)
-        return inclusion_proof(index, self.size, self._subtrees(tiles))
+        return inclusion_proof(index, self.size, self._subtrees(tiles), height=height)
+
+    def read_ahead(self, indexes: Iterable[int]) -> None:
+        """Read the tiles for the inclusion proofs of several entries, in one query."""
+        self._read(set().union(*(tiles_of_inclusion(index, self.size) for index in indexes)))
 
     def consistency(self, old: int) -> list[bytes]:
         """The proof that the tree extends that of its first `old` entries. Raises ProofError."""

@@ -1,18 +1,42 @@
 """Proofs of neighbouring entries in one checkpoint, as the JSON that records contain.
 
-All entries of a tile share the upper part of their proofs, so a record costs eight hashes of base64
-and no query. Each tile's part is verified against the signed root before it is used.
+Entries of a tile share the upper part of their proofs, and neighbours more than that: so the proofs
+of a tile are written at once, from the top down. Each tile is verified against the signed root
+before it is used.
 """
 
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from tooltrail.ledger import HASH_LENGTH, LedgerError, Tile, node_of, verify_inclusion
-from tooltrail.ledger.lines import to_base64
+from tooltrail.ledger import LedgerError, Tile, node_of, verify_inclusion
 from tooltrail.ledger.tiles import FULL, HEIGHT
 
 from audit.ledger.tree import StoredTree
 from audit.models import LedgerCheckpoint
+
+
+def levels_of(leaves: Sequence[bytes]) -> list[Sequence[bytes]]:
+    """The nodes of a tree (RFC 6962) level by level, from the leaves to the root."""
+    levels = [leaves]
+    while len(below := levels[-1]) > 1:
+        pairs = zip(below[::2], below[1::2], strict=False)
+        above = [node_of(left, right) for left, right in pairs]
+        levels.append([*above, *below[2 * len(above) :]])
+    return levels
+
+
+def proofs_of(levels: Sequence[Sequence[bytes]], above: Iterable[bytes] = ()) -> list[bytes]:
+    """The inclusion proof of each leaf, as a JSON list. `above`: what follows in all of them."""
+    texts = [b"".join([b',"%b"' % b64encode(each) for each in above])]
+    for level in reversed(levels[:-1]):
+        own = [b',"%b"' % b64encode(each) for each in level]
+        texts = [
+            # A node without a neighbour moved up.
+            own[at ^ 1] + texts[at >> 1] if at ^ 1 < len(own) else texts[at >> 1]
+            for at in range(len(own))
+        ]
+    return [b"[%b]" % text[1:] for text in texts]
 
 
 class Proofs:
@@ -23,8 +47,11 @@ class Proofs:
         self._tree = StoredTree(tenant_id, checkpoint.size)
         self._number = -1
         self._leaves: Sequence[bytes] = ()
-        self._levels: list[list[str]] = []
-        self._above = ""
+        self._proofs: Sequence[bytes] = ()
+
+    def read_ahead(self, indexes: Iterable[int]) -> None:
+        """Read what the proofs of these entries need, in one query."""
+        self._tree.read_ahead({index & -FULL for index in indexes})
 
     def proof(self, index: int, leaf: bytes) -> bytes | None:
         """The inclusion proof of an entry as a JSON list; None if the tiles do not prove it.
@@ -35,36 +62,21 @@ class Proofs:
             if (index >> HEIGHT) + 1 << HEIGHT > self._size:  # of the last tile, which is not full
                 hashes = self._tree.inclusion(index)
                 verify_inclusion(leaf, index, self._size, hashes, self._root)
-                return _list([to_base64(each) for each in hashes])
+                return proofs_of([[leaf]], hashes)[0]
             if index >> HEIGHT != self._number:
                 self._load(index >> HEIGHT)
         except LedgerError:
             return None
         at = index & FULL - 1
-        if self._leaves[at] != leaf:
-            return None
-        own = [level[at >> height ^ 1] for height, level in enumerate(self._levels)]
-        return b'["' + '","'.join(own).encode() + self._above.encode()
+        return self._proofs[at] if self._leaves[at] == leaf else None
 
     def _load(self, number: int) -> None:
         """Read a full tile of leaves, and verify that the signed root has it."""
         self._number = -1
-        first = number << HEIGHT
-        data = self._tree.tile(Tile(0, number, FULL))
-        level = [data[at : at + HASH_LENGTH] for at in range(0, len(data), HASH_LENGTH)]
-        leaves, levels = level, []
-        while len(level) > 1:
-            levels.append(level)
-            level = [
-                node_of(left, right) for left, right in zip(level[::2], level[1::2], strict=True)
-            ]
-        above = self._tree.inclusion(first)[HEIGHT:]
-        proof = [*(each[1] for each in levels), *above]
-        verify_inclusion(leaves[0], first, self._size, proof, self._root)
-        self._number, self._leaves = number, leaves
-        self._levels = [[to_base64(each) for each in one] for one in levels]
-        self._above = "".join(f'","{to_base64(each)}' for each in above) + '"]'
-
-
-def _list(texts: Sequence[str]) -> bytes:
-    return ('["' + '","'.join(texts) + '"]').encode() if texts else b"[]"
+        tile, first = Tile(0, number), number << HEIGHT
+        levels = levels_of(tile.hashes(self._tree.tile(tile)))
+        above = self._tree.inclusion(first, height=HEIGHT)
+        proof = [*(each[1] for each in levels[:-1]), *above]
+        verify_inclusion(levels[0][0], first, self._size, proof, self._root)
+        self._number, self._leaves = number, levels[0]
+        self._proofs = proofs_of(levels, above)

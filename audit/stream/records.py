@@ -15,7 +15,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from tooltrail.evidence.record import GROUP, SCHEMA, signed_text
-from tooltrail.ledger import HASH_LENGTH, leaf_of, node_of
+from tooltrail.ledger import HASH_LENGTH, leaf_of
 
 from audit.events.instants import microseconds
 from audit.ledger.cose import key_id
@@ -26,7 +26,7 @@ from audit.models import LedgerCheckpoint
 from audit.stream import ecs, ocsf
 from audit.stream.facts import fact_of, severity_of, without_payload
 from audit.stream.place import Place, Source
-from audit.stream.proving import Proofs
+from audit.stream.proving import Proofs, levels_of, proofs_of
 from config.version import VERSION
 from tenants.models import Tenant
 
@@ -102,7 +102,10 @@ class RecordMaker:
             for at, one in enumerate(_remade(batch), batch.first_index)
             if index <= at < self._end
         )
-        unsigned = [self._record(*each) for each in islice(entries, limit)]
+        chosen = list(islice(entries, limit))
+        if self._proofs is not None:
+            self._proofs.read_ahead(at for at, *_ in chosen)
+        unsigned = [self._record(*each) for each in chosen]
         return [
             record
             for begin in range(0, len(unsigned), GROUP)
@@ -111,29 +114,22 @@ class RecordMaker:
 
     def _signed(self, group: Sequence[Record]) -> Iterator[Record]:
         """The records with one signature over the tree of them."""
-        levels = [[leaf_of(record.body) for record in group]]
-        while len(levels[-1]) > 1:
-            below = levels[-1]
-            pairs = zip(below[::2], below[1::2], strict=False)
-            above = [node_of(left, right) for left, right in pairs]
-            levels.append(above + below[2 * len(above) :])
+        levels = levels_of([leaf_of(record.body) for record in group])
         size = len(group)
-        signature = self._sign(signed_text(size, levels[-1][0]))
-        for at, record in enumerate(group):
-            proof = [
-                b64encode(level[at >> height ^ 1])
-                for height, level in enumerate(levels[:-1])
-                if at >> height ^ 1 < len(level)
-            ]
-            signed = b'{"at":%d,"key":"%b","of":%d,"proof":[%b],"signature":"%b"}' % (
+        signature = b64encode(self._sign(signed_text(size, levels[-1][0])))
+        for at, (record, proof) in enumerate(zip(group, proofs_of(levels), strict=True)):
+            # A quote inside a text is escaped, so this is the member, and there is one.
+            before, member, after = record.body.partition(_MEMBER)
+            body = b'%b%b"signed":{"at":%d,"key":"%b","of":%d,"proof":%b,"signature":"%b"},%b' % (
+                before,
+                member,
                 at,
                 self._key_id,
                 size,
-                b",".join(b'"%b"' % each for each in proof),
-                b64encode(signature),
+                proof,
+                signature,
+                after,
             )
-            # A quote inside a text is escaped, so this is the member, and there is one.
-            body = record.body.replace(_MEMBER, b'%b"signed":%b,' % (_MEMBER, signed), 1)
             yield Record(record.index, record.received_us, record.severity, body)
 
     def _record(self, index: int, one: Remade, batch: StoredBatch) -> Record:

@@ -59,12 +59,13 @@ def tree_root(size: int, subtree: Subtree) -> bytes:
     return _hash_of(Span(0, size), subtree) if size else EMPTY_ROOT
 
 
-def inclusion_proof(index: int, size: int, subtree: Subtree) -> list[bytes]:
+def inclusion_proof(index: int, size: int, subtree: Subtree, *, height: int = 0) -> list[bytes]:
     """The audit path of RFC 6962, section 2.1.1, from the leaf's sibling up.
 
+    With a `height` from the sibling of the complete subtree of that height, which has the leaf.
     At most ⌈log2(size)⌉ hashes: 27 at 100 million. Raises ProofError if there is no such leaf.
     """
-    return [_hash_of(span, subtree) for span in inclusion_spans(index, size)]
+    return [_hash_of(span, subtree) for span in inclusion_spans(index, size)[height:]]
 
 
 def consistency_proof(old: int, new: int, subtree: Subtree) -> list[bytes]:
