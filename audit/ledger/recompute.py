@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID, uuid5
 
+import msgspec
 from tooltrail.ledger import HASH_LENGTH, NO_INVOCATION, Entry, Kind, commit_of, leaf_of
 
 from audit.events import wire
@@ -46,8 +47,7 @@ class StoredBatch:
     is_own: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Remade:
+class Remade(msgspec.Struct, frozen=True, gc=False):
     """An entry recomputed from the stored bytes; None if they are erased or do not match."""
 
     entry: Entry | None
@@ -87,8 +87,7 @@ def remake(batch: StoredBatch) -> list[Remade]:
     return remade
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(msgspec.Struct, frozen=True, gc=False):
     """An event's leaf and the members of its entry, without kind and ids."""
 
     leaf: bytes
@@ -179,7 +178,9 @@ class _Naming:
         if candidate.kind is Kind.FINDING or candidate.event.event_id is not None:
             yield self._absent, candidate.event_id, 0, candidate.invocation_id
             return
-        for absent in range(self._absent, _NUMBERS_MAX - candidate.line + 1):
+        if not self._absent:  # then it was read with its number in the request
+            yield 0, candidate.event_id, 0, candidate.invocation_id
+        for absent in range(self._absent or 1, _NUMBERS_MAX - candidate.line + 1):
             event_id = uuid5(self._batch_id, str(candidate.line + absent))
             yield absent, event_id, 0, candidate.invocation_id
 
