@@ -8,11 +8,11 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 import msgspec
-from tooltrail.ledger import NO_INVOCATION, Entry
+from tooltrail.ledger import NO_INVOCATION, Entry, Kind
 
 from audit.events import wire
 from audit.events.candidates import Candidate
@@ -32,6 +32,7 @@ _IDS = (
     *("case_id", "producer_id"),
 )
 _ids_of = attrgetter(*_IDS)
+_KIND_NAMES: Final[Mapping[Kind, str]] = {kind: kind.name.lower() for kind in Kind}
 _TEXT_MAX = 500
 _SUBJECT_MAX = 300
 
@@ -98,13 +99,13 @@ def fact_of(one: Remade, received_us: int, *, is_own: bool) -> Fact:
     if is_own:
         return _of_own(entry, one.raw, received_us)
     if one.candidate is None:  # its bytes fit, and this release cannot read them
-        return Fact(what="unknown", kind=entry.kind.name.lower(), at_us=received_us)
+        return Fact(what="unknown", kind=_KIND_NAMES[entry.kind], at_us=received_us)
     return _of_call(entry, one.candidate)
 
 
 def _of_call(entry: Entry, candidate: Candidate) -> Fact:
     event = candidate.event
-    kind = entry.kind.name.lower()
+    kind = _KIND_NAMES[entry.kind]
     if isinstance(event, wire.GapEvent):
         return Fact(
             what="gap",
@@ -189,7 +190,7 @@ def _decider(by: wire.Decider | None) -> str | None:
 
 def _of_own(entry: Entry, raw: bytes, received_us: int) -> Fact:
     """An entry of the server: an action of somebody, or what the server did with the ledger."""
-    kind = entry.kind.name.lower()
+    kind = _KIND_NAMES[entry.kind]
     try:
         document = storable(json.loads(raw))
         at_us = microseconds(datetime.fromisoformat(document["at"]))

@@ -9,16 +9,22 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from audit.stream.facts import Fact, severity_of
-from audit.stream.place import Place, Source, milliseconds
+from audit.stream.place import Place, milliseconds
 
 VERSION: Final = "1.8.0"
 _CLASS, _CATEGORY = 6003, 6
 _CREATE, _READ, _UPDATE, _DELETE, _OTHER = 1, 2, 3, 4, 99
 _SEVERITIES: Final[Mapping[str, int]] = {"informational": 1, "low": 2, "medium": 3, "high": 4}
-_UNKNOWN, _SUCCESS, _FAILURE = 0, 1, 2
+_STATUSES: Final[Mapping[str, int]] = {
+    "unknown": 0,
+    **dict.fromkeys(("ok", "approved"), 1),
+    **dict.fromkeys(("failed", "lost", "unguarded"), 2),
+}
+"""By the outcome."""
 _TOOL_ROLE = 3
 EXTENSION: Final[Mapping[str, str]] = {"name": "tooltrail", "uid": "999", "version": "1.0.0"}
 """`uid` is that of extensions which are not registered."""
+_EXTENSIONS, _PROFILES = (EXTENSION,), ("ai_operation",)
 _ACTIVITIES: Final[Mapping[str, str]] = {
     "start": "Tool call started",
     "interim": "Tool call waits",
@@ -46,12 +52,10 @@ def document(fact: Fact, place: Place) -> dict[str, Any]:
     """The record of a fact, without what proves it and without the event's bytes."""
     if fact.what == "action":
         activity = _CRUD.get((fact.verb or "").rpartition(".")[2], _OTHER)
-        record = _action(fact)
         name = fact.verb or "action"
     else:
         activity, name = _OTHER, _ACTIVITIES[fact.what]
-        record = _call(fact)
-    record |= {
+    record: dict[str, Any] = {
         "activity_id": activity,
         "activity_name": name,
         "category_uid": _CATEGORY,
@@ -59,11 +63,15 @@ def document(fact: Fact, place: Place) -> dict[str, Any]:
         "type_uid": _CLASS * 100 + activity,
         "time": milliseconds(fact.at_us),
         "severity_id": _SEVERITIES[severity_of(fact)],
-        "status_id": _status(fact),
+        "status_id": _STATUSES.get(fact.outcome, _OTHER),
         "status": fact.outcome,
         "message": _message(fact),
         "metadata": _metadata(fact, place),
     }
+    if fact.what == "action":
+        _add_action(record, fact)
+    else:
+        _add_call(record, fact)
     return record
 
 
@@ -71,9 +79,9 @@ def _metadata(fact: Fact, place: Place) -> dict[str, Any]:
     source = place.source
     metadata: dict[str, Any] = {
         "version": VERSION,
-        "product": _product(source),
-        "profiles": ["ai_operation"],
-        "extensions": [EXTENSION],
+        "product": {"name": "Tooltrail", "vendor_name": "Tooltrail", "version": source.version},
+        "profiles": _PROFILES,
+        "extensions": _EXTENSIONS,
         "log_name": source.of,
         "log_provider": source.host,
         "logged_time": milliseconds(place.received_us),
@@ -87,40 +95,20 @@ def _metadata(fact: Fact, place: Place) -> dict[str, Any]:
     return metadata
 
 
-def _product(source: Source) -> dict[str, str]:
-    return {"name": "Tooltrail", "vendor_name": "Tooltrail", "version": source.version}
-
-
-def _call(fact: Fact) -> dict[str, Any]:
-    ids = fact.ids
-    api: dict[str, Any] = {"operation": fact.tool or f"tooltrail.{fact.what}"}
-    if fact.tool_version is not None:
-        api["version"] = fact.tool_version
-    if fact.invocation_id is not None:
-        api["request"] = {"uid": str(fact.invocation_id)}
-    if fact.mcp_server is not None:
-        api["service"] = {"name": fact.mcp_server}
-    response = _present(
-        error=fact.error_type, message=fact.error_code, error_message=fact.error_message
-    )
-    if fact.upstream_status is not None:
-        response["code"] = fact.upstream_status
-    if response:
-        api["response"] = response
-    executor = fact.service or ids.get("producer_id")
-    actor: dict[str, Any] = {"app_name": fact.agent or executor or "unknown"}
+def _add_call(record: dict[str, Any], fact: Fact) -> None:
+    producer = fact.ids.get("producer_id")
+    executor = fact.service or producer
+    record["api"] = _api(fact)
+    record["actor"] = actor = {"app_name": fact.agent or executor or "unknown"}
     if fact.principal is not None:
         actor["user"] = {"uid": fact.principal, "type_id": 99, "type": "Principal"}
-    record: dict[str, Any] = {
-        "api": api,
-        "actor": actor,
-        "src_endpoint": _present(
-            name=ids.get("producer_id") or executor or "unknown", svc_name=fact.service
-        ),
-    }
-    for name, us in (("start_time", fact.started_us), ("end_time", fact.ended_us)):
-        if us is not None:
-            record[name] = milliseconds(us)
+    record["src_endpoint"] = endpoint = {"name": producer or executor or "unknown"}
+    if fact.service is not None:
+        endpoint["svc_name"] = fact.service
+    if fact.started_us is not None:
+        record["start_time"] = milliseconds(fact.started_us)
+    if fact.ended_us is not None:
+        record["end_time"] = milliseconds(fact.ended_us)
     if fact.duration_us is not None:
         record["duration"] = fact.duration_us // 1000
     if fact.model is not None:
@@ -135,7 +123,28 @@ def _call(fact: Fact) -> dict[str, Any]:
         record["status_code"] = fact.error_type
     if unmapped := _unmapped(fact):
         record["unmapped"] = unmapped
-    return record
+
+
+def _api(fact: Fact) -> dict[str, Any]:
+    api: dict[str, Any] = {"operation": fact.tool or f"tooltrail.{fact.what}"}
+    if fact.tool_version is not None:
+        api["version"] = fact.tool_version
+    if fact.invocation_id is not None:
+        api["request"] = {"uid": fact.invocation_id}
+    if fact.mcp_server is not None:
+        api["service"] = {"name": fact.mcp_server}
+    response: dict[str, Any] = {}
+    if fact.error_type is not None:
+        response["error"] = fact.error_type
+    if fact.error_code is not None:
+        response["message"] = fact.error_code
+    if fact.error_message is not None:
+        response["error_message"] = fact.error_message
+    if fact.upstream_status is not None:
+        response["code"] = fact.upstream_status
+    if response:
+        api["response"] = response
+    return api
 
 
 def _context(fact: Fact) -> dict[str, Any]:
@@ -161,13 +170,15 @@ def _context(fact: Fact) -> dict[str, Any]:
 
 
 def _unmapped(fact: Fact) -> dict[str, Any]:
-    unmapped: dict[str, Any] = dict(fact.ids)
-    unmapped |= _present(
-        agent_version=fact.agent_version,
-        environment=fact.environment,
-        mcp_protocol=fact.mcp_protocol,
-        decided_by=fact.decided_by,
-    )
+    unmapped: dict[str, Any] = {**fact.ids}
+    if fact.agent_version is not None:
+        unmapped["agent_version"] = fact.agent_version
+    if fact.environment is not None:
+        unmapped["environment"] = fact.environment
+    if fact.mcp_protocol is not None:
+        unmapped["mcp_protocol"] = fact.mcp_protocol
+    if fact.decided_by is not None:
+        unmapped["decided_by"] = fact.decided_by
     if fact.lost is not None:
         unmapped["lost_events"] = fact.lost
     if fact.violations:
@@ -178,38 +189,21 @@ def _unmapped(fact: Fact) -> dict[str, Any]:
     return unmapped
 
 
-def _action(fact: Fact) -> dict[str, Any]:
+def _add_action(record: dict[str, Any], fact: Fact) -> None:
     actor = fact.actor or "Tooltrail"
-    record: dict[str, Any] = {
-        "actor": {"app_name": "Tooltrail", "user": {"name": actor}},
-        "api": {"operation": fact.verb or "action", "service": {"name": "Tooltrail"}},
-        "src_endpoint": {"name": "Tooltrail"},
-    }
+    record["actor"] = {"app_name": "Tooltrail", "user": {"name": actor}}
+    record["api"] = {"operation": fact.verb or "action", "service": {"name": "Tooltrail"}}
+    record["src_endpoint"] = {"name": "Tooltrail"}
     if fact.subject is not None:
         kind = (fact.verb or "").partition(".")[0]
         record["resources"] = [{"name": fact.subject, "type": kind or "unknown"}]
-    return record
-
-
-def _status(fact: Fact) -> int:
-    match fact.outcome:
-        case "ok" | "approved":
-            return _SUCCESS
-        case "failed" | "lost" | "unguarded":
-            return _FAILURE
-        case "unknown":
-            return _UNKNOWN
-        case _:
-            return _OTHER
 
 
 def _message(fact: Fact) -> str:
     if fact.what == "action":
         return " ".join(filter(None, (fact.actor, fact.verb, fact.subject)))
-    what = " ".join(filter(None, (fact.tool, fact.tool_version))) or fact.what
+    what = fact.tool or fact.tool_version or fact.what
+    if fact.tool and fact.tool_version:
+        what = f"{fact.tool} {fact.tool_version}"
     why = f" ({fact.error_type})" if fact.error_type else ""
     return f"{what}: {_ACTIVITIES[fact.what].lower()}, {fact.outcome}{why}"
-
-
-def _present(**members: str | None) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}

@@ -7,7 +7,6 @@ One signature is over up to 16 records, the leaves of a small tree: one for each
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -40,8 +39,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 _MEMBER = b'"tooltrail":{'
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One record: JSON in UTF-8, on one line."""
 
     index: int
@@ -96,21 +94,25 @@ class RecordMaker:
         self, batches: Iterable[StoredBatch], index: int, limit: int | None = None
     ) -> list[Record]:
         """The records of neighbouring batches from an index on, up to the checkpoint or a limit."""
-        entries = (
-            (at, one, batch)
-            for batch in batches
-            for at, one in enumerate(_remade(batch), batch.first_index)
-            if index <= at < self._end
-        )
-        chosen = list(islice(entries, limit))
+        chosen = list(islice(self._entries(batches, index), limit))
         if self._proofs is not None:
-            self._proofs.read_ahead(at for at, *_ in chosen)
+            self._proofs.read_ahead(place.index for place, *_ in chosen)
         unsigned = [self._record(*each) for each in chosen]
         return [
             record
             for begin in range(0, len(unsigned), GROUP)
             for record in self._signed(unsigned[begin : begin + GROUP])
         ]
+
+    def _entries(
+        self, batches: Iterable[StoredBatch], index: int
+    ) -> Iterator[tuple[Place, Remade, bool]]:
+        """The entries that become records, with their places, and whether they are the server's."""
+        for batch in batches:
+            received_us = microseconds(batch.received_at)
+            for at, one in enumerate(_remade(batch), batch.first_index):
+                if index <= at < self._end:
+                    yield Place(self._source, at, received_us), one, batch.is_own
 
     def _signed(self, group: Sequence[Record]) -> Iterator[Record]:
         """The records with one signature over the tree of them."""
@@ -132,35 +134,37 @@ class RecordMaker:
             )
             yield Record(record.index, record.received_us, record.severity, body)
 
-    def _record(self, index: int, one: Remade, batch: StoredBatch) -> Record:
-        received_us = microseconds(batch.received_at)
-        fact = fact_of(one, received_us, is_own=batch.is_own)
+    def _record(self, place: Place, one: Remade, is_own: bool) -> Record:
+        fact = fact_of(one, place.received_us, is_own=is_own)
         has_raw = self._has_payloads and one.entry is not None
         if not self._has_payloads:
             without_payload(fact)
-        record = self._document(fact, Place(self._source, index, received_us))
+        record = self._document(fact, place)
         own: dict[str, Any] = {
             "schema": SCHEMA,
-            "index": index,
+            "index": place.index,
             "origin": self._source.origin,
             "kind": fact.kind,
             "state": fact.state,
-            "leaf": b64encode(one.leaf).decode(),
+            "leaf": one.leaf,  # bytes are encoded as base64
             "checkpoint": self._checkpoint,
         }
         if one.entry is not None:
-            own["entry"] = b64encode(one.entry.to_bytes()).decode()
-        if self._proofs is not None and (proof := self._proofs.proof(index, one.leaf)) is not None:
-            own["proof"] = msgspec.Raw(proof)
+            own["entry"] = one.entry.to_bytes()
+        if self._proofs is not None:
+            proof = self._proofs.proof(place.index, one.leaf)
+            if proof is not None:
+                own["proof"] = msgspec.Raw(proof)
         if has_raw:
-            own["salt"] = b64encode(one.salt).decode()
+            own["salt"] = one.salt
             raw = one.raw.decode()
             if self._form == "ocsf":
                 record["raw_data"] = raw
             else:
                 record["event"]["original"] = raw
         record["tooltrail"] = own
-        return Record(index, received_us, _SYSLOG[severity_of(fact)], _encode(record))
+        severity = _SYSLOG[severity_of(fact)]
+        return Record(place.index, place.received_us, severity, _encode(record))
 
 
 def _remade(batch: StoredBatch) -> list[Remade]:
