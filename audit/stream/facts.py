@@ -7,7 +7,6 @@ results, error messages, reasons, received values, nor details of actions.
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from operator import attrgetter
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -31,7 +30,6 @@ _IDS = (
     *("ingestion_run_id", "workflow_id", "collection_id", "document_id", "document_version_id"),
     *("case_id", "producer_id"),
 )
-_ids_of = attrgetter(*_IDS)
 _KIND_NAMES: Final[Mapping[Kind, str]] = {kind: kind.name.lower() for kind in Kind}
 _TEXT_MAX = 500
 _SUBJECT_MAX = 300
@@ -116,7 +114,7 @@ def _of_call(entry: Entry, candidate: Candidate) -> Fact:
             error_type=storable_text(event.reason),
             lost=event.count,
         )
-    ids = {name: str(value) for name, value in zip(_IDS, _ids_of(event), strict=True) if value}
+    ids = {name: str(value) for name in _IDS if (value := getattr(event, name))}
     context, peers = candidate.context, event.mcp
     fact = Fact(
         what="start",
