@@ -98,10 +98,11 @@ def _metadata(fact: Fact, place: Place) -> dict[str, Any]:
 def _add_call(record: dict[str, Any], fact: Fact) -> None:
     producer = fact.ids.get("producer_id")
     executor = fact.service or producer
-    record["api"] = _api(fact)
-    record["actor"] = actor = {"app_name": fact.agent or executor or "unknown"}
+    actor: dict[str, Any] = {"app_name": fact.agent or executor or "unknown"}
     if fact.principal is not None:
         actor["user"] = {"uid": fact.principal, "type_id": 99, "type": "Principal"}
+    record["api"] = _api(fact)
+    record["actor"] = actor
     record["src_endpoint"] = endpoint = {"name": producer or executor or "unknown"}
     if fact.service is not None:
         endpoint["svc_name"] = fact.service

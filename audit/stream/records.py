@@ -35,6 +35,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "ecs": "ECS (Elastic Common Schema)",
 }
 _SYSLOG: Final = {"informational": 6, "low": 5, "medium": 4, "high": 3}
+# Sorted, as the signature is over JCS (RFC 8785).
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _MEMBER = b'"tooltrail":{'
 

@@ -117,6 +117,13 @@ def test_inclusion_proofs_up_to_size_300_match_rfc_6962() -> None:
             verify_inclusion(LEAVES[index], index, size, proof, root)
 
 
+@pytest.mark.parametrize("size", [4, 21, 300])
+def test_a_proof_can_begin_above_a_complete_subtree(size: int) -> None:
+    for index in range(size - size % 4):
+        proof = inclusion_proof(index, size, subtree, height=2)
+        assert proof == path(index, 0, size)[2:]
+
+
 @pytest.mark.sampled("proofs of a tree", 2)
 @pytest.mark.slow
 def test_consistency_proofs_up_to_size_300_match_rfc_6962() -> None:

@@ -11,6 +11,7 @@ from tooltrail.ledger import FormatError
 
 from audit.ledger.actions import enter_all_actions
 from audit.ledger.baseline import enter_baseline
+from audit.sql.run import run
 from audit.stream.place import rfc3339
 from audit.stream.records import FORMATS
 from tests.support.erasures import erase
@@ -206,6 +207,22 @@ def test_full_tiles_and_the_last_one_are_proved(acme: Cast) -> None:
         for one in documents(make_records(acme, "calls", begin=begin))[:20]:
             verdict = verdict_of(one, keys)
             assert verdict.is_genuine and not verdict.is_undecided, verdict.lines()
+
+
+@pytest.mark.slow
+def test_the_tiles_of_a_page_are_read_at_once(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    send_events(acme.tenant, [event for _ in range(300) for event in make_call()])
+    sign(acme.tenant)
+    statements: list[str] = []
+
+    def counted(name: str, **parameters: Any) -> list[Any]:
+        statements.append(name)
+        return run(name, **parameters)
+
+    monkeypatch.setattr("audit.ledger.tree.run", counted)
+    records = documents(make_records(acme, "calls"))
+    assert len(records) == 600 and all("proof" in one["tooltrail"] for one in records)
+    assert statements == ["tiles"]
 
 
 def test_without_proofs_a_record_names_the_checkpoint(filled: Cast) -> None:
