@@ -18,6 +18,7 @@ from tooltrail.evidence import Policy
 from tooltrail.evidence.sample.selection import draw, indexes_in
 from tooltrail.ledger import VerifierKey
 
+from audit.evidence import bundling
 from audit.ledger import proofs
 from audit.ledger.witnesses import bringing
 from audit.ledger.witnesses.policy import read_policy
@@ -97,6 +98,8 @@ def test_nonce_and_witness_leave_nothing_to_steer(
 ) -> None:
     monkeypatch.setenv("TOOLTRAIL_WITNESS_ALLOW", "127.0.0.1")
     monkeypatch.setattr(settings, "WITNESS_ALLOW", env.openings("TOOLTRAIL_WITNESS_ALLOW"))
+    # No worker brings the newest checkpoint to the witness while a bundle waits for it.
+    monkeypatch.setattr(bundling, "_WITNESS_WAIT_SECONDS", 0.0)
     tenant = calls.tenant
     sign_ledger(calls)
     with tenant_scope(tenant.id):
