@@ -74,12 +74,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Start PostgreSQL, make roles and schema, and set Django up, before any test is imported.
 
-    With `pytest -n 2` each process has its own; the one that hands out the tests has none, and
-    fetches what both would fetch.
+    With `pytest -n 2` each process has its own; the one that hands out the tests has none. It fetches
+    what both would fetch, and has a folder for what they share.
     """
     if config.getoption("numprocesses"):
         browsers.ensure_playwright()
         browsers.find_chromium()
+        os.environ["TEST_SESSION_FOLDER"] = str(_workspace)
         return
     global _embedded
     passwords = {role: secrets.token_urlsafe(16) for role in roles.ROLES}
@@ -145,15 +146,14 @@ def _distribute(admin_url: str, name: str) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if config.getoption("numprocesses"):
-        return
-    from django.db import connections
+    if not config.getoption("numprocesses"):
+        from django.db import connections
 
-    connections.close_all()
-    if _embedded is not None:
-        _embedded.stop()
-    else:
-        _drop_scratch_database()
+        connections.close_all()
+        if _embedded is not None:
+            _embedded.stop()
+        else:
+            _drop_scratch_database()
     shutil.rmtree(_workspace, ignore_errors=True)
 
 

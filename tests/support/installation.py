@@ -1,5 +1,6 @@
 """A `manage.py up` for one test: its folder, its processes, and its output."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -86,7 +87,8 @@ class Installation:
     def prepare(self) -> None:
         """Make the folder as `up` does: with roles, schema and static files, without a tenant.
 
-        It is copied from one that is made once per session. That saves initdb and the migrations.
+        It is copied from one that is made once per session, for all processes of `pytest -n 2`. That
+        saves initdb and the migrations: 6 s of processor time.
         """
         self.var.mkdir(mode=0o711, exist_ok=True)
         subprocess.run(["cp", "-a", f"{_prepared_var()}/.", str(self.var)], check=True)
@@ -171,14 +173,20 @@ def prepared_installation() -> Iterator[Installation]:
 
 @cache
 def _prepared_var() -> Path:
-    """The folder that is copied."""
-    var = Path(os.environ["TOOLTRAIL_VAR"]).with_name("prepared")
-    environment = {"TOOLTRAIL_VAR": str(var), "DJANGO_SETTINGS_MODULE": "config.settings"}
-    subprocess.run(
-        [sys.executable, "-c", _PREPARE],
-        cwd=BASE_DIR,
-        env=clean_environment(**environment),
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    """The folder that is copied: of the process that started the others, if there is one."""
+    session = os.environ.get("TEST_SESSION_FOLDER") or Path(os.environ["TOOLTRAIL_VAR"]).parent
+    var = Path(session) / "prepared"
+    complete = var.with_name("prepared.complete")
+    with var.with_name("prepared.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            environment = {"TOOLTRAIL_VAR": str(var), "DJANGO_SETTINGS_MODULE": "config.settings"}
+            subprocess.run(
+                [sys.executable, "-c", _PREPARE],
+                cwd=BASE_DIR,
+                env=clean_environment(**environment),
+                stdout=subprocess.DEVNULL,
+                check=True,
+            )
+            complete.touch()
     return var
