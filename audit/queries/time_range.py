@@ -104,7 +104,7 @@ class TimeRange:
         """From and to of each part, in UTC."""
         return list(pairwise(self.bounds))
 
-    @property
+    @cached_property
     def is_whole(self) -> list[bool]:
         """For each part, whether it is a whole step. The first and the last may be cut."""
         strokes = set(self._strokes())

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -79,7 +80,7 @@ class Mark:
     symbol: Literal["triangle", "diamond"] = "triangle"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chart:
     """A chart; `id` is unique on its page. Bars are stacked, in the order of the series."""
 
@@ -121,11 +122,11 @@ class Chart:
                     "tone": one.tone,
                     "query": one.query,
                     "values": one.values,
-                    "texts": [self.text(value) for value in one.values],
+                    "texts": texts,
                     "role": one.role,
                     "label": one.label,
                 }
-                for one in self.series
+                for one, texts in zip(self.series, self.texts, strict=True)
             ],
         }
 
@@ -134,24 +135,10 @@ class Chart:
         """The series that the table shows: all but a threshold."""
         return [one for one in self.series if one.role != "threshold"]
 
-    @property
-    def rows(self) -> list[tuple[Slot, list[tuple[str, str]]]]:
-        """For each slot and column: the value as text, and the query of its calls or ''."""
-        return [
-            (
-                slot,
-                [
-                    (
-                        self.text(one.values[n]),
-                        f"{slot.query} {one.query}".strip()
-                        if one.values[n] and not one.role
-                        else "",
-                    )
-                    for one in self.columns
-                ],
-            )
-            for n, slot in enumerate(self.slots)
-        ]
+    @cached_property
+    def texts(self) -> list[list[str]]:
+        """The values of each series as text."""
+        return [[self.text(value) for value in one.values] for one in self.series]
 
     @property
     def is_empty(self) -> bool:
@@ -315,15 +302,19 @@ def range_query(start: datetime, end: datetime) -> str:
 
 
 def sparkline(values: Sequence[float | None], width: int = 96, height: int = 22) -> str:
-    """The `points` of an SVG polyline of this size; '' without a value."""
+    """The `points` of an SVG polyline of this size; '' without a value.
+
+    Points within a level stretch are left out.
+    """
     known = [value or 0 for value in values]
     top = max(known, default=0)
     if top <= 0 or len(known) < 2:
         return ""
-    across = (width - 2) / (len(known) - 1)
+    across, last = (width - 2) / (len(known) - 1), len(known) - 1
     return " ".join(
         f"{1 + n * across:.1f},{height - 1.5 - (height - 3) * value / top:.1f}"
         for n, value in enumerate(known)
+        if n in (0, last) or not known[n - 1] == value == known[n + 1]
     )
 
 

@@ -1,6 +1,6 @@
 """Charts and their calls in templates: {% load charts %} <a href="{{ query|calls_address }}">."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from html import escape
 from urllib.parse import quote_plus, urlencode
@@ -12,12 +12,14 @@ from django.utils.safestring import SafeString, mark_safe
 from audit.pages.latency.page import Span
 from audit.pages.show.range_bar import OF_THE_RANGE
 from audit.queries.call_query import quoted
-from audit.show.charts import Chart, Series, sparkline, value_text
+from audit.queries.violations import NewViolation, ViolationKind
+from audit.show.charts import Chart, Series, Slot, sparkline, value_text
 from audit.show.text import visible
 
 register = template.Library()
 register.filter("sparkline", sparkline)
 
+type Breach = ViolationKind | NewViolation
 _SIGNS = {"triangle": "▼", "diamond": "◆"}
 
 
@@ -39,28 +41,39 @@ def table_rows(chart: Chart) -> SafeString:
 
     Loops in a template took five times as long: a fifth of the time of a page of figures.
     """
-    rows, calls = [], calls_address("")
-    traces = f"{_folder(get_script_prefix(), 'trace_list')}?"
+    calls, traces = calls_address(""), f"{_folder(get_script_prefix(), 'trace_list')}?"
 
-    def address(query: str) -> str:
+    # The address of a value is that of its slot, then that of its series: each is quoted once.
+    def beginning(slot: Slot) -> str:
         if chart.leads_to == "calls":
-            return calls + quote_plus(query)
-        since, until, parameters = query.split(" ")
-        times = {"from": since.partition(":")[2], "to": until.partition(":")[2]}
-        return escape(f"{traces}{urlencode(times)}&{parameters}")
+            return calls + quote_plus(slot.query)
+        since, until = (each.partition(":")[2] for each in slot.query.split(" "))
+        return escape(f"{traces}{urlencode({'from': since, 'to': until})}&")
+
+    def ending(one: Series) -> str:
+        if chart.leads_to == "calls":
+            return quote_plus(f" {one.query}") if one.query else ""
+        return escape(one.query)
 
     marked: dict[int, str] = {}
     for mark in chart.marks:
         sign = f'<i class="tone-{mark.tone}" aria-hidden="true">{_SIGNS[mark.symbol]}</i>'
         link = f' <a class="alert-mark" href="{mark.address}">{sign} {visible(mark.title)}</a>'
         marked[mark.slot] = marked.get(mark.slot, "") + link
-    for n, (slot, values) in enumerate(chart.rows):
-        cells = (
-            f'<td class="r"><a href="{address(query)}">{escape(text)}</a></td>'
-            if query
-            else f'<td class="r">{escape(text)}</td>'
-            for text, query in values
-        )
+    columns = [
+        (one.values, texts, None if one.role else ending(one))
+        for one, texts in zip(chart.series, chart.texts, strict=True)
+        if one.role != "threshold"
+    ]
+    rows = []
+    for n, slot in enumerate(chart.slots):
+        begun = beginning(slot)
+        cells = [
+            f'<td class="r"><a href="{begun}{ended}">{escape(texts[n])}</a></td>'
+            if values[n] and ended is not None
+            else f'<td class="r">{escape(texts[n])}</td>'
+            for values, texts, ended in columns
+        ]
         name = escape(slot.name) + marked.get(n, "")
         rows.append(f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>\n')
     return mark_safe("".join(rows))  # noqa: S308  # addresses are quoted, all else escaped
@@ -109,13 +122,23 @@ def ms(milliseconds: float | None) -> str:
 
 
 @register.filter
-def violation_address(kind: object, params: Mapping[str, str]) -> str:
+def violation_address(kind: Breach, params: Mapping[str, str]) -> str:
     """The address of the violations of a kind's side, tool, path and code, in the range of
     `params`."""
-    query = {name: params[name] for name in OF_THE_RANGE if name in params}
-    members = ("side", "side"), ("tool", "tool_name"), ("path", "path_pattern"), ("code", "code")
-    query |= {name: getattr(kind, attribute) for name, attribute in members}
-    return f"{_folder(get_script_prefix(), 'violation_list')}?{urlencode(query)}"
+    return violation_addresses(params)(kind)
+
+
+def violation_addresses(params: Mapping[str, str]) -> Callable[[Breach], str]:
+    """The same for many kinds: what their addresses share is quoted once."""
+    of_range = urlencode({name: params[name] for name in OF_THE_RANGE if name in params})
+    page = f"{_folder(get_script_prefix(), 'violation_list')}?{of_range}{'&' if of_range else ''}"
+    quoted_once = cache(quote_plus)
+
+    def address(kind: Breach) -> str:
+        tool, path = quoted_once(kind.tool_name), quoted_once(kind.path_pattern)
+        return f"{page}side={kind.side}&tool={tool}&path={path}&code={quoted_once(kind.code)}"
+
+    return address
 
 
 @cache

@@ -1,5 +1,6 @@
 """Charts as values: the drawing and a table with the same data. Without a database."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -43,12 +44,28 @@ def make_chart() -> Chart:
 def test_chart_data_and_table_match() -> None:
     chart = make_chart()
     assert [one["texts"] for one in chart.island["series"]] == [["2", "0"], ["—", "1,200"]]
-    assert [[text for text, _ in cells] for _, cells in chart.rows] == [["2", "—"], ["0", "1,200"]]
+    cells = re.findall(r'<td class="r">(?:<a [^>]*>)?([^<]*)', table_rows(chart))
+    assert cells == ["2", "—", "0", "1,200"]
 
 
 def test_only_counts_link_to_their_calls() -> None:
-    links = [query for _, cells in make_chart().rows for _, query in cells]
-    assert links == ["tool:a state:ok", "", "", "tool:b state:failed"]
+    first, second = table_rows(make_chart()).splitlines()
+    links = [re.findall(r'href="([^"]*)">([^<]*)', row) for row in (first, second)]
+    assert links == [
+        [("/calls/?q=tool%3Aa+state%3Aok", "2")],
+        [("/calls/?q=tool%3Ab+state%3Afailed", "1,200")],
+    ]
+
+
+def test_the_table_of_traces_links_to_the_traces_of_a_part() -> None:
+    slots = [Slot("a", "in full a", "since:2026-11-21T12:30:00Z until:2026-11-21T13:00:00Z")]
+    series = [Series("Failed", "failed", [2], "trace=a%26b&state=failed")]
+    chart = Chart("list", "Traces", "bars", "count", slots, series, leads_to="traces")
+    (address,) = re.findall(r'href="([^"]*)"', table_rows(chart))
+    assert address == (
+        "/traces/?from=2026-11-21T12%3A30%3A00Z&amp;to=2026-11-21T13%3A00%3A00Z"
+        "&amp;trace=a%26b&amp;state=failed"
+    )
 
 
 def test_table_cells_are_escaped() -> None:
@@ -196,5 +213,7 @@ def test_range_query_keeps_microseconds() -> None:
 def test_sparkline_stays_within_its_box() -> None:
     points = [tuple(map(float, each.split(","))) for each in sparkline([1, None, 5, 0]).split()]
     assert len(points) == 4
+    level = [1, 0, 0, 0, 0, 3]
+    assert len(sparkline(level).split()) == 4  # both ends of the level stretch, none within it
     assert all(0 <= x <= 96 and 0 <= y <= 22 for x, y in points)
     assert sparkline([0, 0]) == sparkline([]) == sparkline([3]) == ""
