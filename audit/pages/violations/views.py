@@ -178,6 +178,7 @@ def violation_list(request: TenantRequest) -> HttpResponseBase:
         **range_bar(request, requested),
         "range_violations": range_violations,
         "rows": kind_rows(shown, within, request.GET),
+        "both_sides": not wanted.side,
         "order": order,
         "more_kinds": len(range_violations.kinds) - len(shown),
         "chart": violations_chart(
