@@ -246,9 +246,12 @@ def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
     a part of one; or an executor named no parent, and its call ran in a span. At most two
     statements, none if there are no such calls.
     """
-    unknown = {call.parent_invocation_id for call in calls} - {None}
-    if unknown:  # Python hashes UUIDs in Python code, which is slow for a long trace
-        unknown -= {call.invocation_id for call in calls}
+    # By their numbers: Python hashes UUIDs in Python code, which is slow for a long trace.
+    parents = {
+        parent.int: parent for call in calls if (parent := call.parent_invocation_id) is not None
+    }
+    own = {call.invocation_id.int for call in calls} if parents else set()
+    unknown = [parent for number, parent in parents.items() if number not in own]
     outermost = [call for call in calls if call.parent_invocation_id is None]
     if not unknown and not outermost:
         return calls
@@ -257,7 +260,7 @@ def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
     if not unknown and not rows("any_span", {"days": sorted(days)})[0][0]:
         return calls
     parameters: dict[str, Any] = {
-        "span_uuids": list(unknown),
+        "span_uuids": unknown,
         "call_ids": [call.invocation_id for call in outermost],
         "call_days": [call.started_on for call in outermost],
         "days": sorted(days),
@@ -323,7 +326,7 @@ def failures_beside_in(detail: TraceDetail, call: Call) -> Beside:
     broken = [
         ((one.started_at, one.invocation_id), CallKey(one.started_on, one.invocation_id))
         for one in detail.calls
-        if one.tone in {"failed", "violation"}
+        if one.state == "failed" or one.violation_count
     ]
     return Beside(
         previous=next((key for at, key in reversed(broken) if at < here), None),

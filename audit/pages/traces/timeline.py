@@ -289,10 +289,10 @@ def pack(spans: Sequence[Span], window: Window, *, lane_count: int) -> list[int]
     for span in spans:
         last = window.end_us if span.end_us is None else max(span.start_us, span.end_us)
         if free and (free[0][0] <= span.start_us or len(free) >= lane_count):
-            until, lane = heapq.heappop(free)
-            last = max(last, until)
+            until, lane = free[0]
+            heapq.heapreplace(free, (max(last, until), lane))
         else:
             lane = len(free)
-        heapq.heappush(free, (last, lane))
+            heapq.heappush(free, (last, lane))
         lanes.append(lane)
     return lanes

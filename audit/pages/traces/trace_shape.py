@@ -83,6 +83,10 @@ def repeats(contents: Sequence[Hashable]) -> list[tuple[int, int] | None]:
     seen: Counter[Hashable] = Counter()
     marks: list[tuple[int, int] | None] = []
     for content in contents:
+        total = totals[content]
+        if total == 1:  # most calls of a long trace
+            marks.append(None)
+            continue
         seen[content] += 1
-        marks.append((seen[content], totals[content]) if totals[content] > 1 else None)
+        marks.append((seen[content], total))
     return marks

@@ -159,12 +159,13 @@ def nodes_of(calls: Sequence[Call]) -> list[Node]:
     return arrange(_spans(calls, places(calls)))
 
 
-def places(calls: Iterable[Call]) -> dict[UUID, int]:
-    """Return each call's place by its id. For a repeated id the first place counts."""
-    by_id: dict[UUID, int] = {}
-    for place, call in enumerate(calls):
-        by_id.setdefault(call.invocation_id, place)
-    return by_id
+def places(calls: Sequence[Call]) -> dict[int, int]:
+    """Return each call's place by the number of its id: Python hashes UUIDs in Python code.
+
+    For a repeated id the first place counts.
+    """
+    last = len(calls) - 1
+    return {calls[place].invocation_id.int: place for place in range(last, -1, -1)}
 
 
 def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
@@ -183,7 +184,7 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
     critical = critical_path(nodes)
     shown, context = _filtered(nodes, calls, _matcher(view, reason, critical))
     highlight = _highlight(calls, tones)
-    opened = place_of.get(view.selected) if view.selected else highlight
+    opened = place_of.get(view.selected.int) if view.selected else highlight
     selected = None if opened is None else calls[opened]
     first = _first_row(shown, view, opened)
     outlines, lane_count = minimap(tones, spans, whole)
@@ -251,15 +252,15 @@ def _highlight(calls: Sequence[Call], tones: Sequence[Tone]) -> int:
     return next((place for place, call in enumerate(calls) if call.state in OPEN), 0)
 
 
-def _spans(calls: Sequence[Call], place_of: Mapping[UUID, int]) -> list[Span]:
+def _spans(calls: Sequence[Call], place_of: Mapping[int, int]) -> list[Span]:
     spans: list[Span] = []
     has_repeats = len(place_of) < len(calls)
     for place, call in enumerate(calls):
         start, parent = microseconds(call.started_at), call.parent_invocation_id
         # The duration the producer measured is more exact than the difference of two timestamps.
         end = None if call.state in _ENDLESS else start + (call.duration_us or 0)
-        above = None if parent is None else place_of.get(parent, _ELSEWHERE)
-        number = place_of[call.invocation_id] if has_repeats else place
+        above = None if parent is None else place_of.get(parent.int, _ELSEWHERE)
+        number = place_of[call.invocation_id.int] if has_repeats else place
         spans.append(Span(number, above, start, end))
     return spans
 
