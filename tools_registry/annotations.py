@@ -8,9 +8,9 @@ MCP, a tool that states nothing may do anything.
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import F
 
-from tools_registry.models import Tool, ToolVersion
+from tools_registry.models import ToolVersion
 
 HINTS: Final = {
     "read-only": "readOnlyHint",
@@ -32,19 +32,6 @@ def served_hints(definition: Any) -> list[str] | None:
     if not isinstance(annotations, dict) or annotations.keys().isdisjoint(HINTS.values()):
         return None
     return [word for word, name in HINTS.items() if annotations.get(name) is True]
-
-
-def hints_of_tool(tenant_id: UUID, name: str) -> list[str] | None:
-    """The hints of a tool's current version; None if no version of this tool was published.
-
-    One query, in the tenant's scope.
-    """
-    current = ToolVersion.objects.filter(
-        tenant_id=tenant_id, tool_id=OuterRef("pk"), number=OuterRef("current_number")
-    )
-    tools = Tool.objects.filter(tenant_id=tenant_id, name=name, latest_number__gt=0)
-    metas = tools.values_list(Subquery(current.values("meta")), flat=True)[:1]
-    return next((declared_hints(meta) for meta in metas), None)
 
 
 def tools_with_hint(tenant_id: UUID, hint: str) -> list[str]:

@@ -172,14 +172,14 @@ def costs_of_agents(of: TimeRange, agent: str | None = None) -> AgentCallCosts |
     return _by_agent(prices_held(of.start, of.end), bounds(of) | {"agent": agent}, AGENT_CALLS_MAX)
 
 
-def cost_of_trace(trace_id: str) -> AgentCallCosts | None:
-    """What the calls of a trace cost, likewise."""
-    return _by_agent(prices_held(), {"trace_id": trace_id}, CALLS_MAX)
+def cost_of_trace(held: Held | None, trace_id: str) -> AgentCallCosts | None:
+    """What the calls of a trace cost by these lists; None without any. At most one statement."""
+    return _by_agent(held, {"trace_id": trace_id}, CALLS_MAX)
 
 
-def cost_of_conversation(run_id: str) -> AgentCallCosts | None:
+def cost_of_conversation(held: Held | None, run_id: str) -> AgentCallCosts | None:
     """What the calls of a conversation cost, likewise."""
-    return _by_agent(prices_held(), {"run_id": run_id}, CALLS_MAX)
+    return _by_agent(held, {"run_id": run_id}, CALLS_MAX)
 
 
 def costs_of_calls(calls: Sequence[ListedCall]) -> tuple[str, dict[tuple[date, UUID], Decimal]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from audit.queries.time_range import TimeRange
-from audit.sql.run import rows
+from audit.sql.run import rows, rows_prepared
 
 COUNTED_MAX: Final = 10_000
 """Calls under an unapproved definition that are counted; beyond, there are at least as many."""
@@ -190,7 +190,8 @@ def definition_history(server: str, tool_name: str) -> list[DefinitionChange]:
 def definitions_of_call(
     tool_name: str, started_at: datetime, server: str = ""
 ) -> list[DefinitionInForce]:
-    """What was in force when a call started, by server, at most `SERVERS_SHOWN`. One statement.
+    """What was in force when a call started, by server, at most `SERVERS_SHOWN`. One statement,
+    planned once.
 
     `server` is the name of the call's MCP server, if its events state it; the version may follow.
     Then the definition of that server counts alone, if it is known.
@@ -200,16 +201,7 @@ def definitions_of_call(
         "started_at": started_at,
         "row_limit": SERVERS_SHOWN,
     }
-    in_force = [
-        DefinitionInForce(
-            name,
-            digest,
-            since,
-            pk,
-            is_unapproved,
-        )
-        for name, digest, since, pk, is_unapproved in rows("definitions_of_call", parameters)
-    ]
+    in_force = [DefinitionInForce(*row) for row in rows_prepared("definitions_of_call", parameters)]
     own = [one for one in in_force if f"{server} ".startswith(f"{one.server} ")]
     return own or in_force
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from audit.queries.definitions import DefinitionInForce
-from audit.sql.run import rows
+from audit.sql.run import rows, rows_prepared
 from tenants.scope import current_tenant_id
-from tools_registry.annotations import served_hints, tools_with_hint
+from tools_registry.annotations import declared_hints, served_hints, tools_with_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,15 @@ def hints_in_force(definitions: Iterable[DefinitionInForce]) -> list[str] | None
     if not stated:
         return None
     return list(dict.fromkeys(hint for digest in digests for hint in stated.get(digest, ())))
+
+
+def hints_of_tool(name: str) -> list[str] | None:
+    """The hints of a tool's current version; None if no version of this tool was published.
+
+    One statement, planned once.
+    """
+    metas = rows_prepared("current_meta", {"tool_name": name})
+    return next((declared_hints(json.loads(meta or "{}")) for (meta,) in metas), None)
 
 
 def _stated(digests: list[str] | None) -> dict[str, list[str]]:

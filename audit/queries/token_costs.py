@@ -237,14 +237,16 @@ def token_costs_by_name(
     return costs, named
 
 
-def token_costs_of(*, trace_id: str | None = None, run_id: str | None = None) -> TokenCosts | None:
-    """What the answers of a trace or of a conversation cost; None if it has none. Two statements.
+def token_costs_of(
+    held: Held | None, *, trace_id: str | None = None, run_id: str | None = None
+) -> TokenCosts | None:
+    """What the answers of a trace or of a conversation cost; None if it has none. One statement.
 
-    Raises ValueError without one of them.
+    `held` are the tenant's price lists. Raises ValueError without one of them.
     """
     if trace_id is None and run_id is None:
         raise ValueError("name a trace or a conversation")
-    prices = _Prices(prices_held())
+    prices = _Prices(held)
     cells = _cells(prices, "answers_of", {"trace_id": trace_id, "run_id": run_id})
     return _summed(prices, [(name, cost) for _, name, cost in cells]) if cells else None
 

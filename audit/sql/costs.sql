@@ -23,6 +23,13 @@ coalesce(price.per_call, price.per_unit * u.units)
             AND price.list = width_bucket(call.started_at, %(list_starts)s::timestamptz[])
       )
 
+-- price_lists_in_use --
+-- The price lists that figures use, in order. Planned once, as every page with costs asks for them.
+SELECT holds_from, currency, in_use::text
+FROM price_list
+WHERE tenant_id = %(tenant_id)s AND in_use IS NOT NULL
+ORDER BY holds_from
+
 -- costs_over_time --
 -- Completed calls, of all tools or of one, those with a price, and what these cost: by slot, and by tool and version in all
 -- slots but the first, which is the previous range. Calls are counted in the cells of

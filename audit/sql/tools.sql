@@ -7,6 +7,16 @@ WHERE tenant_id = %(tenant_id)s
   AND hour_at >= %(since)s
 GROUP BY tool_name
 
+-- current_meta --
+-- The meta of a tool's current version; no row if no version of this tool was published.
+SELECT v.meta
+FROM tool t
+LEFT JOIN tool_version v
+    ON v.tenant_id = %(tenant_id)s AND v.tool_id = t.id AND v.number = t.current_number
+WHERE t.tenant_id = %(tenant_id)s
+  AND t.name = %(tool_name)s
+  AND t.latest_number > 0
+
 -- note_tools --
 -- Store the tool names of calls since a day; the first time, of all days. A tool is seen, too, if
 -- all its calls were refused.

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from audit.queries.call_list import call_page
 from audit.queries.call_query import parse
+from audit.queries.hints import hints_of_tool
 from tenants.scope import tenant_scope
 from tests.support.factories import (
     Cast,
@@ -19,7 +20,7 @@ from tests.support.factories import (
     send_events,
 )
 from tests.support.pages import signed_in
-from tools_registry.annotations import HINTS, declared_hints, hints_of_tool, tools_with_hint
+from tools_registry.annotations import HINTS, declared_hints, tools_with_hint
 from tools_registry.changes import Publisher
 from tools_registry.exchange.reading import open_document
 from tools_registry.models import Tool
@@ -164,8 +165,8 @@ def test_hints_are_on_the_pages_of_tool_and_call(acme: Cast) -> None:
     for address in (f"/tools/{tool.pk}", call):
         assert "is:destructive" not in client.get(address).content.decode()
     with tenant_scope(acme.tenant.id):
-        assert hints_of_tool(acme.tenant.id, "wipe") == []
-        assert hints_of_tool(acme.tenant.id, "unknown") is None
+        assert hints_of_tool("wipe") == []
+        assert hints_of_tool("unknown") is None
 
 
 def test_import_keeps_annotations() -> None:

@@ -36,14 +36,13 @@ from audit.queries.definitions import (
     definitions_of_call,
     definitions_with_digest,
 )
-from audit.queries.hints import hints_in_force
+from audit.queries.hints import hints_in_force, hints_of_tool
 from audit.queries.withheld import without_message
 from audit.retention.holds import holds_in_force, holds_of_call
 from audit.show import reasons
 from audit.show.figures import NBSP, count, duration
 from audit.show.json_tree import ABSENT, Mark, Tree, draw, inline
 from tenants.scope import current_tenant_id
-from tools_registry.annotations import hints_of_tool
 
 ALIKE_LIMIT = 20
 RAW_LENGTH = 4_000  # characters of an event shown in the panel; a link leads to all of it
@@ -185,7 +184,7 @@ def gather(
     is_marked = payloads.received is ABSENT and not is_substitute
     alike = calls_alike(call, limit=ALIKE_LIMIT + 1)
     definitions = definitions_of_call(call.tool_name, call.started_at, payloads.mcp_server)
-    declared = hints_of_tool(current_tenant_id(), call.tool_name)
+    declared = hints_of_tool(call.tool_name)
     served = hints_in_force(definitions)
     events = [_log_event(kind, event, with_payloads) for kind, event in stored.items()]
     return CallPanel(

@@ -20,6 +20,7 @@ from audit.queries.conversations import (
     conversations_in,
 )
 from audit.queries.costs import cost_of_conversation
+from audit.queries.price_lists import prices_held
 from audit.queries.token_costs import token_costs_of
 from audit.show.costs import cost_facts
 from config.http.htmx import render_page
@@ -69,11 +70,14 @@ def conversation_detail(request: TenantRequest, run_id: str) -> HttpResponse:
     detail = conversation(run_id)
     if detail is None:
         raise Http404("no such conversation")
+    held = prices_held()
     context = {
         "detail": detail,
         "traces": sorted_table(request, detail.placed, _TRACES, "-started"),
         "calls_max": CALLS_MAX,
-        "costs": cost_facts(cost_of_conversation(run_id), token_costs_of(run_id=run_id)),
+        "costs": cost_facts(
+            cost_of_conversation(held, run_id), token_costs_of(held, run_id=run_id)
+        ),
         "graph": shown_graph(graph_of_conversation(run_id)),
     }
     return render(request, "conversations/conversation_detail.html", context)

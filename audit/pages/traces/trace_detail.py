@@ -20,6 +20,7 @@ from audit.queries.call_filter import OPEN, UNRUN
 from audit.queries.calls import TraceDetail, detail_of, failures_beside_in
 from audit.queries.calls import trace_detail as find_trace
 from audit.queries.costs import cost_of_trace
+from audit.queries.price_lists import prices_held
 from audit.queries.token_costs import token_costs_of
 from audit.queries.withheld import without_messages, without_reasons
 from audit.show import reasons
@@ -65,6 +66,7 @@ def _around(
     panel: dict[str, object] = {"panel": None}
     if call is not None:
         panel = panel_context(request, call, now, failures_beside_in(detail, call))
+    held = prices_held()
     states: Counter[str] = Counter([call.state for call in detail.calls])
     return {
         **panel,
@@ -81,8 +83,8 @@ def _around(
         "cache_hits": sum(call.cache_hit is True for call in detail.calls),
         "tokens": reasons.tokens(detail.summary.prompt_tokens, detail.summary.completion_tokens),
         "costs": cost_facts(
-            cost_of_trace(detail.summary.trace_id),
-            token_costs_of(trace_id=detail.summary.trace_id),
+            cost_of_trace(held, detail.summary.trace_id),
+            token_costs_of(held, trace_id=detail.summary.trace_id),
         ),
         "idle_share": shown.idle_us / shown.span_us * 100,
         "highlight_offset_us": (shown.highlight.started_at - detail.summary.first_started_at)

@@ -21,6 +21,7 @@ from audit.queries.costs import (
     costs_of_agents,
     costs_over_time,
 )
+from audit.queries.price_lists import prices_held
 from audit.queries.queried_costs import costs_of_query
 from audit.queries.time_range import TimeRange
 from tenants.scope import tenant_scope
@@ -108,7 +109,7 @@ def check_a_range(history: History) -> None:
 def check_traces(history: History) -> None:
     with tenant_scope(history.cast.tenant.id):
         for trace_id in {call.trace_id for call in history.calls}:
-            costs = cost_of_trace(trace_id)
+            costs = cost_of_trace(prices_held(), trace_id)
             if costs is not None:
                 assert sums(costs.total) == history.cost(has(trace_id=trace_id))
 

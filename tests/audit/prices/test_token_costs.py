@@ -12,7 +12,7 @@ from genai_prices import Usage, calc_price
 
 from audit.prices.lists import save_list
 from audit.queries import model_prices
-from audit.queries.price_lists import ModelPrice
+from audit.queries.price_lists import ModelPrice, prices_held
 from audit.queries.time_range import TimeRange
 from audit.queries.token_costs import (
     TokenCost,
@@ -173,14 +173,14 @@ def test_costs_of_tokens_equal_a_recount(acme: Cast, seed: int, currency: str) -
         check_a_range(history, TimeRange(start, start + timedelta(hours=rng.uniform(1, 40)), UTC))
     with tenant_scope(acme.tenant.id):
         for trace_id in {one.trace_id for one in history.answers}:
-            costs = token_costs_of(trace_id=trace_id)
+            costs = token_costs_of(prices_held(), trace_id=trace_id)
             assert costs is not None
             expected = history.cost(lambda one: one.trace_id == trace_id)  # noqa: B023
             assert sums(costs.total) == expected
-        costs = token_costs_of(run_id="c-1")
+        costs = token_costs_of(prices_held(), run_id="c-1")
         assert costs is not None
         assert sums(costs.total) == history.cost(lambda one: one.run_id == "c-1")
-        assert token_costs_of(trace_id="nothing") is None
+        assert token_costs_of(prices_held(), trace_id="nothing") is None
 
 
 def check_a_range(history: History, of: TimeRange) -> None:

@@ -274,7 +274,7 @@ def test_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
         1,
         1,
     )  # of the call; of the rows, once an hour
-    costs = 3  # price lists of calls and of models, and what models answered
+    costs = 2  # price lists, and what models answered
     with statements(FRAME + 5 + PANEL + above + costs + view_recorded + texts_recorded):
         client.get("/traces/trace-123")
     send_family(acme)
