@@ -23,6 +23,7 @@ DIGITS = 12
 
 LOG_GROWTH = log(GROWTH)
 _LAST = BUCKET_COUNT - 1
+_NONE = "0" * DIGITS
 _PLACES = tuple(10 ** (DIGITS * bucket) for bucket in range(BUCKET_COUNT))
 
 
@@ -65,7 +66,11 @@ def to_number(counts: Mapping[int, int]) -> str:
 
 def from_number(number: str) -> list[int]:
     """The histogram of a stored number, which must not be negative."""
-    counts = [int(number[max(0, at - DIGITS) : at]) for at in range(len(number), 0, -DIGITS)]
+    number = number.zfill(-(-len(number) // DIGITS) * DIGITS)
+    counts = [
+        0 if (digits := number[at - DIGITS : at]) == _NONE else int(digits)
+        for at in range(len(number), 0, -DIGITS)
+    ]
     return counts + [0] * (BUCKET_COUNT - len(counts))
 
 

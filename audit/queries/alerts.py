@@ -11,7 +11,7 @@ from audit.queries.call_filter import Text
 from audit.queries.call_query import parse
 from audit.queries.cursor import Cursor
 from audit.queries.time_range import TimeRange
-from audit.sql.run import rows
+from audit.sql.run import rows, rows_prepared
 from tenants.scope import current_tenant_id
 
 MARKED_MAX = 100
@@ -78,10 +78,10 @@ class Fired:
 
 def fired_in(of: TimeRange, tool: str | None = None) -> list[Fired]:
     """The newest alerts that began in a range, oldest first; with a tool, those whose queries
-    name it. One statement.
+    name it. One statement, planned once.
     """
     parameters = {"start": of.start, "end": of.end, "limit": MARKED_MAX}
-    fired = [Fired(*row) for row in reversed(rows("alerts_fired_in", parameters))]
+    fired = [Fired(*row) for row in reversed(rows_prepared("alerts_fired_in", parameters))]
     if tool is None:
         return fired
     return [one for one in fired if parse(one.query).wanted.tool == Text(tool)]

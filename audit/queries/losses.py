@@ -75,7 +75,7 @@ class Losses:
 
 
 def losses(of: TimeRange, now: datetime) -> Losses:
-    """What may be missing in a range. Five statements."""
+    """What may be missing in a range. Four statements."""
     heard = producers(of.start, now, size=PRODUCERS_READ)
     return Losses(
         producers=heard.producers,

@@ -23,16 +23,14 @@ class OpenTally:
 
 
 def open_tally(now: datetime) -> OpenTally:
-    """Count the calls of each kind, up to `COUNT_LIMIT`. Two statements."""
+    """Count the calls of each kind, up to `COUNT_LIMIT`. One statement."""
     parameters = {
         "now": now,
         "silent_since": now - SILENCE,
         "last_day": (now + AHEAD).astimezone(UTC).date(),
         "count_limit": COUNT_LIMIT,
     }
-    ((is_open, overdue, crashed, running),) = rows_prepared("open_tally", parameters)
-    ((orphans,),) = rows_prepared("orphan_tally", parameters)
-    return OpenTally(is_open, overdue, crashed, running, orphans)
+    return OpenTally(*rows_prepared("open_tally", parameters)[0])
 
 
 def producers_heard(producer_ids: Iterable[str]) -> dict[str, datetime]:

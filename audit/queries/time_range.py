@@ -96,7 +96,7 @@ class TimeRange:
     @cached_property
     def bounds(self) -> tuple[datetime, ...]:
         """Start, the instants between parts, end, in UTC; one more than there are parts."""
-        inner = (at for at in self._strokes() if self.start < at < self.end)
+        inner = (at for at in self._strokes if self.start < at < self.end)
         return (self.start.astimezone(UTC), *inner, self.end.astimezone(UTC))
 
     @property
@@ -107,7 +107,7 @@ class TimeRange:
     @cached_property
     def is_whole(self) -> list[bool]:
         """For each part, whether it is a whole step. The first and the last may be cut."""
-        strokes = set(self._strokes())
+        strokes = set(self._strokes)
         return [start in strokes and end in strokes for start, end in self.parts]
 
     @property
@@ -134,15 +134,13 @@ class TimeRange:
         parts = zip(of_parts, self.is_whole, strict=True)
         return [one for one, is_whole in parts if is_whole]
 
-    def _strokes(self) -> Iterator[datetime]:
+    @cached_property
+    def _strokes(self) -> Sequence[datetime]:
         """The instants at which local time is a multiple of the step, in UTC and in order."""
         step = self.step
         if step < 30 * _MINUTE:  # every zone's offset is a multiple of 15 min
-            at = _floor(self.start, step)
-            while at <= self.end:
-                yield at
-                at += step
-            return
+            first_at = _floor(self.start, step)
+            return [first_at + n * step for n in range((self.end - first_at) // step + 1)]
         days = max(1, step // _DAY)
         first = self.start.astimezone(self.zone).date() - _DAY
         first -= timedelta(days=first.weekday() if days == 7 else 0)
@@ -153,7 +151,7 @@ class TimeRange:
             for seconds in range(0, 86_400, min(86_400, int(step.total_seconds()))):
                 wall = datetime.combine(day, time(seconds // 3600))
                 instants.update(_instants(wall, self.zone, is_hour=step == _HOUR))
-        yield from sorted(instants)
+        return sorted(instants)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class UnrunCalls:
     total: Unrun
     tools: dict[str, Unrun]
     """By tool: those with such calls, most of them first."""
+    newest_decision: datetime | None
+    """That of the tenant, at any time."""
 
 
 def unrun_calls(
@@ -84,4 +86,4 @@ def unrun_calls(
         one.by_decision[decision] = calls
         total.by_decision[decision] = total.by_decision.get(decision, 0) + calls
     ordered = sorted(tools.items(), key=lambda item: (-item[1].calls, item[0]))
-    return UnrunCalls(total, dict(ordered))
+    return UnrunCalls(total, dict(ordered), newest)

@@ -242,16 +242,18 @@ def calls_of_tool(tool: str, start: datetime, end: datetime) -> int:
     return sum(calls for _, _, calls, _ in rows("version_calls", parameters))
 
 
-def new_violations(of: TimeRange, *, limit: int) -> list[NewViolation]:
-    """The violations first seen within the range, the newest first. Two statements."""
+def new_violations(of: TimeRange, *, limit: int, has_decisions: bool) -> list[NewViolation]:
+    """The violations first seen within the range, the newest first. One statement.
+
+    `has_decisions` is whether the tenant has any.
+    """
     parameters = {
         "start": of.start,
         "end": of.end,
         "last_day": _day(of.end),
-        "arguments_from": date.min,
+        "arguments_from": date.min if has_decisions else date.max,
         "limit": limit,
     }
-    parameters = _without_decisions(parameters)
     return [NewViolation(*row) for row in rows_prepared("new_violations", parameters)]
 
 

@@ -64,9 +64,18 @@ class ToolRow:
     violating: int
     error_rate: float
     violation_rate: float
-    p50_ms: float | None
-    p95_ms: float | None
     course: list[int]
+    total: Figures
+
+    @property
+    def p50_ms(self) -> float | None:
+        """The median duration in milliseconds; computed only for rows that are shown."""
+        return self.total.duration_ms(0.5)
+
+    @property
+    def p95_ms(self) -> float | None:
+        """The 95th percentile of durations in milliseconds, likewise."""
+        return self.total.duration_ms(0.95)
 
 
 def tiles(range_figures: OverTime, *, is_comparable: bool) -> list[Tile]:
@@ -255,9 +264,8 @@ def worst_first(range_figures: OverTime) -> list[ToolRow]:
             violating=tool.total.violating,
             error_rate=tool.total.error_rate or 0,
             violation_rate=tool.total.violation_rate or 0,
-            p50_ms=tool.total.duration_ms(0.5),
-            p95_ms=tool.total.duration_ms(0.95),
             course=tool.calls,
+            total=tool.total,
         )
         for tool in sorted(ran, key=badness)
     ]

@@ -427,11 +427,23 @@ LIMIT 100
 
 -- open_tally --
 -- How many calls are open, and how many of them are overdue and presumed crashed. Those that wait or
--- work on are neither. Only the newest calls up to a limit are counted.
+-- work on are neither. Only the newest calls up to a limit are counted. Then how many have an end
+-- and no start, up to the same limit.
 SELECT count(*),
        count(*) FILTER (WHERE is_overdue),
        count(*) FILTER (WHERE is_crashed),
-       count(*) FILTER (WHERE NOT is_overdue AND NOT is_crashed AND NOT is_interim)
+       count(*) FILTER (WHERE NOT is_overdue AND NOT is_crashed AND NOT is_interim),
+       (
+           SELECT count(*)
+           FROM (
+               SELECT 1
+               FROM invocation
+               WHERE tenant_id = %(tenant_id)s
+                 AND started_on <= %(last_day)s
+                 AND start_batch_id IS NULL
+               LIMIT %(count_limit)s
+           ) AS orphans
+       )
 FROM (
     SELECT state <> 'open' AS is_interim,
            state = 'open' AND {{call_is_overdue}} AS is_overdue,
@@ -453,18 +465,6 @@ FROM (
           AND p.producer_id = call.producer_id COLLATE "C"
     LIMIT ALL  -- otherwise each of the four counts evaluates the conditions again for every call
 ) AS judged
-
--- orphan_tally --
--- How many calls have an end and no start, counted up to a limit.
-SELECT count(*)
-FROM (
-    SELECT 1
-    FROM invocation
-    WHERE tenant_id = %(tenant_id)s
-      AND started_on <= %(last_day)s
-      AND start_batch_id IS NULL
-    LIMIT %(count_limit)s
-) AS orphans
 
 -- producers_heard --
 -- When some producers last sent something.

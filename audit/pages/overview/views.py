@@ -92,7 +92,11 @@ def home(request: TenantRequest) -> HttpResponse:
         "order": order,
         "tools": in_order(tiles.worst_first(range_figures), _ORDERS, order)[: tiles.TOOLS_SHOWN],
         "failures": _latest_failures(request, range_figures, now),
-        "new_violations": new_violations(requested.range, limit=VIOLATIONS_SHOWN),
+        "new_violations": new_violations(
+            requested.range,
+            limit=VIOLATIONS_SHOWN,
+            has_decisions=unrun.newest_decision is not None,
+        ),
         "losses": losses(requested.range, now),
         "is_empty": not unrun.total.asked_for and not has_figures_before(now + timedelta(days=3)),
     }

@@ -162,7 +162,7 @@ def test_completion_queries_read_only_their_days(recorded: Cast, name: str) -> N
     assert days_read(plan, table) <= {TODAY - timedelta(days=n) for n in range(7)}
 
 
-@pytest.mark.parametrize("name", ["open_tally", "orphan_tally", "producers_heard", "calls_by_id"])
+@pytest.mark.parametrize("name", ["open_tally", "producers_heard", "calls_by_id"])
 def test_open_call_queries_use_an_index(recorded: Cast, name: str) -> None:
     parameters: dict[str, Any] = {
         "tenant_id": recorded.tenant.id,

@@ -126,7 +126,7 @@ def test_kinds_of_rejected_arguments_are_found_among_all_decisions(decided: Cast
         statements = recorded(
             lambda: (
                 violations.violations(of, wanted),
-                violations.new_violations(of, limit=5),
+                violations.new_violations(of, limit=5, has_decisions=True),
                 violation_samples.samples(of, wanted, limit=5),
             ),
             violations,

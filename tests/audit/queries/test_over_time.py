@@ -312,7 +312,7 @@ def test_new_kind_of_violation_names_the_version_that_introduced_the_kind() -> N
     send_events(tenant, calls)
     day = TimeRange(NOW - timedelta(days=1), NOW, UTC)
     with tenant_scope(tenant.id):
-        new = new_violations(day, limit=5)
+        new = new_violations(day, limit=5, has_decisions=False)
         kinds = violations(day, ViolationFilter()).kinds
         narrowed = violations(day, ViolationFilter(version="11")).kinds
     assert [(one.code, one.violations) for one in new] == [("COERCED", 2)]

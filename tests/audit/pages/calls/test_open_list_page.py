@@ -188,9 +188,9 @@ def test_open_calls_are_not_visible_to_another_tenant(acme: Cast, globex: Cast) 
 def test_page_uses_a_fixed_number_of_statements(acme: Cast) -> None:
     send_each_kind(acme)
     client = signed_in(acme.viewer)
-    # Rows of the newest days, of all days, how far was searched, two counts, producers. One more,
+    # Rows of the newest days, of all days, how far was searched, counts, producers. One more,
     # because the counts are planned once.
-    with statements(FRAME + 6):
+    with statements(FRAME + 5):
         client.get("/calls/open")
 
 

@@ -139,7 +139,7 @@ def test_partial_omits_the_frame(acme: Cast, address: str) -> None:
     assert 'id="figures"' in part
 
 
-@pytest.mark.parametrize(("address", "number"), [("/?range=7d", 26), ("/violations/?range=7d", 19)])
+@pytest.mark.parametrize(("address", "number"), [("/?range=7d", 24), ("/violations/?range=7d", 19)])
 def test_pages_use_a_fixed_number_of_statements(acme: Cast, address: str, number: int) -> None:
     client = signed_in(acme.viewer)
     for _ in range(2):
