@@ -1,4 +1,4 @@
-"""The list of kinds of violations in templates: {% load violations %} {% kind_rows %}.
+"""Violations by tool and code, and by kind, in templates: {% load violations %} {% kind_rows %}.
 
 Functions render the rows. In a template, fifty rows took a quarter of the time of the page.
 """
@@ -11,10 +11,10 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from audit.models import Note
-from audit.pages.violations.views import KindRow
+from audit.pages.violations.views import Cell, HeatMap, KindRow
 from audit.queries.violations import ViolationKind
 from audit.show.charts import sparkline
-from audit.show.figures import count, share, short_version
+from audit.show.figures import count, counted, share, short_count, short_version
 from audit.show.text import plain, visible
 from audit.templatetags.charts import violation_addresses
 from audit.templatetags.states import shape
@@ -23,6 +23,33 @@ from config.templatetags.instants import short_instant
 register = template.Library()
 
 _NOTES_SHOWN = 3
+
+
+@register.filter
+def heat_rows(heat: HeatMap) -> SafeString:
+    """The rows of violations by tool and code."""
+    return SafeString(
+        "".join(
+            f'<tr><th scope="row"><a class="free" {_opens(row.address)}'
+            f' title="{escape(plain(row.tool))}">{visible(row.tool)}</a></th>'
+            f"{''.join(map(_cell, row.cells))}</tr>\n"
+            for row in heat.rows
+        )
+    )
+
+
+def _cell(cell: Cell) -> str:
+    link = ""
+    if cell.count:
+        title = f"{counted(cell.count, 'violation')}: {plain(cell.tool)}, {plain(cell.code)}"
+        link = f'<a {_opens(cell.address)} title="{escape(title)}">{short_count(cell.count)}</a>'
+    return f'<td class="shade-{cell.shade}">{link}</td>'
+
+
+def _opens(address: str) -> str:
+    """The attributes of a link within the page."""
+    address = escape(address)
+    return f'href="{address}" hx-get="{address}"'
 
 
 @register.simple_tag(takes_context=True)
@@ -35,12 +62,12 @@ def kind_rows(context: Context) -> SafeString:
     with_notes, address = not hasattr(request, "share"), violation_addresses(request.GET)
     return SafeString(
         "".join(
-            _row(row, escape(address(row.kind)), with_side, with_notes) for row in context["rows"]
+            _row(row, _opens(address(row.kind)), with_side, with_notes) for row in context["rows"]
         )
     )
 
 
-def _row(row: KindRow, address: str, with_side: bool, with_notes: bool) -> str:
+def _row(row: KindRow, opens: str, with_side: bool, with_notes: bool) -> str:
     kind, trend = row.kind, sparkline(row.kind.course)
     side = f'<td class="side" data-label="Side">{kind.side}</td>\n' if with_side else ""
     notes = "".join(map(_note, row.notes[:_NOTES_SHOWN])) if with_notes else ""
@@ -59,7 +86,7 @@ def _row(row: KindRow, address: str, with_side: bool, with_notes: bool) -> str:
     return (
         f'<tr>\n<td class="lead">{_titled("free", kind.tool_name)}</td>\n'
         f'<td class="aside">{_version(kind)}</td>\n{side}'
-        f'<td class="where"><a class="mono free" href="{address}" hx-get="{address}"'
+        f'<td class="where"><a class="mono free" {opens}'
         f' title="{escape(plain(kind.path_pattern))}">{visible(kind.path_pattern)}</a>'
         f"{notes}</td>\n"
         f'<td class="code"><span class="state is-violation">{shape("violation")}'

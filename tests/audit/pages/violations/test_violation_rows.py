@@ -1,4 +1,4 @@
-"""The rows of kinds of violations as HTML. Without a database."""
+"""The rows of the violations page as HTML. Without a database."""
 
 import re
 from dataclasses import replace
@@ -10,9 +10,9 @@ from django.template import Context
 from django.test import RequestFactory
 
 from audit.models import Note
-from audit.pages.violations.views import KindRow
+from audit.pages.violations.views import Cell, HeatMap, HeatRow, KindRow
 from audit.queries.violations import ViolationKind
-from audit.templatetags.violations import kind_rows
+from audit.templatetags.violations import heat_rows, kind_rows
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 KIND = ViolationKind(
@@ -83,3 +83,12 @@ def test_three_notes_are_marked_and_none_on_a_shared_page() -> None:
     row = shown(KIND, notes=4)
     assert row.count(f'href="/notes/{NOTE.id}" title="Note: known">&lt;b&gt;</a>') == 3
     assert "Note:" not in shown(KIND, notes=4, is_shared=True)
+
+
+def test_cells_without_violations_have_no_link_and_text_of_agents_is_escaped() -> None:
+    cells = [Cell("<i>", "A_B", 1200, 8, "?tool=%3Ci%3E&code=A_B"), Cell("<i>", "C", 0, 0, "?no")]
+    row = heat_rows(HeatMap(["A_B", "C"], [HeatRow("<i>", "?tool=%3Ci%3E", cells)]))
+    opens = 'href="?tool=%3Ci%3E&amp;code=A_B" hx-get="?tool=%3Ci%3E&amp;code=A_B"'
+    assert f'<a {opens} title="1,200 violations: &lt;i&gt;, A_B">1.2\N{NO-BREAK SPACE}k</a>' in row
+    assert '<td class="shade-0"></td>' in row and "?no" not in row
+    assert 'title="&lt;i&gt;">&lt;i&gt;</a></th>' in row and "<i>" not in row
