@@ -10,8 +10,15 @@ from datetime import datetime, timedelta
 
 from bench.compared_side import Side, fetch
 
-_OWN = ("/ledger", "/api/v1/ledger", "/actions", "/api/v1/actions", "/evidence")
-"""Pages about what the server itself did, and when. Only their status is compared."""
+_OWN = (
+    *("/ledger", "/api/v1/ledger", "/actions", "/api/v1/actions", "/evidence"),
+    *("/charts/calls", "/share/new"),
+)
+"""Pages about what the server itself did, and when, and pages of the hours until now. Only their
+status is compared."""
+
+_REFUSED = ("/settings/security/", "/api/v1/price-lists/")
+"""Acts that need a fresh confirmation, and what no side has: both refuse them alike."""
 
 _LIMITED = {"/calls/count"}
 """Pages that count for a limited time, and say so if they did not finish."""
@@ -28,6 +35,7 @@ _RANDOM = [
     re.compile(r"127\.0\.0\.1:\d+"),
     re.compile(r'(?<="key_id":")\w+'),
     re.compile(r"(?<=tt_…_)\w+"),
+    re.compile(r"(?<=----- untrusted )[0-9a-f]{8}"),
 ]
 
 
@@ -87,7 +95,7 @@ def _compare_page(
         lines = list(difflib.unified_diff(texts[0], texts[1], lineterm="", n=0))[2:8]
         shown = "\n    ".join(line[:200] for line in lines)
         difference = f"{slug}: {path}: {first[0]}, {second[0]}\n    {shown}"
-    elif first[0] >= 400:
+    elif first[0] >= 500 or (first[0] >= 400 and not path.startswith(_REFUSED)):
         difference = f"{slug}: {path}: {first[0]} on both: {first[1][:200]}"
     return "statuses of pages" if is_own else "pages", difference
 

@@ -121,6 +121,12 @@ def _styled(response: HttpResponseBase) -> HttpResponseBase:
     return response
 
 
+def _confirm_url(user: User) -> str:
+    """Where the user shows a factor again; '' without any, and without a password."""
+    methods = get_adapter().get_reauthentication_methods(user)
+    return methods[0]["url"] if methods else ""
+
+
 @account_page
 def security(request: HttpRequest) -> HttpResponseBase:
     """Second factors and sessions of the user; POST ends one other session, or all others."""
@@ -146,7 +152,7 @@ def security(request: HttpRequest) -> HttpResponseBase:
         ),
         "may_connect": PROVIDER not in request.session,
         "sends_mail": is_on(),
-        "confirm_url": get_adapter().get_reauthentication_methods(user)[0]["url"],
+        "confirm_url": _confirm_url(user),
         "sessions": sorted_table(
             request,
             [

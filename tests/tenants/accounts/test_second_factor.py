@@ -146,3 +146,11 @@ def test_operator_removes_the_factors_of_an_account(acme: Cast, member: tuple[Cl
     for name, reason in ((acme.editor.username, "no second factor"), ("nobody", "unknown user")):
         with pytest.raises(CommandError, match=reason):
             call_command("removefactors", name)
+
+
+def test_page_of_a_user_without_password_and_factors_opens(acme: Cast) -> None:
+    acme.editor.set_unusable_password()
+    acme.editor.save(update_fields=["password"])
+    client = Client()
+    client.force_login(acme.editor)
+    assert client.get(reverse("mfa_index")).status_code == 200
