@@ -74,8 +74,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Start PostgreSQL, make roles and schema, and set Django up, before any test is imported.
 
-    With `pytest -n 2` each process has its own; the one that hands out the tests has none. It fetches
-    what both would fetch, and has a folder for what they share.
+    With `pytest -n 2` each process has its own; the one that hands out the tests has none. It
+    fetches what both would fetch, and has a folder for what they share.
     """
     if config.getoption("numprocesses"):
         browsers.ensure_playwright()

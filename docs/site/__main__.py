@@ -32,6 +32,11 @@ def main() -> None:
         sys.exit(f"{target} holds something else. Name an empty folder.")
     os.environ.setdefault("SOURCE_DATE_EPOCH", "0")  # no file names the time it was built
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    # The help of commands names the databases that the settings know, here or in this checkout's
+    # `var/`. Nothing connects to one.
+    for name in [name for name in os.environ if name.startswith("DATABASE_")]:
+        del os.environ[name]
+    os.environ["DATABASE_URL"] = "postgresql://nowhere/tooltrail"
     django.setup()
     from docs.site.reference import pages  # it needs Django's settings
 

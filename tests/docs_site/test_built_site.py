@@ -119,6 +119,8 @@ def test_reference_is_complete(site: Path) -> None:
     assert [kind.name for kind in Kind if f">{kind.name}<" not in ledger] == []
     for usage in ("manage.py up [-h]", "manage.py tenant create", "tooltrail query calls"):
         assert f"usage: {usage}" in commands
+    # The databases of who built it, here of the test session, would make it differ.
+    assert "--database {default}" in commands
 
 
 def test_files_name_nothing_of_this_machine_and_are_small(site: Path) -> None:

@@ -87,8 +87,8 @@ class Installation:
     def prepare(self) -> None:
         """Make the folder as `up` does: with roles, schema and static files, without a tenant.
 
-        It is copied from one that is made once per session, for all processes of `pytest -n 2`. That
-        saves initdb and the migrations: 6 s of processor time.
+        It is copied from one that is made once per session, for all processes of `pytest -n 2`.
+        That saves initdb and the migrations: 6 s of processor time.
         """
         self.var.mkdir(mode=0o711, exist_ok=True)
         subprocess.run(["cp", "-a", f"{_prepared_var()}/.", str(self.var)], check=True)

@@ -51,6 +51,7 @@ def of_type(tmp_path: Path, kind: str) -> list[dict[str, Any]]:
     return [each for each in spooled(tmp_path / "spool") if each["type"] == kind]
 
 
+@pytest.mark.generated(len(MODES), kind="mode")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("mode", MODES)
 def test_hostile_server_takes_no_memory_and_its_bytes_pass(

@@ -222,6 +222,7 @@ def test_answer_of_ours_does_not_cut_a_line_of_the_server(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.generated(3)
 @pytest.mark.parametrize("mode", ["long", "values", "secrets", "objects", "endless", "flood"])
 def test_hostile_peer_takes_no_memory_and_its_bytes_pass(
     tmp_path: Path, environment: dict[str, str], mode: str

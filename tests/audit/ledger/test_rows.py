@@ -142,6 +142,7 @@ CHANGES = {
 
 
 @pytest.mark.slow
+@pytest.mark.generated(1)
 @pytest.mark.parametrize("baseline", ["before", "after"])
 def test_changes_and_deletions_without_an_entry_are_found(baseline: str, acme: Cast) -> None:
     assert set(CHANGES) == {model._meta.db_table for model in proved_models()}
