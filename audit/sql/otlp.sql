@@ -6,10 +6,11 @@ FROM unnest(%(numbers)b::bigint[]) AS number
 
 -- known_spans --
 -- The stored tool spans of one day that concern a request's spans: the same ones, their parents,
--- and their children. Queried as ranges of one value, in order: a plan that is made for an empty
--- partition and kept must use the only index that can serve this (see calls_on_day).
+-- their children, and those beside them with one of these call ids. Queried as ranges of one value,
+-- in order: a plan that is made for an empty partition and kept must use the only index that can
+-- serve this (see calls_on_day).
 SELECT s.*
-FROM unnest(%(own_and_above)b::uuid[]) AS u (span_uuid)
+FROM unnest(%(spans)b::uuid[]) AS u (span_uuid)
 CROSS JOIN LATERAL (
     SELECT span_uuid, parent_uuid, invocation_id, call_started_at, tool_name, tool_call_id, scope,
            kind
@@ -22,7 +23,7 @@ CROSS JOIN LATERAL (
 WHERE s.invocation_id IS NOT NULL
 UNION ALL
 SELECT s.*
-FROM unnest(%(own)b::uuid[]) AS u (parent_uuid)
+FROM unnest(%(parents)b::uuid[]) AS u (parent_uuid)
 CROSS JOIN LATERAL (
     SELECT span_uuid, parent_uuid, invocation_id, call_started_at, tool_name, tool_call_id, scope,
            kind
@@ -32,6 +33,20 @@ CROSS JOIN LATERAL (
       AND parent_uuid >= u.parent_uuid AND parent_uuid <= u.parent_uuid
     ORDER BY parent_uuid
     LIMIT 100
+) AS s
+UNION ALL
+SELECT s.*
+FROM unnest(%(parents_beside)b::uuid[]) AS u (parent_uuid)
+CROSS JOIN LATERAL (
+    SELECT span_uuid, parent_uuid, invocation_id, call_started_at, tool_name, tool_call_id, scope,
+           kind
+    FROM otlp_span
+    WHERE tenant_id = %(tenant_id)s AND started_on = date '1970-01-01' + %(day)b::integer
+      AND invocation_id IS NOT NULL
+      AND parent_uuid >= u.parent_uuid AND parent_uuid <= u.parent_uuid
+      AND tool_call_id = ANY(%(tool_call_ids)b::text[])
+    ORDER BY parent_uuid
+    LIMIT 4096
 ) AS s
 
 -- traces_with_calls --

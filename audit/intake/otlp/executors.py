@@ -3,13 +3,15 @@
 The start event of such a call names the span (`traceparent`). The executor's call then counts as
 one more layer, right below that span: a row of `otlp_span` of the kind `EXECUTOR`. Spans that
 arrive later find the call by this row (`audit.intake.otlp.joining`). This module handles spans that
-arrived first. `is_same_call` decides whether both are the same call, as for two spans. If they are,
-the executor's account stays, and the call that was made of the spans is withdrawn. The log gets an
-event that names those spans (`audit.events.reported`).
+arrived first. `is_same_call` decides whether both are the same call, as for two spans;
+`shared_place` decides for the other spans right below that span. If they are, the executor's
+account stays, and the call that was made of the spans is withdrawn. The log gets an event that
+names those spans (`audit.events.reported`).
 
 Needs the tenant's open scope. What is looked up stays valid until the transaction ends.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,13 +31,14 @@ from audit.index.indexing import MissingDays
 from audit.intake.otlp.conventions import MAPPING_VERSION
 from audit.intake.otlp.joining import (
     Known,
+    OfDay,
     Wanted,
     days_around,
     executors_among,
     find_calls,
     lock_traces,
 )
-from audit.intake.otlp.mapping import Identity, is_same_call
+from audit.intake.otlp.mapping import Identity, is_same_call, shared_place
 from audit.intake.otlp.span_rows import Row, insert_rows, move_spans
 from audit.log.payload import read_events
 from audit.sql import arrays
@@ -117,21 +120,29 @@ def join_executors(
 
 def _owners(writer: Statements, layers: Sequence[_Layer]) -> dict[UUID, tuple[Known, _Layer]]:
     """Stored span and matching executor's call, by the id of the call that the spans made."""
-    wanted: Wanted = {}
+    wanted: Wanted = defaultdict(OfDay)
     for layer in layers:
         for day in days_around(layer.start.started_us):
-            wanted.setdefault(day, (set(), set()))[1].add(layer.span_uuid)
+            of_day = wanted[day]
+            of_day.spans.add(layer.span_uuid)
+            if layer.identity.tool_call_id:
+                of_day.parents_beside.add(layer.span_uuid)
+                of_day.tool_call_ids.add(layer.identity.tool_call_id)
     known = {each.span_uuid: each for each in find_calls(writer, wanted) if not each.is_executor}
     executors = executors_among(writer, list(known.values()))
+    beside = defaultdict(list)
+    for each in known.values():
+        beside[shared_place(each.identity, each.parent_uuid)].append(each)
     owners: dict[UUID, tuple[Known, _Layer]] = {}
     for layer in layers:
         around = known.get(layer.span_uuid)
-        if (
-            around is not None
-            and around.invocation_id not in executors
-            and is_same_call(around.identity, layer.identity)
-        ):
-            owners.setdefault(around.invocation_id, (around, layer))
+        at = shared_place(layer.identity, layer.span_uuid)
+        same = [] if at is None else beside.pop(at, [])
+        if around is not None and is_same_call(around.identity, layer.identity):
+            same.append(around)
+        for each in same:
+            if each.invocation_id not in executors:
+                owners.setdefault(each.invocation_id, (each, layer))
     return owners
 
 

@@ -6,14 +6,16 @@ for each trace. A call keeps the id and the start it was first stored with. A ne
 to a fuller account of the same call, made of all its spans.
 
 A call that an executor reported itself (`audit.intake.otlp.executors`) also has a row, right below
-the span it ran in. Its own account stays. The account of the spans is logged beside it.
+the span it ran in, or beside its own span (`shared_place`). Its own account stays. The account of
+the spans is logged beside it.
 
 Needs the tenant's open scope. What is looked up stays valid until the transaction ends.
 """
 
 import zlib
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -30,6 +32,7 @@ from audit.intake.otlp.mapping import (
     identity_of,
     is_same_call,
     map_spans,
+    shared_place,
 )
 from audit.intake.otlp.span_rows import move_spans, parent_uuid_of, row_of, uuid_of
 from audit.log.payload import read_events
@@ -104,8 +107,20 @@ def lock_traces(writer: Statements, trace_ids: Iterable[str]) -> None:
     writer.run("lock_traces", numbers=arrays.bigints(sorted(numbers)))
 
 
-type Wanted = dict[int, tuple[set[UUID], set[UUID]]]
-"""By day since 1970: spans whose children are wanted, too; and all spans that are wanted."""
+@dataclass(slots=True)
+class OfDay:
+    """The stored tool spans of one day that are wanted."""
+
+    spans: set[UUID] = field(default_factory=set)
+    parents: set[UUID] = field(default_factory=set)
+    """Spans whose children are wanted."""
+    parents_beside: set[UUID] = field(default_factory=set)
+    """Spans whose children are wanted if they have one of these ids of calls."""
+    tool_call_ids: set[str] = field(default_factory=set)
+
+
+type Wanted = defaultdict[int, OfDay]
+"""By day since 1970."""
 
 
 def days_around(started_us: int) -> set[int]:
@@ -116,12 +131,14 @@ def days_around(started_us: int) -> set[int]:
 def find_calls(writer: Statements, wanted: Wanted) -> list[Known]:
     """The stored ones of the wanted spans. One statement per day."""
     by_span: dict[UUID, Known] = {}
-    for day, (own, own_and_above) in sorted(wanted.items()):
+    for day, of_day in sorted(wanted.items()):
         for row in writer.run(
             "known_spans",
             day=day,
-            own=arrays.uuids(sorted(own, key=_number)),
-            own_and_above=arrays.uuids(sorted(own_and_above, key=_number)),
+            parents=arrays.uuids(sorted(of_day.parents, key=_number)),
+            spans=arrays.uuids(sorted(of_day.spans, key=_number)),
+            parents_beside=arrays.uuids(sorted(of_day.parents_beside, key=_number)),
+            tool_call_ids=arrays.texts(sorted(of_day.tool_call_ids)),
         ):
             one = _known(row)
             by_span[one.span_uuid] = one
@@ -135,18 +152,22 @@ def _known(row: tuple[Any, ...]) -> Known:
 
 
 def _wanted(calls: Sequence[ToolCall]) -> Wanted:
-    """The spans of calls, those directly above, and those directly below."""
-    wanted: Wanted = {}
+    """The spans of calls, those directly above and below, and those beside of the same call id."""
+    wanted: Wanted = defaultdict(OfDay)
     for call in calls:
-        parent = parent_uuid_of(call.outermost)
+        around = parent_uuid_of(call.outermost)
         for facts in call.facts:
-            span = uuid_of(facts.span)
+            span, parent = uuid_of(facts.span), parent_uuid_of(facts.span)
+            tool_call_id = identity_of(facts).tool_call_id
             for day in days_around(facts.span.start_time_unix_nano // 1000):
-                own, own_and_above = wanted.setdefault(day, (set(), set()))
-                own.add(span)
-                own_and_above.add(span)
-                if parent is not None:
-                    own_and_above.add(parent)
+                of_day = wanted[day]
+                of_day.parents.add(span)
+                of_day.spans.add(span)
+                if around is not None:
+                    of_day.spans.add(around)
+                if parent is not None and tool_call_id is not None:
+                    of_day.parents_beside.add(parent)
+                    of_day.tool_call_ids.add(tool_call_id)
     return wanted
 
 
@@ -157,10 +178,10 @@ def executors_among(writer: Statements, known: Sequence[Known]) -> set[UUID]:
     """
     executors = {each.invocation_id for each in known if each.is_executor}
     settled = executors | {each.span_uuid for each in known}
-    wanted: Wanted = {}
+    wanted: Wanted = defaultdict(OfDay)
     for each in known:
         if each.invocation_id not in settled:
-            wanted.setdefault(each.started_us // DAY_US, (set(), set()))[1].add(each.invocation_id)
+            wanted[each.started_us // DAY_US].spans.add(each.invocation_id)
     return executors | {
         each.invocation_id for each in find_calls(writer, wanted) if each.is_executor
     }
@@ -227,11 +248,12 @@ def _name_as_stored(
     """
     by_uuid = {each.span_uuid: each for each in known}
     below = _by_parent(known)
+    beside = _executors_by_place(known)
     renamed = {
         each.span_uuid: each.invocation_id for each in known if each.invocation_id not in executors
     }
     for call in calls:
-        executor = _executor_of(call, by_uuid, below, executors) if executors else None
+        executor = _executor_of(call, by_uuid, below, beside, executors) if executors else None
         stored = (by_uuid.get(uuid_of(facts.span)) for facts in call.facts)
         first = executor or next(filter(None, stored), None)
         if first is None:
@@ -250,6 +272,7 @@ def _executor_of(
     call: ToolCall,
     by_uuid: Mapping[UUID, Known],
     below: Mapping[UUID, Sequence[Known]],
+    beside: Mapping[tuple[UUID, str, str], Known],
     executors: Collection[UUID],
 ) -> Known | None:
     """The row of the executor that reported this call itself; of several, the first to start."""
@@ -259,14 +282,33 @@ def _executor_of(
         related.append(around)
     for facts in call.facts:
         span, identity = uuid_of(facts.span), identity_of(facts)
+        at = shared_place(identity, parent_uuid_of(facts.span))
+        if at is not None and at in beside:
+            related.append(beside[at])
         related += [each for each in below.get(span, ()) if is_same_call(identity, each.identity)]
         if span in by_uuid:
             related.append(by_uuid[span])
     return min(
         (each for each in related if each.invocation_id in executors),
-        key=lambda each: (each.started_us, each.invocation_id.int),
+        key=_order,
         default=None,
     )
+
+
+def _executors_by_place(known: Sequence[Known]) -> dict[tuple[UUID, str, str], Known]:
+    """The calls that executors reported, by what their own spans share with them.
+
+    Of several, such as attempts under one id, the first to start.
+    """
+    return {
+        at: each
+        for each in sorted(known, key=_order, reverse=True)
+        if each.is_executor and (at := shared_place(each.identity, each.parent_uuid)) is not None
+    }
+
+
+def _order(known: Known) -> tuple[int, int]:
+    return known.started_us, known.invocation_id.int
 
 
 def _by_parent(known: Sequence[Known]) -> dict[UUID, list[Known]]:

@@ -73,6 +73,18 @@ def is_same_call(outer: Identity, inner: Identity) -> bool:
     )
 
 
+def shared_place(identity: Identity, parent: UUID | None) -> tuple[UUID, str, str] | None:
+    """What a tool span shares with the call of an executor that began beside it, if it is the same.
+
+    A hook may run before the tool's span begins. The span that is current then is the parent of
+    both. Several calls of the tool may run there, so only the model's id of the call tells them
+    apart: without one, or without a parent, the result is None.
+    """
+    if parent is None or not identity.tool_call_id:
+        return None
+    return parent, identity.tool_name, identity.tool_call_id
+
+
 class ToolCall(msgspec.Struct, gc=False):
     """A logical call: its spans, the outermost first, and its place among the other calls.
 

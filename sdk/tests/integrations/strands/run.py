@@ -88,7 +88,7 @@ class Policy(HookProvider):
             event.cancel_tool = "not allowed"
 
 
-async def ask(*turns: list[tuple[str, str, dict[str, Any]]]) -> None:
+async def ask(*turns: list[tuple[str, str, dict[str, Any]]], hooks: Any = hooks) -> None:
     agent = Agent(
         name="concierge",
         model=Scripted(*turns),
@@ -106,4 +106,7 @@ async def main() -> None:
 
 
 asyncio.run(main())
-stage.finish(trail)
+beside = stage.Beside()
+hooks = TooltrailHooks(beside.trail)  # of the helper's agent, too
+asyncio.run(ask(*stage.turns(call), hooks=hooks))
+stage.finish(trail, beside)
