@@ -3,8 +3,10 @@
 agent.invoke(question, {"callbacks": [TooltrailHandler(trail)]})
 """
 
+import sys
 from asyncio import CancelledError
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -125,23 +127,25 @@ class TooltrailHandler(BaseCallbackHandler):
         """Record that a tool is about to run."""
         with self._running.harmless():
             outermost = self._around(parent_run_id) or run_id
-            run = self._runs[run_id] = _Run(outermost, "", None, metadata or {})
+            run = _Run(outermost, "", None, metadata or {}, tool_call_id)
+            self._runs[run_id] = run
             requested = self._awaiting.pop((run.thread, tool_call_id or ""), None)
             if requested is not None:
                 self._decide("approved", run, requested, by="person")
-            self._running.begin(
-                run_id,
-                name or (serialized or {}).get("name") or "tool",
-                input_str if inputs is None else inputs,
-                tool_call_id=tool_call_id,
-                model_usage=self._usage.get(outermost, {}).pop(tool_call_id or "", None),
-                **self._placed(run),
-            )
+            with _inside(_span_of(run_id) or _span_of(parent_run_id)):
+                self._running.begin(
+                    run_id,
+                    name or (serialized or {}).get("name") or "tool",
+                    input_str if inputs is None else inputs,
+                    tool_call_id=tool_call_id,
+                    model_usage=self._usage.get(outermost, {}).pop(tool_call_id or "", None),
+                    **self._placed(run),
+                )
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **rest: Any) -> None:
         """Record what the tool returned. A `ToolMessage` of an error fails the call."""
         with self._running.harmless():
-            self._runs.pop(run_id, None)
+            self._name_call(run_id)
             message = output if isinstance(output, ToolMessage) else None
             if message is None:
                 self._running.end(run_id, output)
@@ -153,9 +157,16 @@ class TooltrailHandler(BaseCallbackHandler):
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **rest: Any) -> None:
         """Record what the tool raised."""
-        self._runs.pop(run_id, None)
+        with self._running.harmless():
+            self._name_call(run_id)
         interrupted = CancelledError("the tool interrupted the run")
         self._running.fail(run_id, interrupted if _interrupts(error) else error)
+
+    def _name_call(self, run_id: UUID) -> None:
+        """Forget a tool's run. Its span gets the id of the call, which the server joins it by."""
+        run, span = self._runs.pop(run_id, None), _span_of(run_id)
+        if run is not None and run.tool_call_id and span is not None:
+            span.set_attribute("tool_call.id", run.tool_call_id)
 
     def _refused(self, run: "_Run", message: ToolMessage) -> None:
         """Record a refusal, if the message answers a call that no tool has begun."""
@@ -176,16 +187,17 @@ class TooltrailHandler(BaseCallbackHandler):
         by: DeciderKind | None = None,
         reason: str | None = None,
     ) -> None:
-        self._running.decide(
-            (run.thread, requested["id"]),
-            requested["name"],
-            decision,
-            args=requested["args"],
-            by=by and {"kind": by},
-            reason=reason,
-            tool_call_id=requested["id"],
-            **self._placed(run),
-        )
+        with _inside(_span_of(run.outermost)):
+            self._running.decide(
+                (run.thread, requested["id"]),
+                requested["name"],
+                decision,
+                args=requested["args"],
+                by=by and {"kind": by},
+                reason=reason,
+                tool_call_id=requested["id"],
+                **self._placed(run),
+            )
 
     def _placed(self, run: "_Run") -> dict[str, Any]:
         """Where a call belongs."""
@@ -214,6 +226,7 @@ class _Run(NamedTuple):
     name: str
     inputs: Any
     metadata: dict[str, Any]
+    tool_call_id: str | None = None
 
     @property
     def thread(self) -> str | None:
@@ -230,6 +243,26 @@ class _Run(NamedTuple):
         """The calls that the latest message asks for, with `id`, `name` and `args`."""
         messages = self.inputs.get("messages") if isinstance(self.inputs, Mapping) else None
         return getattr(messages[-1], "tool_calls", []) if messages else []
+
+
+def _span_of(run_id: UUID | None) -> Any:
+    """OpenInference's span of a run; None if there is none (yet), or no OpenInference."""
+    module = sys.modules.get("openinference.instrumentation.langchain")
+    if module is None or run_id is None:
+        return None
+    instrumentor = module.LangChainInstrumentor()
+    return instrumentor.get_span(run_id) if instrumentor.is_instrumented_by_opentelemetry else None
+
+
+def _inside(span: Any) -> AbstractContextManager[Any]:
+    """Makes a span the current one: OpenInference tells LangChain's runs of it, and nobody else."""
+    if span is None:
+        return nullcontext()
+    use_span: Any = sys.modules["opentelemetry.trace"].use_span
+    kept: AbstractContextManager[Any] = use_span(
+        span, record_exception=False, set_status_on_exception=False
+    )
+    return kept
 
 
 def _interrupts(error: BaseException) -> bool:

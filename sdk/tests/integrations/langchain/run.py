@@ -17,6 +17,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
+from openinference.instrumentation.langchain import LangChainInstrumentor
+from opentelemetry.instrumentation.langchain import LangchainInstrumentor
 from tooltrail.integrations.langchain import TooltrailHandler
 
 
@@ -130,4 +132,19 @@ deciding.invoke({"messages": [("user", "go")]}, config)
 answers = [{"type": "approve"}, {"type": "reject", "message": "too much"}]
 deciding.invoke(Command(resume={"decisions": answers}), config)
 deciding.invoke(Command(resume="yes"), config)
-stage.finish(trail)
+
+beside = stage.Beside()
+handler = TooltrailHandler(beside.trail)
+config = {"callbacks": [handler]}
+for instrumentor in (LangChainInstrumentor(), LangchainInstrumentor()):
+    instrumentor.instrument(tracer_provider=beside.tracer_provider)
+    with suppress(ValueError):
+        agent(*stage.turns(call)).invoke({"messages": [("user", "go")]}, config)
+    with suppress(ValueError):
+        asyncio.run(agent(*stage.turns(call)).ainvoke({"messages": [("user", "go")]}, config))
+    if isinstance(instrumentor, LangChainInstrumentor):  # the handler of a tool comes after it
+        get_weather.callbacks = [handler]
+        get_weather.invoke({"city": "Rome"})
+        get_weather.callbacks = None
+    instrumentor.uninstrument()
+stage.finish(trail, beside)

@@ -1,6 +1,6 @@
 """A call that an adapter of the SDK and OpenTelemetry both record is one call, in any order.
 
-Each framework really runs, with its own instrumentation or with OpenInference's.
+Each framework really runs, with its own instrumentation, OpenInference's or OpenLLMetry's.
 """
 
 import json
@@ -13,7 +13,7 @@ from tests.support.factories import Cast, make_ingest_key, send_events
 from tests.support.otlp_requests import JSON, calls, post
 
 FRAMEWORKS = [
-    *("agno", "autogen", "fastmcp", "google_adk", "llama_index", "mcp"),
+    *("agno", "autogen", "fastmcp", "google_adk", "langchain", "llama_index", "mcp"),
     *("openai_agents", "pydantic_ai", "smolagents", "strands"),
 ]
 
