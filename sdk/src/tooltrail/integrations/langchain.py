@@ -250,12 +250,16 @@ def _span_of(run_id: UUID | None) -> Any:
     module = sys.modules.get("openinference.instrumentation.langchain")
     if module is None or run_id is None:
         return None
-    instrumentor = module.LangChainInstrumentor()
-    return instrumentor.get_span(run_id) if instrumentor.is_instrumented_by_opentelemetry else None
+    try:
+        instrumentor = module.LangChainInstrumentor()
+        is_on = instrumentor.is_instrumented_by_opentelemetry  # it prints a warning if it is off
+        return instrumentor.get_span(run_id) if is_on else None
+    except Exception:  # another version of it: the call is recorded without a span
+        return None
 
 
 def _inside(span: Any) -> AbstractContextManager[Any]:
-    """Makes a span the current one: OpenInference tells LangChain's runs of it, and nobody else."""
+    """Makes a span the current one, which OpenInference does not do with its spans."""
     if span is None:
         return nullcontext()
     use_span: Any = sys.modules["opentelemetry.trace"].use_span

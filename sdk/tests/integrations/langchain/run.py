@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 sys.path.append(str(Path(__file__).parents[1]))
 
@@ -146,5 +147,9 @@ for instrumentor in (LangChainInstrumentor(), LangchainInstrumentor()):
         get_weather.callbacks = [handler]
         get_weather.invoke({"city": "Rome"})
         get_weather.callbacks = None
+        unknown = stage.make_trail()
+        with patch.object(LangChainInstrumentor, "get_span", side_effect=AttributeError):
+            lookup.invoke({"key": "k"}, {"callbacks": [TooltrailHandler(unknown)]})
+        assert len(unknown.events) == 2, "a version of OpenInference without it costs the call"
     instrumentor.uninstrument()
 stage.finish(trail, beside)
