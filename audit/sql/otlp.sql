@@ -6,7 +6,7 @@ FROM unnest(%(numbers)b::bigint[]) AS number
 
 -- known_spans --
 -- The stored tool spans of one day that concern a request's spans: the same ones, their parents,
--- their children, and those beside them with one of these call ids. Queried as ranges of one value,
+-- their children, and those beside them with the same call id. Queried as ranges of one value,
 -- in order: a plan that is made for an empty partition and kept must use the only index that can
 -- serve this (see calls_on_day).
 SELECT s.*
@@ -36,17 +36,17 @@ CROSS JOIN LATERAL (
 ) AS s
 UNION ALL
 SELECT s.*
-FROM unnest(%(parents_beside)b::uuid[]) AS u (parent_uuid)
+FROM unnest(%(parents_beside)b::uuid[], %(ids_beside)b::text[]) AS u (parent_uuid, tool_call_id)
 CROSS JOIN LATERAL (
     SELECT span_uuid, parent_uuid, invocation_id, call_started_at, tool_name, tool_call_id, scope,
            kind
     FROM otlp_span
     WHERE tenant_id = %(tenant_id)s AND started_on = date '1970-01-01' + %(day)b::integer
       AND invocation_id IS NOT NULL
-      AND parent_uuid >= u.parent_uuid AND parent_uuid <= u.parent_uuid
-      AND tool_call_id = ANY(%(tool_call_ids)b::text[])
-    ORDER BY parent_uuid
-    LIMIT 4096
+      AND (parent_uuid, tool_call_id) >= (u.parent_uuid, u.tool_call_id)
+      AND (parent_uuid, tool_call_id) <= (u.parent_uuid, u.tool_call_id)
+    ORDER BY parent_uuid, tool_call_id
+    LIMIT 100
 ) AS s
 
 -- traces_with_calls --

@@ -126,8 +126,7 @@ def _owners(writer: Statements, layers: Sequence[_Layer]) -> dict[UUID, tuple[Kn
             of_day = wanted[day]
             of_day.spans.add(layer.span_uuid)
             if layer.identity.tool_call_id:
-                of_day.parents_beside.add(layer.span_uuid)
-                of_day.tool_call_ids.add(layer.identity.tool_call_id)
+                of_day.beside.add((layer.span_uuid, layer.identity.tool_call_id))
     known = {each.span_uuid: each for each in find_calls(writer, wanted) if not each.is_executor}
     executors = executors_among(writer, list(known.values()))
     beside = defaultdict(list)

@@ -114,9 +114,8 @@ class OfDay:
     spans: set[UUID] = field(default_factory=set)
     parents: set[UUID] = field(default_factory=set)
     """Spans whose children are wanted."""
-    parents_beside: set[UUID] = field(default_factory=set)
-    """Spans whose children are wanted if they have one of these ids of calls."""
-    tool_call_ids: set[str] = field(default_factory=set)
+    beside: set[tuple[UUID, str]] = field(default_factory=set)
+    """Spans of which those children are wanted that have this id of a call."""
 
 
 type Wanted = defaultdict[int, OfDay]
@@ -132,13 +131,14 @@ def find_calls(writer: Statements, wanted: Wanted) -> list[Known]:
     """The stored ones of the wanted spans. One statement per day."""
     by_span: dict[UUID, Known] = {}
     for day, of_day in sorted(wanted.items()):
+        beside = sorted(of_day.beside, key=lambda each: (each[0].int, each[1]))
         for row in writer.run(
             "known_spans",
             day=day,
             parents=arrays.uuids(sorted(of_day.parents, key=_number)),
             spans=arrays.uuids(sorted(of_day.spans, key=_number)),
-            parents_beside=arrays.uuids(sorted(of_day.parents_beside, key=_number)),
-            tool_call_ids=arrays.texts(sorted(of_day.tool_call_ids)),
+            parents_beside=arrays.uuids([parent for parent, _ in beside]),
+            ids_beside=arrays.texts([tool_call_id for _, tool_call_id in beside]),
         ):
             one = _known(row)
             by_span[one.span_uuid] = one
@@ -166,8 +166,7 @@ def _wanted(calls: Sequence[ToolCall]) -> Wanted:
                 if around is not None:
                     of_day.spans.add(around)
                 if parent is not None and tool_call_id is not None:
-                    of_day.parents_beside.add(parent)
-                    of_day.tool_call_ids.add(tool_call_id)
+                    of_day.beside.add((parent, tool_call_id))
     return wanted
 
 

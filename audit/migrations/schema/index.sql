@@ -298,8 +298,9 @@ CREATE TABLE otlp_span (
     CONSTRAINT otlp_span_call_check
         CHECK (num_nulls(invocation_id, call_started_at, tool_name) IN (0, 3))
 ) PARTITION BY RANGE (started_on);
--- The spans right below one that comes later: exporters send what ends first.
-CREATE INDEX otlp_span_parent_idx ON otlp_span (tenant_id, started_on, parent_uuid);
+-- The spans right below one that comes later: exporters send what ends first. With their call ids,
+-- those beside a call of an executor.
+CREATE INDEX otlp_span_parent_idx ON otlp_span (tenant_id, started_on, parent_uuid, tool_call_id);
 ALTER TABLE otlp_span ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON otlp_span
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
