@@ -111,16 +111,19 @@ def run_in_environment(
 
 
 def run(framework: str, out: Path) -> Recording:
-    """Run `<framework>/run.py`.
+    """Run `<framework>/run.py`, also with the instrumentations of its `beside.txt`, if it has one.
 
     Fails if its requirements cannot be installed, if it fails, or if the server would reject an
     event.
     """
-    ran = run_in_environment(framework, HERE / framework / "run.py", str(out))
+    folder = HERE / framework
+    needs = [line for each in folder.glob("beside.txt") for line in each.read_text().split()]
+    ran = run_in_environment(framework, folder / "run.py", str(out), needs=needs)
     assert ran.returncode == 0, ran.stderr[-4000:]
     calls: dict[str, RecordedCall] = {}
     decisions = []
     written = json.loads(out.read_text())
+    assert not needs or written["beside"], "the script made no call beside OpenTelemetry"
     for event in written["events"]:
         EVENT.validate_json(json.dumps(event))
         match event["type"]:

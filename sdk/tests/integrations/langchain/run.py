@@ -18,10 +18,16 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
-from openinference.instrumentation.langchain import LangChainInstrumentor
-from opentelemetry.instrumentation.langchain import LangchainInstrumentor
-from opentelemetry.instrumentation.utils import suppress_instrumentation
 from tooltrail.integrations.langchain import TooltrailHandler
+
+try:
+    from openinference.instrumentation.langchain import LangChainInstrumentor
+    from opentelemetry.instrumentation.langchain import LangchainInstrumentor
+    from opentelemetry.instrumentation.utils import suppress_instrumentation
+except ImportError:  # `bench/frameworks` has one instrumentation at a time
+    instrumentors = []
+else:
+    instrumentors = [LangChainInstrumentor(), LangchainInstrumentor()]
 
 
 class Scripted(BaseChatModel):
@@ -135,10 +141,10 @@ answers = [{"type": "approve"}, {"type": "reject", "message": "too much"}]
 deciding.invoke(Command(resume={"decisions": answers}), config)
 deciding.invoke(Command(resume="yes"), config)
 
-beside = stage.Beside()
-handler = TooltrailHandler(beside.trail)
-config = {"callbacks": [handler]}
-for instrumentor in (LangChainInstrumentor(), LangchainInstrumentor()):
+beside = stage.Beside() if instrumentors else None
+for instrumentor in instrumentors:
+    handler = TooltrailHandler(beside.trail)
+    config = {"callbacks": [handler]}
     instrumentor.instrument(tracer_provider=beside.tracer_provider)
     with suppress(ValueError):
         agent(*stage.turns(call)).invoke({"messages": [("user", "go")]}, config)
