@@ -131,6 +131,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("cluster"):
         _distribute(admin_url, name)
 
+    from config.postgresql.schema import SCHEMA
+
+    SCHEMA.check()  # as each server does when it starts
+
 
 def _distribute(admin_url: str, name: str) -> None:
     """Distribute the database over the cluster. Two shards of a table suffice: one a node."""

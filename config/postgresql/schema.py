@@ -63,7 +63,7 @@ class Schema:
     """The state of the database's migrations as this process knows it."""
 
     def __init__(self) -> None:
-        self.is_distributed = False  # over a cluster, at the last check
+        self._is_distributed: bool | None = None
         self._checked_id: int | None = None
         self._refused: tuple[float, SchemaError] | None = None
 
@@ -79,7 +79,7 @@ class Schema:
             raise self._refuse(
                 DistributingError("the database is being distributed or backed up; try again later")
             )
-        self.is_distributed = DISTRIBUTED in names
+        self._is_distributed = DISTRIBUTED in names
         missing = names - known() - {DISTRIBUTED}
         unknown = sorted(missing - _tolerated(using)) if missing else []
         if unknown:
@@ -93,6 +93,17 @@ class Schema:
         self._refused = None
         self._checked_id = max((number for number, _, _ in applied), default=0)
         return self._checked_id
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the database is distributed over a cluster, at the last check.
+
+        Before the first check, a query asks. Raises Django's errors.
+        """
+        if self._is_distributed is None:
+            names = {(app, name) for _, app, name in _applied(DEFAULT_DB_ALIAS)}
+            self._is_distributed = DISTRIBUTED in names
+        return self._is_distributed
 
     def required(self) -> int:
         """Return what `check` returns, from memory. `fence` compares with it.

@@ -46,6 +46,13 @@ _SPAN = {
 TOOL_SPAN = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [_SPAN]}]}]}).encode()
 
 
+def test_whether_the_database_is_distributed_is_known_before_the_first_check(
+    request: pytest.FixtureRequest,
+) -> None:
+    """A page may come first. On a cluster, a prepared statement of it would fail."""
+    assert schema.Schema().is_distributed == request.config.getoption("cluster")
+
+
 @pytest.fixture
 def installation() -> Iterator[Installation]:
     """An installation whose database has the schema."""
