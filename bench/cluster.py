@@ -12,7 +12,8 @@ not answered. When all is signed, both sides are compared:
   (roots of two servers differ: salts are random, and times of receipt are their own);
 - every listing of pages and API, and pages of some calls and traces. Tokens, times of receipt and
   ids that each server makes itself are masked; of pages about a server's own acts (ledger, audit
-  log, evidence), and of counts that ran out of time, only the status is compared. Pages that differ
+  log, evidence), of the stream, whose order is each server's own, and of counts that ran out of
+  time, only the status is compared. Pages that differ
   are compared again when producers are silent on both sides, which one side is earlier.
 
 Exits with 1 if anything differs, with 2 without Citus (`tests/support/citus.py`).

@@ -12,10 +12,10 @@ from bench.compared_side import Side, fetch
 
 _OWN = (
     *("/ledger", "/api/v1/ledger", "/actions", "/api/v1/actions", "/evidence"),
-    *("/charts/calls", "/share/new"),
+    *("/charts/calls", "/share/new", "/api/v1/stream"),
 )
-"""Pages about what the server itself did, and when, and pages of the hours until now. Only their
-status is compared."""
+"""Pages about what the server itself did, and when, pages of the hours until now, and the stream,
+whose order is that of each server's own log. Only their status is compared."""
 
 _REFUSED = ("/settings/security/", "/api/v1/price-lists/")
 """Acts that need a fresh confirmation, and what no side has: both refuse them alike."""
