@@ -146,7 +146,7 @@
   }
 
   const views = [...document.querySelectorAll("textarea[data-json-editor]")].map(replace);
-  const check = document.querySelector("#check")?.parentElement;
+  const check = document.querySelector("#check");
   if (check) {
     const show = (view) => {
       view.dispatch({ effects: answered.of(null) });

@@ -39,6 +39,23 @@ def test_keys_lead_to_a_page(page: Page, acme: Cast) -> None:
     assert heard == []
 
 
+def test_answer_that_comes_while_the_next_text_is_typed_does_not_stay(
+    page: Page, acme: Cast
+) -> None:
+    sign_in(page, acme.viewer)
+    page.goto("/calls/")
+    palette = page.get_by_role("dialog", name="Palette")
+    page.locator("body").press("Control+k")
+    expect(palette.get_by_role("link", name="Overview")).to_be_visible()
+    page.evaluate("""() => document.addEventListener("htmx:before:swap", () => {
+        const field = document.querySelector("#palette input");
+        field.value = "ledg";
+        field.dispatchEvent(new Event("palette:open"));
+    }, {once: true})""")
+    palette.get_by_role("searchbox").fill("x")
+    expect(palette.get_by_role("link").first).to_have_text("Ledger page")
+
+
 def test_question_mark_lists_the_keys(page: Page, acme: Cast) -> None:
     sign_in(page, acme.viewer)
     page.goto("/violations/")
