@@ -17,6 +17,8 @@ from audit.sql.run import rows
 
 CALLS_MAX: Final = 10_000
 """How many calls of a range are counted, the newest ones."""
+SEARCHED_MAX: Final = 30_000
+"""How many calls of a range are searched for those of one agent, the newest ones."""
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -86,6 +88,16 @@ class Agents:
     def is_cut(self) -> bool:
         """Whether the range may have older calls that were not counted."""
         return self.calls >= CALLS_MAX
+
+
+def searched_part(of: TimeRange) -> TimeRange:
+    """The part of a range in which one agent's calls are searched: its newest calls.
+
+    There is no index by agent, so a rare one would take as long as all calls of the range.
+    """
+    parameters = bounds(of) | {"agent": None, "call_limit": SEARCHED_MAX}
+    ((began, count),) = rows("start_of_newest", parameters)
+    return of if count < SEARCHED_MAX else replace(of, start=began)
 
 
 def agents_in(of: TimeRange, agent: str | None = None) -> Agents:

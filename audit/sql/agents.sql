@@ -8,6 +8,15 @@ tenant_id = %(tenant_id)s
 ORDER BY started_at DESC
 LIMIT %(call_limit)s
 
+-- start_of_newest --
+-- When the newest calls of a range begin, of all agents, and how many they are.
+SELECT min(started_at), count(*)
+FROM (
+    SELECT started_at
+    FROM invocation
+    WHERE {{newest_calls}}
+) AS newest
+
 -- agents_counted --
 -- The newest calls of a range by agent, its version and tool, each with a histogram of durations: its
 -- buckets and the calls in each. '': not reported. Three sorted lists of durations, one for each

@@ -9,7 +9,15 @@ from django.views.decorators.http import require_safe
 
 from audit.pages.show.graph_view import shown_graph
 from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
-from audit.queries.agents import CALLS_MAX, Agent, AgentFigures, agents_in, environments_in
+from audit.queries.agents import (
+    CALLS_MAX,
+    SEARCHED_MAX,
+    Agent,
+    AgentFigures,
+    agents_in,
+    environments_in,
+    searched_part,
+)
 from audit.queries.call_graph import graph_of_range
 from audit.queries.call_query import quoted
 from audit.queries.costs import costs_of_agents
@@ -61,14 +69,15 @@ def agent_list(request: TenantRequest) -> HttpResponse:
     if requested.problem:
         return invalid_range(request, requested, "agents/agent_list.html", "Agents")
     chosen = request.GET.get("agent", "").replace("\0", "")
-    counted = agents_in(requested.range, chosen or None)
+    searched = searched_part(requested.range) if chosen else requested.range
+    counted = agents_in(searched, chosen or None)
     one = next(iter(counted.agents), None) if chosen else None
-    within = range_query(requested.range.start, requested.range.end)
+    within = range_query(searched.start, searched.end)
     of_agent = f"{within} agent:{quoted(chosen)}"
-    calls = costs_of_agents(requested.range, chosen or None)
-    answers = token_costs_of_agents(requested.range, chosen or None)
+    calls = costs_of_agents(searched, chosen or None)
+    answers = token_costs_of_agents(searched, chosen or None)
     costs = agent_costs(calls, answers)
-    environments = environments_in(requested.range, chosen or None)
+    environments = environments_in(searched, chosen or None)
     order = requested_order(request, _ORDERS, "calls")
     by_total = {name: (lambda one, key=key: key(one.total)) for name, key in _ORDERS.items()}
     shown = in_order(counted.agents, by_total, order)[:_SHOWN]
@@ -99,7 +108,9 @@ def agent_list(request: TenantRequest) -> HttpResponse:
         "tools_shown": f":{_TOOLS_SHOWN}",
         "counted": counted,
         "calls_max": CALLS_MAX,
-        "graph": shown_graph(graph_of_range(requested.range, chosen or None)),
+        "searched_max": SEARCHED_MAX if searched != requested.range else None,
+        "searched_from": searched.start,
+        "graph": shown_graph(graph_of_range(searched, chosen or None)),
     }
     return render_page(request, "agents/agent_list.html", "agents", context)
 

@@ -15,6 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from audit.models import Invocation
+from audit.pages.agents import views as agents_page
+from audit.queries import agents
 from audit.queries.agents import agents_in, environments_in
 from audit.queries.call_graph import NODES_MAX, graph_of_range, graph_of_trace
 from audit.queries.call_list import call_page
@@ -197,6 +199,29 @@ def test_one_agent_has_its_versions_and_tools(team: Cast) -> None:
     listed = client.get("/calls/", {"q": versions["2"]}).content.decode()
     assert "delegate" in listed
     assert "lonesome" not in listed
+
+
+def test_one_agent_is_searched_among_the_newest_calls(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a bound, a rare agent's page would read all calls of the range, four times."""
+    monkeypatch.setattr(agents, "SEARCHED_MAX", 3)
+    monkeypatch.setattr(agents_page, "SEARCHED_MAX", 3)
+    before = timezone.now() - timedelta(minutes=10)
+    for number, agent in enumerate(["rare", "rare", "lead", "rare", "lead", "lead"]):
+        at = before + timedelta(minutes=number)
+        send_events(acme.tenant, call(number + 1, "search", agent, started_at=at))
+
+    page = signed_in(acme).get("/agents/", {"range": "24h", "agent": "rare"})
+
+    (rare,) = page.context["agents"]
+    assert rare.agent.total.calls == 1, "the older two are not among the newest"
+    assert "Those of this agent were searched among the newest 3" in page.content.decode()
+    (found,) = (one.figures for one in page.context["tools"])
+    with tenant_scope(acme.tenant.id):
+        listed = call_page(parse(page.context["of_agent"]).wanted, now=timezone.now()).calls
+    assert found.calls == len(listed) == 1, "links lead to the calls that are counted"
+    assert "searched among" not in signed_in(acme).get("/agents/?range=24h").content.decode()
 
 
 def test_graph_leads_from_agents_over_tools_to_agents(team: Cast) -> None:
