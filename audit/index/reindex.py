@@ -210,6 +210,7 @@ class _Replay:
 
     def derive_totals(self) -> int:
         """Write traces, rollups and sums of violations of the shadow. Returns how many calls."""
+        self._shadow.analyze()
         self._shadow.rows("forget_violation_days")
         self._shadow.rows("rebuild_violation_days")
         count, after = 0, _BEGINNING

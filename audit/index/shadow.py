@@ -161,8 +161,18 @@ class Shadow:
         with connections[self._using].cursor() as cursor:
             cursor.execute(statement)
 
+    def analyze(self) -> None:
+        """Let PostgreSQL count the shadow's rows, which it never does by itself in such tables.
+
+        Otherwise it reads and sorts all calls for each next five thousand: 0.8 s among three
+        million.
+        """
+        for table in KEYS:
+            self.set_up(f"ANALYZE pg_temp.{table}")
+
     def compare(self, days: Mapping[str, Sequence[date]]) -> Comparison:
         """Find and note every row that differs, in each table on its `days`."""
+        self.analyze()
         counts: dict[str, int] = {}
         examples: list[Difference] = []
         for table, compared in days.items():
