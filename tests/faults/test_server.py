@@ -26,7 +26,7 @@ from tests.support.installation import (
     prepared_installation,
     until,
 )
-from tests.support.otlp.environment import run_framework
+from tests.support.otlp.environment import frameworks_python, run_framework
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +65,7 @@ def test_kills_of_web_processes_and_postgresql_lose_and_duplicate_nothing(full: 
 def test_sdk_and_otlp_events_are_stored_once_while_web_processes_are_killed(
     full: bool, tmp_path: Path
 ) -> None:
+    frameworks_python()  # may be installed now: then all kills would be over before the first span
     with prepared_installation() as installation, ThreadPoolExecutor() as threads:
         process = installation.up("--json", "--dev-tenant", "acme")
         facts = announcement(process)
