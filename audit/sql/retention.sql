@@ -293,14 +293,16 @@ SELECT count(*) FROM gone
 
 -- delete_expired_rollups --
 -- Delete the counters, which are few, of days without any kept call. Returns how many calls they
--- counted. Runs as the owner.
+-- counted. Runs as the owner. The day is compared twice, so that no later partition is read: with ten
+-- million calls, that took longer than five minutes.
 WITH gone AS (
     DELETE FROM rollup r
     WHERE r.tenant_id = %(tenant_id)s
       AND r.started_on < %(before)s
       AND NOT EXISTS (
           SELECT FROM invocation c
-          WHERE c.tenant_id = %(tenant_id)s AND c.started_on = r.started_on
+          WHERE c.tenant_id = %(tenant_id)s
+            AND c.started_on = r.started_on AND c.started_on < %(before)s
       )
     RETURNING started_count
 )
