@@ -208,20 +208,23 @@ def test_one_agent_is_searched_among_the_newest_calls(
     monkeypatch.setattr(agents, "SEARCHED_MAX", 3)
     monkeypatch.setattr(agents_page, "SEARCHED_MAX", 3)
     before = timezone.now() - timedelta(minutes=10)
-    for number, agent in enumerate(["rare", "rare", "lead", "rare", "lead", "lead"]):
+    for number, agent in enumerate(["rare", "older", "lead", "rare", "lead", "lead"]):
         at = before + timedelta(minutes=number)
         send_events(acme.tenant, call(number + 1, "search", agent, started_at=at))
 
     page = signed_in(acme).get("/agents/", {"range": "24h", "agent": "rare"})
 
     (rare,) = page.context["agents"]
-    assert rare.agent.total.calls == 1, "the older two are not among the newest"
+    assert rare.agent.total.calls == 1, "the older one is not among the newest"
     assert "Those of this agent were searched among the newest 3" in page.content.decode()
     (found,) = (one.figures for one in page.context["tools"])
     with tenant_scope(acme.tenant.id):
         listed = call_page(parse(page.context["of_agent"]).wanted, now=timezone.now()).calls
     assert found.calls == len(listed) == 1, "links lead to the calls that are counted"
     assert "searched among" not in signed_in(acme).get("/agents/?range=24h").content.decode()
+    older = signed_in(acme).get("/agents/", {"range": "24h", "agent": "older"}).content.decode()
+    assert "No calls of this agent since" in older
+    assert "No calls in this range" not in older
 
 
 def test_graph_leads_from_agents_over_tools_to_agents(team: Cast) -> None:
