@@ -125,6 +125,22 @@ def test_query_is_completed_submitted_and_counted(page: Page, acme: Cast) -> Non
     assert heard == []
 
 
+def test_click_on_a_count_that_is_not_there_yet_stays_on_the_list(page: Page, acme: Cast) -> None:
+    send_events(acme.tenant, make_call())
+    sign_in(page, acme.editor)
+    heard = complaints(page)
+    held: list[Route] = []
+    page.route("**/calls/count*", lambda route: held.append(route))
+    with page.expect_request("**/calls/count*"):
+        page.goto("/calls/")
+    page.get_by_role("link", name="Count matches").click()
+    assert page.url.endswith("/calls/")
+    assert len(held) == 1
+    held[0].continue_()
+    expect(page.locator(".tally")).to_have_text("1")
+    assert heard == []
+
+
 def test_list_works_without_javascript(
     browser: Browser, live_server: LiveServer, acme: Cast
 ) -> None:
@@ -184,6 +200,7 @@ def test_a_long_reason_is_read_with_the_keyboard_and_on_a_phone(page: Page, acme
     send_events(acme.tenant, make_call(output=output))
     sign_in(page, acme.admin)
     page.goto("/calls/")
+    expect(page.locator(".tally")).to_have_text("1")  # a link to the count until then
     reason = page.locator(".call-rows .what")
     cut = "it => it.scrollWidth > it.clientWidth"
     assert reason.evaluate(cut)
