@@ -36,11 +36,24 @@ def test_third_start():
 @pytest.mark.sampled("stop", 1)
 def test_stop():
     pass
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", range(2))
+def test_slow_one(case):
+    pass
+
+@pytest.mark.slow
+def test_slow_two():
+    pass
+
+@pytest.mark.slow
+def test_slow_three():
+    pass
 """
 
 
 def cases(pytester: pytest.Pytester, count: int) -> list[pytest.Item]:
-    pytester.makeini("[pytest]\nmarkers = generated\n sampled")
+    pytester.makeini("[pytest]\nmarkers = generated\n sampled\n slow")
     items: list[pytest.Item] = pytester.getitems(MODULE.format(count=count))
     return items
 
@@ -82,6 +95,20 @@ def test_of_tests_of_one_kind_the_count_is_kept_with_all_cases(pytester: pytest.
     assert len(seen) == 5
 
 
+@pytest.mark.slow
+def test_half_of_the_slow_tests_of_a_file_are_kept_with_all_cases(
+    pytester: pytest.Pytester,
+) -> None:
+    items = cases(pytester, 1)
+    seen = set()
+    for seed in range(20):
+        kept = {item.name for item in sampling.choose(items, seed) if "slow" in item.name}
+        assert len({name.partition("[")[0] for name in kept}) == 2
+        assert ("test_slow_one[0]" in kept) == ("test_slow_one[1]" in kept)
+        seen |= kept
+    assert len(seen) == 4
+
+
 class Options:
     """What `some` asks a session for."""
 
@@ -112,7 +139,7 @@ def test_some_pages_are_chosen_by_the_seed_in_their_order() -> None:
 def test_sample_names_its_seed(
     pytester: pytest.Pytester, options: tuple[str, ...], seed: int
 ) -> None:
-    pytester.makeini("[pytest]\nmarkers = generated\n sampled")
+    pytester.makeini("[pytest]\nmarkers = generated\n sampled\n slow")
     pytester.makeconftest((BASE_DIR / "conftest.py").read_text())
     pytester.makepyfile(MODULE.format(count=3))
     ran = pytester.runpytest_inprocess("--quiet", "--sample", *options)

@@ -3,8 +3,8 @@
 `@pytest.mark.generated(20)` keeps 20 cases of a test. `@pytest.mark.generated(20, kind="route")`
 keeps at least one case for each value of its parameter `route`, even if these are more than 20.
 `@pytest.mark.sampled("refused start", 2)` keeps two of the tests with this mark and name, with all
-their cases. A test that visits many pages takes `some` of them. `.ci/full` and a plain `pytest`
-run everything.
+their cases. Of a file's other tests that are marked `slow`, half are kept. A test that visits many
+pages takes `some` of them. `.ci/full` and a plain `pytest` run everything.
 """
 
 import random
@@ -28,7 +28,7 @@ def some[T](config: pytest.Config, name: str, things: Sequence[T], count: int) -
 
 
 def choose(items: list[pytest.Item], seed: int) -> set[pytest.Item]:
-    """The tests to run: all that have neither mark, and the sample of those that have one.
+    """The tests to run: all that have none of the marks, and the sample of those that have one.
 
     Depends on the seed and on the names of the tests, not on their order: every process of
     `pytest -n 2` chooses the same.
@@ -36,18 +36,23 @@ def choose(items: list[pytest.Item], seed: int) -> set[pytest.Item]:
     chosen = set()
     cases: defaultdict[str, list[pytest.Function]] = defaultdict(list)
     tests: defaultdict[tuple[str, int], dict[str, list[pytest.Item]]] = defaultdict(dict)
+    slow: defaultdict[str, dict[str, list[pytest.Item]]] = defaultdict(dict)
     for item in items:
         name = item.nodeid.partition("[")[0]
         if isinstance(item, pytest.Function) and item.get_closest_marker("generated"):
             cases[name].append(item)
         elif mark := item.get_closest_marker("sampled"):
             tests[mark.args].setdefault(name, []).append(item)
+        elif item.get_closest_marker("slow"):
+            slow[name.partition("::")[0]].setdefault(name, []).append(item)
         else:
             chosen.add(item)
     for name, generated in cases.items():
         generated.sort(key=lambda case: case.nodeid)
         random.Random(f"{seed} {name}").shuffle(generated)
         chosen |= _sample(generated)
+    for file, named in slow.items():
+        tests[file, (len(named) + 1) // 2] = named
     for (kind, count), named in tests.items():
         for name in random.Random(f"{seed} {kind}").sample(sorted(named), min(count, len(named))):
             chosen.update(named[name])
