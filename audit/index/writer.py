@@ -44,7 +44,7 @@ class IndexWriter(Statements):
             for call in missing:
                 by_day.setdefault(call.day + away, []).append(call.invocation_id)
             for day, invocation_ids in sorted(by_day.items()):
-                for invocation_id, started_at in self.run(
+                for invocation_id, started_at in self.look_up(
                     "calls_on_day",
                     day=day,
                     invocation_ids=arrays.uuids(invocation_ids),

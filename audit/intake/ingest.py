@@ -235,7 +235,6 @@ class _Recording:
         with ExitStack() as pipeline:
             with tenant_scope(self._tenant_id, pipeline=pipeline):
                 self._writer = IndexWriter(self._now)
-                self._writer.keep_index_order()
                 results = self._known()
                 fresh = [each for each in self._requests if each.batch.id not in results]
                 answers, stored = self._store(fresh) if fresh else ({}, None)

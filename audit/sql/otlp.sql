@@ -31,7 +31,7 @@ CROSS JOIN LATERAL (
     WHERE tenant_id = %(tenant_id)s AND started_on = date '1970-01-01' + %(day)b::integer
       AND invocation_id IS NOT NULL
       AND parent_uuid >= u.parent_uuid AND parent_uuid <= u.parent_uuid
-    ORDER BY parent_uuid
+    ORDER BY parent_uuid DESC, tool_call_id DESC  -- first those without an id of a call
     LIMIT 100
 ) AS s
 UNION ALL

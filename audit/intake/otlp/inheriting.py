@@ -63,7 +63,7 @@ def rows_below(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> lis
     telling = {
         span.trace_id for span in spans if not _OF_ANSWERS.isdisjoint(mapped.context_of(span))
     }
-    rows = writer.run(
+    rows = writer.look_up(
         "traces_with_calls",
         trace_ids=arrays.texts(trace_ids),
         telling=arrays.texts(sorted(telling)),
@@ -74,7 +74,7 @@ def rows_below(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> lis
     wanted = {span_uuid(*span.key) for span in spans if span.trace_id in seen}
     if not wanted:
         return []
-    rows = writer.run(
+    rows = writer.look_up(
         "calls_below",
         span_uuids=arrays.uuids(sorted(wanted)),
         days=arrays.days(sorted(days)),
@@ -128,7 +128,7 @@ def chains(writer: Statements, spans: Collection[UUID], started_ns: Iterable[int
     """Stored spans and those above them. `started_ns`: when what is below them started."""
     started = list(started_ns)
     days = _days(started) | _days(ns - _LONG_RUN_NS for ns in started)
-    rows = writer.run(
+    rows = writer.look_up(
         "spans_above", span_uuids=arrays.uuids(sorted(spans)), days=arrays.days(sorted(days))
     )
     return {

@@ -132,7 +132,7 @@ def find_calls(writer: Statements, wanted: Wanted) -> list[Known]:
     by_span: dict[UUID, Known] = {}
     for day, of_day in sorted(wanted.items()):
         beside = sorted(of_day.beside, key=lambda each: (each[0].int, each[1]))
-        for row in writer.run(
+        for row in writer.look_up(
             "known_spans",
             day=day,
             parents=arrays.uuids(sorted(of_day.parents, key=_number)),

@@ -116,7 +116,6 @@ def _record(
     """One attempt. The first one inserts calls without a lookup if no span of them is stored."""
     with tenant_scope(tenant_id):
         writer = IndexWriter(now)
-        writer.keep_index_order()
         mapped = join(writer, received.spans, mapped)
         recorded = Recorded(
             decisions=mapped.decided_spans,

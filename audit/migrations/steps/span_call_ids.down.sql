@@ -1,2 +1,3 @@
+CREATE INDEX otlp_span_parent_new ON otlp_span (tenant_id, started_on, parent_uuid);
 DROP INDEX otlp_span_parent_idx;
-CREATE INDEX otlp_span_parent_idx ON otlp_span (tenant_id, started_on, parent_uuid);
+ALTER INDEX otlp_span_parent_new RENAME TO otlp_span_parent_idx;

@@ -203,6 +203,26 @@ def test_many_calls_at_once_each_find_their_span(acme: Cast, send: Sender, is_fi
 
 
 @pytest.mark.slow
+def test_call_in_a_span_of_its_tool_is_found_among_many_others(acme: Cast, send: Sender) -> None:
+    """The span comes last, as it ends last. More spans with ids are below it than are looked up."""
+    inner = GENAI | {"gen_ai.tool.name": "look_up"}
+    below = [
+        json.loads(spans(100 + n, 2, attributes=inner | {"gen_ai.tool.call.id": f"call_{n:03}"}))
+        for n in range(120)
+    ]
+    send(called_in(2))
+    send(
+        json.dumps(
+            {"resourceSpans": [each for one in below for each in one["resourceSpans"]]}
+        ).encode()
+    )
+    send(spans(2, 1))
+
+    assert len(rows(acme)) == 121
+    assert_all_taken_in(acme.tenant)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("is_first", [True, False])
 def test_erasure_of_a_call_erases_the_texts_of_a_span_beside_it(
     acme: Cast, send: Sender, is_first: bool

@@ -55,7 +55,7 @@ def test_spans_are_looked_up_by_the_index_that_has_all_columns(
     acme: Cast, plans: list[str], monkeypatch: pytest.MonkeyPatch, keeps_order: bool
 ) -> None:
     if not keeps_order:
-        monkeypatch.setattr(Statements, "keep_index_order", lambda _: None)
+        monkeypatch.setattr(Statements, "look_up", Statements.run)
     days_ago = 5 + keeps_order
     fill_partition(acme, days_ago, 100)
     at_ns = int((timezone.now() - timedelta(days=days_ago)).timestamp() * 1e9)
@@ -65,3 +65,33 @@ def test_spans_are_looked_up_by_the_index_that_has_all_columns(
 
     assert plans
     assert all(("Sort" not in plan) == keeps_order for plan in plans), "\n\n".join(plans)
+
+
+def test_only_look_ups_go_without_sorting(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it PostgreSQL read all answers of models to find those of a trace."""
+    sorting: dict[str, set[str]] = {}
+    execute = Statements._execute
+
+    def noting(self: Statements, name: str, parameters: dict[str, Any]) -> Any:
+        (value,) = self._connection.execute("SHOW enable_sort").fetchone() or ("",)
+        sorting.setdefault(name, set()).add(value)
+        return execute(self, name, parameters)
+
+    monkeypatch.setattr(Statements, "_execute", noting)
+    key = make_ingest_key(acme.tenant)
+    answer = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "m",
+        "gen_ai.usage.input_tokens": {"intValue": 3},
+        "gen_ai.usage.output_tokens": {"intValue": 4},
+    }
+    for number in (1, 2):
+        chat = span(spanId=f"{number:016x}", name="chat m", attributes=answer)
+        tool = span(spanId=f"{number + 2:016x}", parentSpanId=f"{number:016x}")
+        assert post(key, request(chat, tool), JSON).status_code == 200
+
+    looked_up = {"known_spans", "traces_with_calls", "calls_below", "spans_above", "calls_on_day"}
+    assert "known_spans" in sorting
+    assert "llm_usage_of_traces" in sorting
+    for name, values in sorting.items():
+        assert values == {"off" if name in looked_up else "on"}, name
