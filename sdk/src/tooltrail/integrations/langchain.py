@@ -146,6 +146,7 @@ class TooltrailHandler(BaseCallbackHandler):
         """Record what the tool returned. A `ToolMessage` of an error fails the call."""
         with self._running.harmless():
             self._name_call(run_id)
+        with self._running.harmless():
             message = output if isinstance(output, ToolMessage) else None
             if message is None:
                 self._running.end(run_id, output)
@@ -253,7 +254,8 @@ def _span_of(run_id: UUID | None) -> Any:
     try:
         instrumentor = module.LangChainInstrumentor()
         is_on = instrumentor.is_instrumented_by_opentelemetry  # it prints a warning if it is off
-        return instrumentor.get_span(run_id) if is_on else None
+        span = instrumentor.get_span(run_id) if is_on else None
+        return span if isinstance(span, sys.modules["opentelemetry.trace"].Span) else None
     except Exception:  # another version of it: the call is recorded without a span
         return None
 
