@@ -93,7 +93,7 @@ def _row(row: KindRow, opens: str, with_side: bool, with_notes: bool) -> str:
         f'<span class="mono free">{visible(kind.code)}</span></span></td>\n'
         f'<td class="r num links" data-label="Calls">'
         f'<a href="{escape(row.calls)}">{count(kind.calls)}</a>{apart}</td>\n'
-        f'<td class="r num" data-label="Share">{share(kind.share)}</td>\n'
+        f'<td class="r num" data-label="Share">{escape(share(kind.share))}</td>\n'
         f'<td class="r num" data-label="Violations">{count(kind.violations)}</td>\n'
         f'<td class="trend">{spark}</td>\n'
         f'<td class="when" data-label="First seen">{short_instant(kind.first_ever_at)}</td>\n'
