@@ -13,11 +13,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import zstandard
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from audit.archive.layout import ArchiveError
+from config import zstd
 
 KEY_BYTES = 32
 NO_KEY = bytes(KEY_BYTES)
@@ -53,7 +53,7 @@ class SealedPack:
 
 def seal(tenant_id: UUID, first_index: int, payloads: Sequence[Payload | None]) -> SealedPack:
     """Encrypt the payloads of consecutive entries, each with a new key."""
-    packer = zstandard.ZstdCompressor(level=_LEVEL)
+    packer = zstd.ZstdCompressor(level=_LEVEL)
     parts: list[bytes] = []
     keys: list[bytes] = []
     for index, payload in enumerate(payloads, first_index):
@@ -63,7 +63,8 @@ def seal(tenant_id: UUID, first_index: int, payloads: Sequence[Payload | None]) 
             continue
         key = os.urandom(KEY_BYTES)
         event_id = payload.event_id.bytes if payload.event_id else bytes(16)
-        text = packer.compress(_HEAD.pack(event_id, len(payload.salt)) + payload.salt + payload.raw)
+        plain = _HEAD.pack(event_id, len(payload.salt)) + payload.salt + payload.raw
+        text = packer.compress(plain, packer.FLUSH_FRAME)
         sealed = AESGCM(key).encrypt(_NONCE, text, _PLACE.pack(tenant_id.bytes, index))
         parts += (_LENGTH.pack(len(sealed)), sealed)
         keys.append(key)
@@ -119,12 +120,15 @@ def without_keys(keys: bytes, positions: Collection[int]) -> tuple[bytes, int]:
 
 
 def _opened(key: bytes, text: bytes, place: bytes) -> Payload:
+    inflater = zstd.ZstdDecompressor()
     try:
         compressed = AESGCM(key).decrypt(_NONCE, text, place)
-        plain = zstandard.ZstdDecompressor().decompress(compressed, max_output_size=_INFLATED_MAX)
+        plain = inflater.decompress(compressed, _INFLATED_MAX)
         event_id, salt_length = _HEAD.unpack_from(plain)
-    except (InvalidTag, zstandard.ZstdError, struct.error) as error:
+    except (InvalidTag, zstd.ZstdError, struct.error) as error:
         raise ArchiveError("a payload of the archive was altered") from error
+    if not inflater.eof:
+        raise ArchiveError("a payload of the archive was altered")
     begin = _HEAD.size + salt_length
     own_id = UUID(bytes=event_id) if any(event_id) else None
     return Payload(own_id, plain[_HEAD.size : begin], plain[begin:])

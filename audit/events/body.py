@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Protocol, cast
 
 import msgspec
-import zstandard
 from django.http import HttpRequest
 from zlib_ng import zlib_ng
 
@@ -20,11 +19,13 @@ from audit.events.limits import (
     RATIO_FREE_BYTES,
     LimitExceededError,
 )
+from config import zstd
 
 ENCODINGS = ("gzip", "zstd", "deflate", "identity")
 _CHUNK = 256 * 1024
-_SIP = 512
-_ZSTD_WINDOW = 8 * 1024 * 1024  # the limit of RFC 9659 for HTTP
+_ZSTD: dict[int, int] = {
+    zstd.DecompressionParameter.window_log_max: 23
+}  # 8 MiB, the limit of RFC 9659 for HTTP
 
 
 class UnreadableBodyError(Exception):
@@ -179,22 +180,18 @@ def _unzip(taken: _Taken, name: str, window_bits: int) -> Iterator[bytes]:
 
 
 def _unzstd(taken: _Taken) -> Iterator[bytes]:
-    # Only `decompressobj` detects a frame that is cut off, but it does not limit its output. So
-    # the input is limited: a block has at least 4 bytes and inflates to at most 128 KiB, which is
-    # 16 MiB for `_SIP` bytes.
-    frames = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    inflater = frames.decompressobj(write_size=_SIP * 32)
-    is_open = False
+    inflater = zstd.ZstdDecompressor(options=_ZSTD)
+    is_open = False  # inside a frame; a body may have several frames
     try:
-        for data in taken.chunks(_SIP):
-            while data:
+        for data in taken.chunks(_CHUNK):
+            while data or (is_open and not inflater.needs_input):
                 is_open = True
-                yield inflater.decompress(data)
+                yield inflater.decompress(data, _CHUNK)
                 data = b""
                 if inflater.eof:
                     data, is_open = inflater.unused_data, False
-                    inflater = frames.decompressobj(write_size=_SIP * 32)
-    except zstandard.ZstdError as error:
+                    inflater = zstd.ZstdDecompressor(options=_ZSTD)
+    except zstd.ZstdError as error:
         raise UnreadableBodyError(f"the body is not zstd: {error}") from None
     if is_open:
         raise UnreadableBodyError("the zstd body ends early")

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-import zstandard
 from django.db import DEFAULT_DB_ALIAS
 from tooltrail.ledger import SALT_LENGTH
 
 from audit.events.batch_ids import batch_day
 from audit.models import Batch
+from config import zstd
 
 _LENGTHS = struct.Struct(">II")
 _LENGTH = struct.Struct(">I")
@@ -52,7 +52,7 @@ def pack(events: Iterable[tuple[bytes, bytes]]) -> bytes:
         salts.append(salt)
         parts += (_LENGTH.pack(len(raw)), raw)
     salted = b"".join(salts)
-    compressed = zstandard.ZstdCompressor(level=_LEVEL).compress(b"".join(parts))
+    compressed = zstd.compress(b"".join(parts), _LEVEL)
     return b"%b%b%b" % (_SKIPPED.pack(_SKIPPED_MAGIC, len(salted)), salted, compressed)
 
 
@@ -77,10 +77,14 @@ def unpack(payload: bytes, positions: Iterable[int] | None = None) -> list[tuple
 
 
 def _inflated(frame: bytes) -> bytes:
+    inflater = zstd.ZstdDecompressor()
     try:
-        return zstandard.ZstdDecompressor().decompress(frame)
-    except zstandard.ZstdError as error:
+        data = inflater.decompress(frame)
+    except zstd.ZstdError as error:
         raise LogPayloadError(f"cannot be decompressed: {error}") from error
+    if not inflater.eof:
+        raise LogPayloadError("cannot be decompressed: it ends early")
+    return data
 
 
 def _places(data: bytes, salts_size: int) -> list[tuple[int, int, int]]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import pytest
-import zstandard
 
 from audit.log.payload import unpack
 from audit.models import Batch, Invocation, RejectedEvent
+from config import zstd
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 from tests.support.event_requests import (
@@ -107,7 +107,7 @@ def send(live_server: LiveServer, acme: Cast) -> Callable[[bytes], Answer]:
             "Idempotency-Key": new_batch_id(),
         }
         with contextlib.closing(client):
-            client.request("POST", "/api/v1/events", zstandard.compress(body), headers)
+            client.request("POST", "/api/v1/events", zstd.compress(body), headers)
             answer = client.getresponse()
             return Answer(answer.status, dict(answer.headers), answer.read())
 

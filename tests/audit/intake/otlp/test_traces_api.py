@@ -7,7 +7,6 @@ from typing import Any
 
 import psycopg
 import pytest
-import zstandard
 from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
@@ -16,6 +15,7 @@ from audit.events.limits import MAX_COMPRESSED_BYTES
 from audit.events.spans import MAX_SPANS
 from audit.intake.otlp import exports, recording
 from audit.models import RejectedEvent
+from config import zstd
 from config.http.quota import Quota
 from tenants.keys import create_key
 from tenants.models import Scope
@@ -47,7 +47,7 @@ def key(acme: Cast) -> str:
         (None, bytes),
         ("gzip", gzip.compress),
         ("identity", bytes),
-        ("zstd", zstandard.compress),
+        ("zstd", zstd.compress),
         ("deflate", zlib.compress),
     ],
 )
