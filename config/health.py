@@ -140,7 +140,7 @@ def _gauges() -> dict[str, tuple[str, float]]:
     return _processes() | {
         "tooltrail_database_up": ("1 if the database is reachable, else 0.", 1),
         "tooltrail_database_connections": (
-            "Connections of the web servers of all hosts.",
+            "Connections of web servers and workers of all hosts, as the database sees them.",
             connections,
         ),
         "tooltrail_database_connections_busy": ("Those that do not wait for a request.", busy),

@@ -93,9 +93,11 @@ def rotate(now: datetime, overlap: timedelta) -> tuple[StoredKey, list[StoredKey
     PrivateFileError, TokenError.
     """
     with private_files.locked():
+        stored = load()
+        _save(stored)  # fails here if the file is read-only, before the old keys have an end
         old = [
             replace(key, signs_until=key.signs_until or now + overlap)
-            for key in load()
+            for key in stored
             if _signs(key, now)
         ]
         new = _new(now)

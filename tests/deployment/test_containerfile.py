@@ -99,4 +99,4 @@ def test_image_serves_and_works_without_privilege(
         working = subprocess.Popen(image.run(worker, mounts("worker")))
         until(lambda: row_count(owner, "procrastinate_workers"))
         working.terminate()
-        assert working.wait(60) is not None
+        working.wait(60)

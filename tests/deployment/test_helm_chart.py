@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from config.instance import BASE_DIR
+from config.instance import BASE_DIR, QUEUES
 from tests.support.management_commands import parse
 
 _UV = os.environ.get("UV") or shutil.which("uv")
@@ -30,6 +30,7 @@ EVERYTHING: dict[str, Any] = {
     "web": {"grpc": True, "podAnnotations": {"a": "b"}, "nodeSelector": {"disk": "ssd"}},
     "worker": {
         "replicas": 3,
+        "queues": ["ledger", "default", "deliveries,streams", "reports"],
         "storage": {"className": "fast"},
         "tolerations": [{"key": "spot", "operator": "Exists"}],
         "affinity": {"nodeAffinity": {}},
@@ -37,6 +38,8 @@ EVERYTHING: dict[str, Any] = {
     "service": {"annotations": {"c": "d"}},
     "ingress": {"enabled": True, "className": "nginx", "annotations": {"e": "f"}, "tlsSecret": "t"},
     "env": [{"name": "TOOLTRAIL_LOG_LEVEL", "value": "WARNING"}],
+    "volumes": [{"name": "token", "secret": {"secretName": "token"}}],
+    "volumeMounts": [{"name": "token", "mountPath": "/run/token", "readOnly": True}],
 }
 UNKNOWN_MEMBER = {"env": [{"name": "A", "vlaue": "b"}]}
 REFUSED: list[dict[str, Any]] = [
@@ -86,7 +89,7 @@ def test_objects_are_valid_and_complete(objects: list[dict[str, Any]]) -> None:
     kinds = [each["kind"] for each in objects if each["kind"] != "Ingress"]
     assert sorted(kinds) == [
         *("Deployment", "Job", "PodDisruptionBudget", "PodDisruptionBudget"),
-        *("Service", "StatefulSet"),
+        *("Service", "Service", "StatefulSet"),
     ]
     names = [(each["kind"], each["metadata"]["name"]) for each in objects]
     assert len(names) == len(set(names))
@@ -145,6 +148,23 @@ def test_variables_and_arguments_exist(objects: list[dict[str, Any]]) -> None:
             parse(container["args"])
             for variable in container["env"]:
                 assert f"`{variable['name'].removesuffix('_FILE')}`" in documented, variable
+
+
+def test_workers_serve_all_queues_and_signing_waits_for_no_other(
+    objects: list[dict[str, Any]],
+) -> None:
+    served = [
+        container["args"][container["args"].index("--queues") + 1].split(",")
+        for container in pods(objects)["StatefulSet"]["containers"]
+    ]
+    assert sorted(queue for queues in served for queue in queues) == sorted(QUEUES)
+    assert ["ledger"] in served
+
+
+def test_services_of_stateful_sets_exist(objects: list[dict[str, Any]]) -> None:
+    services = {each["metadata"]["name"] for each in objects if each["kind"] == "Service"}
+    (workers,) = [each for each in objects if each["kind"] == "StatefulSet"]
+    assert workers["spec"]["serviceName"] in services
 
 
 def test_selectors_choose_their_pods(objects: list[dict[str, Any]]) -> None:

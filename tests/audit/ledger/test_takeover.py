@@ -18,7 +18,7 @@ from audit.ledger.signatures import announced, disagreements
 from audit.ledger.signer_state import origin_of
 from audit.ledger.status import LedgerStatus
 from audit.ledger.takeover import NoMemoryError
-from audit.models import LedgerCheckpoint
+from audit.models import LedgerCheckpoint, LedgerKey
 from config.postgresql.aliases import KEEPER
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
@@ -260,6 +260,19 @@ def test_machine_with_the_key_of_before_a_rotation_does_not_sign(acme: Cast, on:
         signed()
     shutil.copy2(first / "signing-keys.json", behind)
     assert signed().signed_size == 302  # with the entry about the key
+
+
+def test_rotation_changes_nothing_if_the_file_cannot_be_written(acme: Cast, on: On) -> None:
+    folder = on("a")
+    append(acme.tenant, leaves(300))
+    keep(acme.tenant, NOW)
+    known = list(LedgerKey.objects.using(KEEPER).order_by("public_key").values())
+    (folder / "signing-keys.json.new").mkdir()  # where the new file would be written
+    with pytest.raises(CommandError, match=r"signing-keys\.json\.new"):
+        call_command("ledger", "rotate-key", stdout=StringIO())
+    assert list(LedgerKey.objects.using(KEEPER).order_by("public_key").values()) == known
+    append(acme.tenant, leaves(1, b"more"))
+    assert keep(acme.tenant, NOW + LATER).signed_size == 301
 
 
 def test_check_on_a_machine_that_signed_less_finds_nothing(acme: Cast, on: On) -> None:

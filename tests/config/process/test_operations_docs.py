@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,19 @@ def test_every_documented_metric_label_exists() -> None:
     lines = "".join(suffix for _, _, suffixes in FAMILIES.values() for suffix in suffixes)
     for label, value in re.findall(r'\{(\w+)="([a-z]+)"\}', OPERATIONS.read_text()):
         assert f'{{{label}="{value}"}}' in lines
+
+
+def test_secrets_of_the_documented_steps_are_in_no_image_and_no_commit() -> None:
+    blocks = re.findall(r"^```sh\n(.*?)^```", OPERATIONS.read_text(), re.DOTALL | re.MULTILINE)
+    code = "".join(blocks)
+    written = set(re.findall(r"(?:> |--from-file )([\w./-]+)", code))
+    assert written >= {"postgres.secret", "tooltrail.env", "ledger/signing-keys.json"}
+    ignored = (BASE_DIR / ".dockerignore").read_text().splitlines()
+    for name in written:
+        parts = [name, name.partition("/")[0]]
+        assert any(fnmatch(part, rule) for part in parts for rule in ignored), name
+        asked = ["git", "check-ignore", "--quiet", name]
+        assert subprocess.run(asked, cwd=BASE_DIR, check=False).returncode == 0, name
 
 
 def test_container_command_and_compose_variables_are_valid() -> None:

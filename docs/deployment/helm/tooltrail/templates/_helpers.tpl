@@ -68,6 +68,9 @@ securityContext:
   secret: {secretName: {{ $root.Values.secrets.encryption }}, defaultMode: 0440, optional: true}
 - name: tmp
   emptyDir: {}
+{{- with $root.Values.volumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "tooltrail.mounts" -}}
@@ -76,6 +79,9 @@ securityContext:
 - {name: encryption, mountPath: /run/secrets/encryption, readOnly: true}
 - {name: tmp, mountPath: /tmp}
 - {name: var, mountPath: /var/lib/tooltrail}
+{{- with .Values.volumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "tooltrail.placement" -}}
