@@ -186,7 +186,7 @@ def test_pages_of_each_kind_are_complete(site: Site) -> None:
     assert counts == dict.fromkeys(PAGES, 1) | COUNTS
 
 
-@pytest.mark.generated(40, kind="kind")
+@pytest.mark.generated(20, kind="kind")
 @pytest.mark.parametrize(("kind", "number"), CASES)
 def test_hostile_agent_text_runs_on_no_page(
     visitor: Page, heard: list[str], site: Site, kind: str, number: int

@@ -22,7 +22,7 @@ from tests.support.replays import publish_contract, run_replay, send_outputs
 from tests.support.sign_in import sign_in
 from tools_registry.changes import timeline
 
-pytestmark = pytest.mark.sampled("walk by keyboard", 3)
+pytestmark = pytest.mark.sampled("walk by keyboard", 2)
 
 FAILED = {"status": "error", "error": {"type": "UPSTREAM", "message": "the station is down"}}
 

@@ -115,7 +115,7 @@ def run_near(command: list[str], environment: dict[str, str]) -> None:
     assert "tooltrail: an event" not in ran.stderr, ran.stderr
 
 
-@pytest.mark.generated(4)
+@pytest.mark.generated(2)
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_call_that_both_record_is_one_call(
@@ -136,7 +136,7 @@ def test_call_that_both_record_is_one_call(
     assert [len(call.ends) for call in calls] == [1] * len(calls)
 
 
-@pytest.mark.generated(2)
+@pytest.mark.generated(1)
 @pytest.mark.parametrize(
     ("keys", "records"),
     [((KEY, OTHER_KEY), 2), ((KEY, ""), 1), (("", KEY), 1)],

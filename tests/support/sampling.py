@@ -3,8 +3,8 @@
 `@pytest.mark.generated(20)` keeps 20 cases of a test. `@pytest.mark.generated(20, kind="route")`
 keeps at least one case for each value of its parameter `route`, even if these are more than 20.
 `@pytest.mark.sampled("refused start", 2)` keeps two of the tests with this mark and name, with all
-their cases. Of a file's other tests that are marked `slow`, half are kept. A test that visits many
-pages takes `some` of them. `.ci/full` and a plain `pytest` run everything.
+their cases. Of a file's other tests that are marked `slow`, a third is kept. A test that visits
+many pages takes `some` of them. `.ci/full` and a plain `pytest` run everything.
 """
 
 import random
@@ -52,7 +52,7 @@ def choose(items: list[pytest.Item], seed: int) -> set[pytest.Item]:
         random.Random(f"{seed} {name}").shuffle(generated)
         chosen |= _sample(generated)
     for file, named in slow.items():
-        tests[file, (len(named) + 1) // 2] = named
+        tests[file, (len(named) + 2) // 3] = named
     for (kind, count), named in tests.items():
         for name in random.Random(f"{seed} {kind}").sample(sorted(named), min(count, len(named))):
             chosen.update(named[name])

@@ -32,7 +32,7 @@ ENDLESS_BYTES = 100_000_000
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
     pytest.mark.slow,
-    pytest.mark.sampled("mcp recorder over http", 4),
+    pytest.mark.sampled("mcp recorder over http", 2),
 ]
 
 

@@ -126,7 +126,7 @@ def test_unresponsive_server_does_not_delay_process_exit(server: Server, start: 
         finish(start("echo(1)", TOOLTRAIL_EXIT_TIMEOUT="0.2"))
 
 
-@pytest.mark.sampled("processes of an executor", 4)
+@pytest.mark.sampled("processes of an executor", 2)
 def test_forked_children_are_separate_producers(
     server: Server, start: Any, make_trail: Any
 ) -> None:
@@ -157,7 +157,7 @@ def test_forked_children_are_separate_producers(
     assert all(map(is_contiguous, producers.values()))
 
 
-@pytest.mark.sampled("processes of an executor", 4)
+@pytest.mark.sampled("processes of an executor", 2)
 def test_fork_during_writing_does_not_deadlock(server: Server, start: Any, make_trail: Any) -> None:
     finish(
         start(
@@ -184,7 +184,7 @@ def test_fork_during_writing_does_not_deadlock(server: Server, start: Any, make_
     assert len(by_producer(server)) == 7
 
 
-@pytest.mark.sampled("processes of an executor", 4)
+@pytest.mark.sampled("processes of an executor", 2)
 def test_fork_waits_for_a_running_tool_description(server: Server, start: Any) -> None:
     # Pydantic's own locks, held by a thread the child does not have, would hang it for ever.
     output = finish(
@@ -216,7 +216,7 @@ def test_fork_waits_for_a_running_tool_description(server: Server, start: Any) -
     assert output == "forked after\n"
 
 
-@pytest.mark.sampled("processes of an executor", 4)
+@pytest.mark.sampled("processes of an executor", 2)
 def test_spawned_children_and_daemon_threads_lose_no_events(
     server: Server, start: Any, make_trail: Any
 ) -> None:
@@ -287,7 +287,7 @@ def test_sdk_imports_no_django_and_starts_no_thread_before_the_first_event(start
     assert out == "False\n1\n"
 
 
-@pytest.mark.sampled("processes of an executor", 4)
+@pytest.mark.sampled("processes of an executor", 2)
 def test_call_that_forks_is_ended_only_by_the_parent(
     server: Server, start: Any, make_trail: Any
 ) -> None:
@@ -348,7 +348,7 @@ def test_events_of_multiprocessing_children_are_sent_when_the_parent_exits(
     assert all(map(is_contiguous, by_producer(server).values()))
 
 
-@pytest.mark.sampled("processes of an executor", 4)
+@pytest.mark.sampled("processes of an executor", 2)
 def test_terminated_process_accounts_for_every_event(
     server: Server, start: Any, make_trail: Any
 ) -> None:
@@ -392,7 +392,7 @@ def test_terminated_process_accounts_for_every_event(
     assert set(range(last + 1)) <= returned
 
 
-@pytest.mark.sampled("processes of an executor", 4)
+@pytest.mark.sampled("processes of an executor", 2)
 def test_signal_handler_may_call_a_tool_while_another_call_wakes_the_shipper(start: Any) -> None:
     process = start(
         """
@@ -411,7 +411,7 @@ def test_signal_handler_may_call_a_tool_while_another_call_wakes_the_shipper(sta
     assert finish(process) == "ended\n"
 
 
-@pytest.mark.sampled("processes of an executor", 4)
+@pytest.mark.sampled("processes of an executor", 2)
 def test_endless_daemon_threads_do_not_disturb_process_exit(
     server: Server, start: Any, make_trail: Any
 ) -> None:
@@ -435,7 +435,7 @@ def test_endless_daemon_threads_do_not_disturb_process_exit(
     assert all(map(is_contiguous, by_producer(server).values()))
 
 
-@pytest.mark.sampled("processes of an executor", 4)
+@pytest.mark.sampled("processes of an executor", 2)
 def test_concurrent_tasks_and_threads_record_contiguous_events(server: Server, start: Any) -> None:
     finish(
         start(

@@ -73,7 +73,7 @@ from tests.support.registered_tools import register_tool
 from tests.support.retention import apply_retention, recorded_actions, set_retention
 from tests.support.s3.storage import allowed_here, open_bucket, s3_storage
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled("archive", 4)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled("archive", 2)]
 
 
 @pytest.fixture(scope="module")

@@ -287,7 +287,7 @@ def umbrella() -> Cast:
     return make_cast("umbrella")
 
 
-@pytest.mark.sampled("arbitrary input to the database", 3)
+@pytest.mark.sampled("arbitrary input to the database", 2)
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(

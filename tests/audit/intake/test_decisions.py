@@ -426,7 +426,7 @@ MEMBERS = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.sampled("arbitrary input to the database", 3)
+@pytest.mark.sampled("arbitrary input to the database", 2)
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(MEMBERS, min_size=1, max_size=8))

@@ -172,7 +172,7 @@ def test_repeated_end_adds_no_findings(acme: Cast) -> None:
     assert reread(acme.tenant).is_clean
 
 
-@pytest.mark.sampled("arbitrary input to the database", 3)
+@pytest.mark.sampled("arbitrary input to the database", 2)
 @pytest.mark.slow
 def test_every_event_order_produces_the_same_index_and_matches_the_log() -> None:
     rng = random.Random()

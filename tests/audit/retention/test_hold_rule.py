@@ -37,7 +37,7 @@ def some_hold(tenant_id: UUID, chance: random.Random) -> LegalHold:
     )
 
 
-@pytest.mark.sampled("arbitrary input to the database", 3)
+@pytest.mark.sampled("arbitrary input to the database", 2)
 @pytest.mark.slow
 def test_python_and_sql_agree_on_held_calls(acme: Cast) -> None:
     calls = product(TEXTS, (None, *TEXTS), TEXTS, INSTANTS)

@@ -18,7 +18,7 @@ from tests.support.factories import Cast, make_call, make_ingest_key, send_event
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
-pytestmark = pytest.mark.sampled("charts in a browser", 5)
+pytestmark = pytest.mark.sampled("charts in a browser", 3)
 
 CHARTS = ("calls", "errors", "latency", "violations")
 

@@ -122,7 +122,7 @@ def test_arbitrary_bytes_are_parsed_or_rejected(body: bytes) -> None:
     _read(request.SerializeToString() + body)
 
 
-@pytest.mark.sampled("arbitrary input to the database", 3)
+@pytest.mark.sampled("arbitrary input to the database", 2)
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 @settings(

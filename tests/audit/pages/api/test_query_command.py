@@ -77,7 +77,7 @@ def documents(completed: subprocess.CompletedProcess[str]) -> list[dict[str, Any
 
 
 @pytest.mark.parametrize("view", SHOWN)
-@pytest.mark.generated(4)
+@pytest.mark.generated(2)
 def test_each_view_prints_a_fitting_table_and_json(
     live_server: LiveServer, record: Record, view: str
 ) -> None:
@@ -89,7 +89,7 @@ def test_each_view_prints_a_fitting_table_and_json(
     assert len(rows) == ROWS.get(view, 1)
 
 
-@pytest.mark.sampled("query command", 3)
+@pytest.mark.sampled("query command", 2)
 def test_call_and_trace_are_printed(live_server: LiveServer, record: Record) -> None:
     call = query(live_server, record.auditor, "call", str(record.failed)).stdout
     assert f'"q": "{PAYLOAD}"' in call
@@ -104,7 +104,7 @@ def test_call_and_trace_are_printed(live_server: LiveServer, record: Record) -> 
     assert document["trace_id"] == "a/trace"
 
 
-@pytest.mark.sampled("query command", 3)
+@pytest.mark.sampled("query command", 2)
 def test_a_tool_is_named_by_its_name_or_id(live_server: LiveServer, record: Record) -> None:
     for words, expected in (
         (("tool",), "current version  "),
@@ -123,7 +123,7 @@ def test_a_tool_is_named_by_its_name_or_id(live_server: LiveServer, record: Reco
     assert (wrong.returncode, "--to" in wrong.stderr) == (2, True)
 
 
-@pytest.mark.sampled("query command", 3)
+@pytest.mark.sampled("query command", 2)
 def test_follow_shows_calls_as_they_arrive(live_server: LiveServer, acme: Cast) -> None:
     send_events(acme.tenant, make_call(tool_name="before"))
     key = create_key(acme.tenant, "reader", [Scope.READ])[1]
@@ -149,7 +149,7 @@ def test_follow_shows_calls_as_they_arrive(live_server: LiveServer, acme: Cast) 
     assert first["state"] != second["state"]
 
 
-@pytest.mark.sampled("query command", 3)
+@pytest.mark.sampled("query command", 2)
 def test_filters_are_applied_by_the_server(live_server: LiveServer, record: Record) -> None:
     calls = documents(
         query(live_server, record.auditor, "calls", "tool:search", "state:error", "--json")
@@ -168,7 +168,7 @@ def test_filters_are_applied_by_the_server(live_server: LiveServer, record: Reco
     assert "No results." in none.stdout
 
 
-@pytest.mark.sampled("query command", 3)
+@pytest.mark.sampled("query command", 2)
 def test_actions_of_users_and_programs_are_printed(live_server: LiveServer, record: Record) -> None:
     (action,) = documents(
         query(live_server, record.reader, "actions", "--verb", "report.", "--json")
@@ -178,7 +178,7 @@ def test_actions_of_users_and_programs_are_printed(live_server: LiveServer, reco
     assert "tool.publish" in shown.stdout
 
 
-@pytest.mark.sampled("query command", 3)
+@pytest.mark.sampled("query command", 2)
 def test_limit_and_all_options_page_through_calls(live_server: LiveServer, acme: Cast) -> None:
     events = [event for n in range(205) for event in make_call(trace_id=f"trace-{n}")]
     send_events(acme.tenant, events)
@@ -204,7 +204,7 @@ def test_limit_and_all_options_page_through_calls(live_server: LiveServer, acme:
         ((), 2, "required"),
     ],
 )
-@pytest.mark.generated(3)
+@pytest.mark.generated(2)
 def test_query_errors_are_reported(
     live_server: LiveServer, record: Record, words: tuple[str, ...], code: int, expected: str
 ) -> None:
@@ -214,7 +214,7 @@ def test_query_errors_are_reported(
     assert "Traceback" not in completed.stderr
 
 
-@pytest.mark.sampled("query command", 3)
+@pytest.mark.sampled("query command", 2)
 def test_wrong_key_and_unreachable_server_are_reported(live_server: LiveServer, acme: Cast) -> None:
     wrong = query(live_server, "tt_wrong", "summary")
     assert (wrong.returncode, wrong.stdout) == (1, "")
@@ -231,7 +231,7 @@ def test_wrong_key_and_unreachable_server_are_reported(live_server: LiveServer, 
     assert "not from a Tooltrail server" in other.stderr
 
 
-@pytest.mark.sampled("query command", 3)
+@pytest.mark.sampled("query command", 2)
 def test_control_characters_of_agents_are_escaped(live_server: LiveServer, acme: Cast) -> None:
     hostile = "\x1b[2J\x1b]0;owned\x07\u202e"
     error = {"type": "FATAL", "message": hostile}

@@ -20,7 +20,7 @@ from tests.support.hostile_text import XSS, send_hostile_calls
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
-pytestmark = pytest.mark.sampled("list of calls in a browser", 3)
+pytestmark = pytest.mark.sampled("list of calls in a browser", 2)
 
 NAMED = ("tool_name", "tool_version", "trace_id", "run_id")
 

@@ -19,7 +19,7 @@ from tests.support.hostile_text import XSS, send_hostile_calls
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
-pytestmark = pytest.mark.sampled("overview in a browser", 4)
+pytestmark = pytest.mark.sampled("overview in a browser", 2)
 
 
 @pytest.fixture

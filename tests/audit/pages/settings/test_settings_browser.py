@@ -10,7 +10,7 @@ from tests.support.factories import Cast, make_call, send_events
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
-pytestmark = pytest.mark.sampled("settings in a browser", 3)
+pytestmark = pytest.mark.sampled("settings in a browser", 2)
 
 
 def test_key_is_created_copied_and_revoked(page: Page, acme: Cast) -> None:

@@ -18,7 +18,7 @@ from tests.support.factories import Cast, make_call, make_cast, send_events
 from tests.support.registered_tools import register_tool
 from tests.support.server import LiveServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled("tooltrail check", 4)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled("tooltrail check", 2)]
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
 PUBLISHED: dict[str, Any] = {

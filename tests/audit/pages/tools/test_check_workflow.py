@@ -17,7 +17,7 @@ from tests.support.documents import ROOT
 from tests.support.factories import make_call, make_cast, send_events
 from tests.support.server import LiveServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled("tooltrail check", 4)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled("tooltrail check", 2)]
 
 DOCUMENT = (ROOT / "docs" / "check.md").read_text()
 PATH = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"

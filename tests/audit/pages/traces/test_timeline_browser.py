@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.support.server import LiveServer
 
-pytestmark = pytest.mark.sampled("timeline in a browser", 5)
+pytestmark = pytest.mark.sampled("timeline in a browser", 3)
 
 
 @pytest.fixture

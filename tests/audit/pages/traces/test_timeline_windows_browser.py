@@ -14,7 +14,7 @@ from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 from tests.support.traces import FAILED_OUTPUT
 
-pytestmark = pytest.mark.sampled("long timeline in a browser", 3)
+pytestmark = pytest.mark.sampled("long timeline in a browser", 2)
 
 COUNT = 250
 LAST = COUNT - 1
