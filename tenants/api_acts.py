@@ -7,14 +7,22 @@ recorded alike, whether a person or a program does it.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property, wraps
 from typing import Annotated, Any, Literal, cast
 
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from config.http.problems import ProblemError, problem_responses
 from config.http.request_bodies import json_body
@@ -40,6 +48,15 @@ class Body(BaseModel):
     """The JSON body of an operation. Unknown members are rejected."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, extra="forbid", strict=True)
+
+    @field_validator("*")
+    @classmethod
+    def _in_utc(cls, value: object) -> object:
+        """Instants are in UTC: PostgreSQL refuses an offset of 16 hours or more."""
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            with suppress(OverflowError):  # of the years 1 and 9999, which no field takes
+                return value.astimezone(UTC)
+        return value
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,14 @@ _ToolName = Annotated[
 
 
 def _with_zone(value: object) -> object:
-    """A time without an offset is in UTC, and a day is its beginning."""
+    """The time in UTC. One without an offset is in UTC, and a day is its beginning."""
     if not isinstance(value, str):
         return value
     at = datetime.fromisoformat(value)
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    try:
+        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise ValueError("the year is out of range") from error
 
 
 Instant = Annotated[datetime, BeforeValidator(_with_zone)]

@@ -41,7 +41,7 @@ def parse_cursor[Id: (UUID, str)](text: str, id_type: type[Id]) -> Cursor[Id]:
         raise ValueError("the cursor has no instant of a list")
     if "\x00" in row_id:
         raise ValueError("the cursor has an id that no column can hold")
-    return Cursor(instant, id_type(row_id))
+    return Cursor(instant.astimezone(UTC), id_type(row_id))
 
 
 def read_cursor[Id: (UUID, str)](text: str, id_type: type[Id]) -> Cursor[Id] | None:

@@ -164,4 +164,4 @@ def _read_producer(place: list[str]) -> tuple[datetime, str]:
     instant, producer_id = datetime.fromisoformat(at), "\n".join(rest)
     if instant.tzinfo is None or not BEGINNING <= instant <= END or "\x00" in producer_id:
         raise ValueError("no place in the list of producers")
-    return instant, producer_id
+    return instant.astimezone(UTC), producer_id

@@ -55,4 +55,4 @@ def _read_place(place: list[str]) -> tuple[TimeRange, int]:
         raise ValueError("no range")
     if not 0 < int(first) < _ROWS_MAX:
         raise ValueError("no place in the rows")
-    return TimeRange(start, end, UTC), int(first)
+    return TimeRange(start.astimezone(UTC), end.astimezone(UTC), UTC), int(first)

@@ -349,4 +349,4 @@ def _read_place(place: list[str]) -> SamplePlace:
     instant, number = datetime.fromisoformat(at), int(ordinal)
     if instant.tzinfo is None or not BEGINNING <= instant <= END or not 0 <= number < 2**31:
         raise ValueError("no place in the list of violations")
-    return instant, UUID(invocation_id), number
+    return instant.astimezone(UTC), UUID(invocation_id), number

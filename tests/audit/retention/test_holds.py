@@ -16,6 +16,8 @@ from audit.log.payload import read_events
 from audit.models import Batch, Invocation, LegalHold, RejectedEvent, Trace, Violation
 from audit.retention import retention
 from audit.retention.hold_match import covers_line
+from tenants.keys import create_key
+from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tests.support.event_requests import post
 from tests.support.factories import (
@@ -301,6 +303,15 @@ def test_hold_without_a_valid_scope_is_rejected(acme: Cast) -> None:
         assert client.post(reverse("hold_list"), data).status_code == 200
     with tenant_scope(acme.tenant.id):
         assert not LegalHold.objects.for_tenant(acme.tenant.id).exists()
+
+
+def test_end_with_an_offset_that_postgresql_refuses_is_in_utc(acme: Cast) -> None:
+    key = create_key(acme.tenant, "program", [Scope.HOLDS])[1]
+    body = {"name": "n", "reason": "r", "until": "2126-07-20T03:50:28-23:03"}
+    answer = Client(headers={"Authorization": f"Bearer {key}"}).post(
+        "/api/v1/holds", body, content_type="application/json"
+    )
+    assert (answer.status_code, answer.json()["until"]) == (201, "2126-07-21T02:53:28Z")
 
 
 def test_release_requires_a_reason(acme: Cast) -> None:

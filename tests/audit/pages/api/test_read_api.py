@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -151,6 +152,16 @@ def test_forged_cursor_is_rejected_or_harmless(
         answer.status_code != 200 or path != "tools"
     ):  # names are sorted, so any text is a valid cursor
         assert (answer.status_code, answer.json()["code"]) == (422, "cursor")
+
+
+@LISTS
+@pytest.mark.parametrize("place", ["{at},{id}", "{at}\n{id}\n1", "{at}\nexecutor"])
+def test_cursor_with_an_offset_that_postgresql_refuses_is_no_error(
+    record: Record, path: str, rows: str, name: str, grow: Grow, place: str
+) -> None:
+    of = {"violations/rows": "violations", "open": "calls"}.get(path, path)
+    text = place.format(at="2026-11-20T10:00:00+23:59", id=UUID(int=1))
+    assert record.get(path, cursor=_sealed(f"{of}\n{text}")).status_code in (200, 422)
 
 
 @LISTS
