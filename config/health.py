@@ -21,6 +21,7 @@ from django.utils import timezone
 from audit.index import partitions
 from audit.intake import metrics
 from audit.intake.door import INTAKE
+from config.postgresql import processes
 from config.postgresql.schema import SCHEMA
 from config.readiness import why_not_ready
 
@@ -132,6 +133,7 @@ def _gauges() -> dict[str, tuple[str, float]]:
             jobs, lag = cursor.fetchone()
             cursor.execute(_CONNECTIONS)
             connections, busy = cursor.fetchone()
+        heard = processes.heard()
         of_all = _ALL_TENANTS.now()
     except DatabaseError:
         return _processes() | {
@@ -144,6 +146,14 @@ def _gauges() -> dict[str, tuple[str, float]]:
             connections,
         ),
         "tooltrail_database_connections_busy": ("Those that do not wait for a request.", busy),
+        "tooltrail_workers_heard": (
+            "Worker processes of all hosts that were heard within 30 seconds.",
+            heard.get("worker", 0),
+        ),
+        "tooltrail_servers_heard": (
+            "Serving processes of all hosts, web and gRPC, that were heard within 30 seconds.",
+            heard.get("web", 0) + heard.get("gRPC", 0),
+        ),
         "tooltrail_partition_days_ahead": (
             "Days after today that have partitions.",
             ahead,

@@ -38,6 +38,10 @@ _OLDER = """
     WHERE heard_at > now() - make_interval(secs => %s) AND NOT %s = ANY (known_migrations)
     ORDER BY host, pid
 """
+_HEARD = """
+    SELECT kind, count(*) FROM server_process
+    WHERE heard_at > now() - make_interval(secs => %s) GROUP BY kind
+"""
 
 
 def announce(kind: str, version: str, stop: Callable[[str], None] | None = None) -> None:
@@ -73,6 +77,13 @@ def announce(kind: str, version: str, stop: Callable[[str], None] | None = None)
             time.sleep(BEAT_S)
 
     threading.Thread(target=run, name="heartbeat", daemon=True).start()
+
+
+def heard() -> dict[str, int]:
+    """How many processes of each kind (web, gRPC, worker) were heard lately, on all hosts."""
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(_HEARD, [HEARD_S])
+        return dict(cursor.fetchall())
 
 
 @dataclass(frozen=True)

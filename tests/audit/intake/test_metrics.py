@@ -8,6 +8,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.test import Client, override_settings
 
 from audit.deliveries.outbox import enqueue
@@ -190,6 +191,26 @@ def test_gauges_report_partitions_and_due_jobs() -> None:
     assert metrics["tooltrail_database_connections_busy"] >= 1  # the one that asks
     assert metrics["tooltrail_processes"] >= 1
     assert metrics["tooltrail_processes_memory_bytes"] > 10_000_000
+
+
+@pytest.mark.slow
+def test_processes_heard_lately_are_counted_by_kind() -> None:
+    before = read()
+    with connection.cursor() as cursor:
+        for kind, seconds in (("worker", 1), ("worker", 2), ("web", 3), ("gRPC", 4), ("web", 60)):
+            cursor.execute(
+                "INSERT INTO server_process"
+                " (id, host, pid, kind, version, known_migrations, heard_at)"
+                " VALUES (gen_random_uuid(), 'far', 1, %s, '0', '{}', now() - %s * interval '1 s')",
+                [kind, seconds],
+            )
+    after = read()
+    try:
+        heard = {name: after[name] - before[name] for name in after if name.endswith("_heard")}
+        assert heard == {"tooltrail_workers_heard": 2, "tooltrail_servers_heard": 2}
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM server_process WHERE host = 'far'")
 
 
 def test_counters_of_all_processes_are_summed_including_dead_ones(tmp_path: Path) -> None:
