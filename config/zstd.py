@@ -3,8 +3,29 @@
 import sys
 
 if sys.version_info >= (3, 14):
-    from compression import zstd
+    from compression.zstd import (
+        DecompressionParameter,
+        ZstdCompressor,
+        ZstdDecompressor,
+        ZstdError,
+        compress,
+        decompress,
+    )
 else:
-    from backports import zstd
+    from backports.zstd import (
+        DecompressionParameter,
+        ZstdCompressor,
+        ZstdDecompressor,
+        ZstdError,
+        compress,
+        decompress,
+    )
 
-__all__ = ["zstd"]
+__all__ = [
+    "DecompressionParameter",
+    "ZstdCompressor",
+    "ZstdDecompressor",
+    "ZstdError",
+    "compress",
+    "decompress",
+]

@@ -19,12 +19,13 @@ from audit.events.limits import (
     RATIO_FREE_BYTES,
     LimitExceededError,
 )
-from config.zstd import zstd
+from config import zstd
 
 ENCODINGS = ("gzip", "zstd", "deflate", "identity")
 _CHUNK = 256 * 1024
-_ZSTD_WINDOW_LOG = 23  # 8 MiB, the limit of RFC 9659 for HTTP
-_ZSTD: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
+_ZSTD: dict[int, int] = {
+    zstd.DecompressionParameter.window_log_max: 23
+}  # 8 MiB, the limit of RFC 9659 for HTTP
 
 
 class UnreadableBodyError(Exception):
