@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from audit.archive.layout import ArchiveError
-from config import zstd
+from config.zstd import zstd
 
 KEY_BYTES = 32
 NO_KEY = bytes(KEY_BYTES)

@@ -19,13 +19,12 @@ from audit.events.limits import (
     RATIO_FREE_BYTES,
     LimitExceededError,
 )
-from config import zstd
+from config.zstd import zstd
 
 ENCODINGS = ("gzip", "zstd", "deflate", "identity")
 _CHUNK = 256 * 1024
-_ZSTD: dict[int, int] = {
-    zstd.DecompressionParameter.window_log_max: 23
-}  # 8 MiB, the limit of RFC 9659 for HTTP
+_ZSTD_WINDOW_LOG = 23  # 8 MiB, the limit of RFC 9659 for HTTP
+_ZSTD: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
 
 
 class UnreadableBodyError(Exception):

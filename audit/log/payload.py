@@ -21,7 +21,7 @@ from tooltrail.ledger import SALT_LENGTH
 
 from audit.events.batch_ids import batch_day
 from audit.models import Batch
-from config import zstd
+from config.zstd import zstd
 
 _LENGTHS = struct.Struct(">II")
 _LENGTH = struct.Struct(">I")

@@ -1,12 +1,15 @@
 """Files of configuration say after writing and reading what they said before."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
+from audit.declared.document import Instant
 from audit.declared.exporting import as_text
 from audit.declared.files import read_file
 
@@ -39,3 +42,11 @@ def test_value_of_a_tool_survives_writing_and_reading(form: str, value: Any) -> 
     text = as_text(document, form)
     [source] = read_file(f"config.{form}", text.encode(), Path()).tenants
     assert source.tenant.tools == [{"name": value}]
+
+
+def test_instants_are_in_utc() -> None:
+    read = TypeAdapter(Instant).validate_python
+    assert str(read("2126-07-20T03:50:28-23:03")) == "2126-07-21 02:53:28+00:00"
+    assert read("2126-07-20") == datetime(2126, 7, 20, tzinfo=UTC)
+    with pytest.raises(ValidationError, match="out of range"):
+        read("0001-01-01T00:00:00+23:00")

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.models import Batch, Invocation, RejectedEvent
-from config import zstd
+from config.zstd import zstd
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from audit.events.limits import MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES
-from config import zstd
+from config.zstd import zstd
 from tests.support.event_requests import NDJSON, lines
 from tests.support.factories import Cast, make_call, make_ingest_key
 from tests.support.server import LiveServer, running_server, web_process

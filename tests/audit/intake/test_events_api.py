@@ -16,7 +16,7 @@ from django.test import Client
 from audit.intake import ingest
 from audit.log.payload import pack, read_events
 from audit.models import Batch, Invocation, RejectedEvent
-from config import zstd
+from config.zstd import zstd
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope

@@ -16,7 +16,7 @@ import pytest
 
 from audit.log.payload import unpack
 from audit.models import Batch, Invocation, RejectedEvent
-from config import zstd
+from config.zstd import zstd
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 from tests.support.event_requests import (

@@ -11,7 +11,7 @@ from audit.log.payload import (
     unpack,
     without,
 )
-from config import zstd
+from config.zstd import zstd
 
 SALT = st.binary(min_size=32, max_size=32)
 EVENTS = st.lists(st.tuples(SALT, st.binary(min_size=1, max_size=200)), max_size=8)

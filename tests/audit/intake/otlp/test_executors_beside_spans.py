@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from audit.events.spans import span_uuid
+from audit.intake.otlp import inheriting
 from audit.queries.calls import call_of_span
 from tenants.scope import tenant_scope
 from tests.support.arrivals import (
@@ -203,8 +204,11 @@ def test_many_calls_at_once_each_find_their_span(acme: Cast, send: Sender, is_fi
 
 
 @pytest.mark.slow
-def test_call_in_a_span_of_its_tool_is_found_among_many_others(acme: Cast, send: Sender) -> None:
+def test_call_in_a_span_of_its_tool_is_found_among_many_others(
+    acme: Cast, send: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The span comes last, as it ends last. More spans with ids are below it than are looked up."""
+    monkeypatch.setattr(inheriting, "_MAX_BELOW", 10)  # the other look-up of what is below
     inner = GENAI | {"gen_ai.tool.name": "look_up"}
     below = [
         json.loads(spans(100 + n, 2, attributes=inner | {"gen_ai.tool.call.id": f"call_{n:03}"}))

@@ -15,8 +15,8 @@ from audit.events.limits import MAX_COMPRESSED_BYTES
 from audit.events.spans import MAX_SPANS
 from audit.intake.otlp import exports, recording
 from audit.models import RejectedEvent
-from config import zstd
 from config.http.quota import Quota
+from config.zstd import zstd
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope

@@ -62,6 +62,11 @@ def test_text_of_agents_is_escaped() -> None:
     assert row.count("&quot;&gt;&lt;script&gt;") == 7  # four texts, three of them with a title
 
 
+def test_a_tiny_share_is_escaped() -> None:
+    row = shown(replace(KIND, calls=1, of_calls=100_000))
+    assert 'data-label="Share">&lt;' in row
+
+
 @pytest.mark.parametrize(
     ("version", "new_since", "said"),
     [("2", None, ""), ("2", "2", ">new<"), ("2", "1", ">since v1<"), ("", "", ">new<")],
