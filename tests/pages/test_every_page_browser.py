@@ -25,6 +25,7 @@ from tests.support.accessibility import (
     open_folds,
     running_animations,
     width_at_double_size,
+    width_in,
 )
 from tests.support.browser_errors import complaints
 from tests.support.factories import make_cast
@@ -94,9 +95,7 @@ def look(page: Page, answer: Response | None, status: int, heard: list[str]) -> 
     findings = accessibility_findings(page) + findings_in_menus(page)
     forced, moving = findings_in_forced_colours(page), running_animations(page)
     double = width_at_double_size(page)
-    page.set_viewport_size({"width": PHONE, "height": 844})
-    narrow = page.evaluate("document.documentElement.scrollWidth")
-    page.set_viewport_size({"width": 1280, "height": 720})
+    narrow = width_in(page, {"width": PHONE, "height": 844})
     said = [one for one in heard if f"status of {status}" not in one]
     heard.clear()
     return Seen(findings, forced, moving, narrow, double, page.locator(FOREIGN).count(), said)

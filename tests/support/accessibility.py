@@ -65,8 +65,20 @@ def running_animations(page: Page) -> int:
 
 def width_at_double_size(page: Page) -> int:
     """How wide the page is in CSS pixels in a window of 1440 that is enlarged by 200 %."""
-    page.set_viewport_size(DOUBLE_SIZE)
-    width: int = page.evaluate("document.documentElement.scrollWidth")
+    return width_in(page, DOUBLE_SIZE)
+
+
+def width_in(page: Page, window: ViewportSize) -> int:
+    """How wide the page is in CSS pixels in a window of this size.
+
+    A chart gets its new width in the next frame (ResizeObserver in charts.js), so the width is
+    read in the one after it.
+    """
+    page.set_viewport_size(window)
+    width: int = page.evaluate("""() => new Promise((read) => {
+      const root = document.documentElement;
+      requestAnimationFrame(() => requestAnimationFrame(() => read(root.scrollWidth)));
+    })""")
     page.set_viewport_size({"width": 1280, "height": 720})
     return width
 
