@@ -28,22 +28,35 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        given = request.headers.get(HEADER, "")
-        request_id = given if _VALID.match(given) else secrets.token_hex(8)
-        # Until this thread's next request: Django logs refusals after the last middleware.
-        _current.set(request_id)
         began = time.perf_counter()
+        request_id = begin(request.headers.get(HEADER, ""))
         response = self.get_response(request)
         response.headers[HEADER] = request_id
-        if settings.LOG_REQUESTS:
-            members = {
-                "method": request.method,
-                "path": request.path,
-                "status": response.status_code,
-                "milliseconds": round((time.perf_counter() - began) * 1000, 1),
-            }
-            _log.info("%(method)s %(path)s %(status)d", members, extra=members)
+        log_request(request.method or "", request.path, response.status_code, began)
         return response
+
+
+def begin(given: str) -> str:
+    """The id of a request that begins, `given` if it may be in a log. Its lines have it.
+
+    So do later lines of the thread until its next request: Django logs refusals after the last
+    middleware.
+    """
+    request_id = given if _VALID.match(given) else secrets.token_hex(8)
+    _current.set(request_id)
+    return request_id
+
+
+def log_request(method: str, path: str, status: int, began: float) -> None:
+    """Log the line of a request that began then, in seconds of `time.perf_counter`, if wanted."""
+    if settings.LOG_REQUESTS:
+        members = {
+            "method": method,
+            "path": path,
+            "status": status,
+            "milliseconds": round((time.perf_counter() - began) * 1000, 1),
+        }
+        _log.info("%(method)s %(path)s %(status)d", members, extra=members)
 
 
 class RequestIdFilter(logging.Filter):

@@ -9,7 +9,8 @@ reads a message: a request without a place or a valid key is refused without its
 import logging
 import math
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NoReturn
@@ -26,6 +27,7 @@ from audit.intake.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
 from audit.intake.otlp.answers import GRPC_CODES
 from audit.intake.otlp.exports import RefusedError, export, identity
 from audit.intake.otlp.signals import LOGS, METRICS, PROTOBUF, TRACES, Signal
+from config.http.request_ids import HEADER, begin, log_request
 from config.http.slow_senders import GRACE_S
 
 THREADS = 16
@@ -41,7 +43,7 @@ def new_server() -> grpc.Server:
     """The server of this process. It has no port yet."""
     services = [
         grpc.method_handlers_generic_handler(
-            signal.response.DESCRIPTOR.file.services_by_name.values()[0].full_name,
+            _service(signal),
             {"Export": grpc.stream_unary_rpc_method_handler(partial(receive, signal))},
         )
         for signal in (TRACES, LOGS, METRICS)
@@ -62,10 +64,18 @@ def receive(signal: Signal, requests: Iterator[bytes], context: grpc.ServicerCon
     """Receive the export request of a signal; OK once its tool calls are stored.
 
     The key is sent as metadata, `authorization: Bearer tt_…` or `x-api-key: tt_…`. A request that
-    is worth a retry is answered with RetryInfo.
+    is worth a retry is answered with RetryInfo. Each answer has the request's id
+    (`config.http.request_ids`) in its first metadata.
     """
+    began = time.perf_counter()
+    given = {name: value for name, value in context.invocation_metadata() if type(value) is str}
+    name = HEADER.lower()
+    context.send_initial_metadata(((name, begin(given.get(name, ""))),))
+    path = f"/{_service(signal)}/Export"
     try:
-        return _received(signal, requests, context)
+        answer = _received(signal, requests, context, given)
+        log_request("POST", path, 200, began)
+        return answer
     except RefusedError as refusal:
         refused = refusal
     except OverloadedError:
@@ -78,11 +88,21 @@ def receive(signal: Signal, requests: Iterator[bytes], context: grpc.ServicerCon
         refused = RefusedError(500, "Internal error.")
     finally:
         connections.close_all()  # back to the pool
+    log_request("POST", path, refused.status, began)
     return _refuse(context, refused)
 
 
-def _received(signal: Signal, requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
-    given = {name: value for name, value in context.invocation_metadata() if type(value) is str}
+def _service(signal: Signal) -> str:
+    service = signal.response.DESCRIPTOR.file.services_by_name.values()[0]
+    return str(service.full_name)
+
+
+def _received(
+    signal: Signal,
+    requests: Iterator[bytes],
+    context: grpc.ServicerContext,
+    given: Mapping[str, str],
+) -> bytes:
     with ADMISSION.place(0):
         key = identity(
             given.get("authorization", ""), given.get("x-api-key", ""), address_of(context.peer())

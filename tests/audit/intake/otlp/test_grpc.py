@@ -1,6 +1,7 @@
 """OTLP over gRPC: OpenTelemetry's own exporters, limits, and the answer to every error."""
 
 import gzip
+import logging
 import threading
 import time
 import zlib
@@ -12,6 +13,7 @@ from unittest.mock import patch
 import grpc
 import pytest
 from django.db import OperationalError
+from django.test import override_settings
 from django.utils import timezone
 from google.rpc import error_details_pb2, status_pb2
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
@@ -30,6 +32,7 @@ from audit.intake.admission import ADMISSION, PLACES
 from audit.intake.otlp import exports, rpc
 from audit.intake.otlp.rpc import encoding_of
 from config.http.quota import Quota
+from config.http.request_ids import RequestIdFilter
 from tenants.keys import create_key
 from tenants.models import Scope
 from tests.support.factories import Cast, make_ingest_key
@@ -133,6 +136,31 @@ def test_partial_success_says_what_was_skipped(address: str, acme: Cast, key: st
     assert partial.rejected_spans == 0
     assert partial.error_message == "2 spans are not tool calls and were skipped, as intended."
     assert len(calls(acme.tenant)) == 3
+
+
+@override_settings(LOG_REQUESTS=True)
+@pytest.mark.parametrize(("given", "is_kept"), [("span-batch/7", True), ("a b", False)])
+def test_requests_have_an_id(
+    address: str, acme: Cast, key: str, given: str, is_kept: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tooltrail.request")
+    caplog.handler.addFilter(RequestIdFilter())
+    answers = []
+    with grpc.insecure_channel(address) as channel:
+        export: Any = channel.unary_unary(EXPORT)
+        for sent in (key, "tt_nonsense"):
+            metadata = (("x-api-key", sent), ("x-request-id", given))
+            call = export.future(b"", metadata=metadata, timeout=30)
+            answers.append(dict(call.initial_metadata())["x-request-id"])
+            call.exception()  # waits for the answer
+
+    assert [one == given for one in answers] == [is_kept, is_kept]
+    lines = [
+        (one.getMessage(), one.__dict__["request_id"])
+        for one in caplog.records
+        if one.name == "tooltrail.request"
+    ]
+    assert lines == [(f"POST {EXPORT} 200", answers[0]), (f"POST {EXPORT} 401", answers[1])]
 
 
 @pytest.mark.slow
