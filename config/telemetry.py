@@ -1,7 +1,8 @@
 """Traces of the server itself, by OpenTelemetry. Off unless `TOOLTRAIL_TELEMETRY` is true.
 
-Each request is a span with method, route and status, and each statement that Django ran for it is a
-span below it. They contain nothing that was sent: no query, no body, no values of a statement.
+Each request is a span with method, route and status, each job of a worker one with its task, and
+each statement that Django ran for them is a span below. They contain nothing that was sent: no
+query, no body, no values of a statement, no text of an error, which may quote values.
 OpenTelemetry's variables say where they go (`OTEL_EXPORTER_OTLP_ENDPOINT`, …).
 
 OpenTelemetry's package for Django is not used: its spans have the whole URL, which contains what
@@ -9,7 +10,8 @@ somebody searched for.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -17,6 +19,7 @@ from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
 from django.db import connection
 from django.http import HttpRequest, HttpResponseBase
+from procrastinate import JobContext
 
 from audit.intake.otlp.signals import SIGNALS
 from config.version import VERSION
@@ -33,13 +36,12 @@ class TelemetryMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path in SIGNALS:
             return self.get_response(request)
-        from opentelemetry.trace import SpanKind, StatusCode
+        from opentelemetry.trace import StatusCode
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-        tracer = _tracer()
         above = TraceContextTextMapPropagator().extract(request.headers)
         method = request.method or ""
-        with tracer.start_as_current_span(method, above, SpanKind.SERVER) as span:
+        with _span(method, "SERVER", above) as span:
             with connection.execute_wrapper(_statement):
                 response = self.get_response(request)
             route = "" if request.resolver_match is None else f"/{request.resolver_match.route}"
@@ -56,13 +58,35 @@ class TelemetryMiddleware:
         return response
 
 
+def trace_job(call_next: Callable[[], Any], context: JobContext, _worker: object) -> Any:
+    """Run a job in a span of its own. A task middleware of Procrastinate."""
+    with _span(context.job.task_name, "CONSUMER") as span:
+        span.set_attributes({"messaging.destination.name": context.job.queue})
+        with connection.execute_wrapper(_statement):
+            return call_next()
+
+
+@contextmanager
+def _span(name: str, kind: str, above: Any = None) -> Iterator[Any]:
+    """A span of the block. Of an error it has the type only."""
+    from opentelemetry.trace import SpanKind, StatusCode
+
+    with _tracer().start_as_current_span(
+        name, above, SpanKind[kind], record_exception=False, set_status_on_exception=False
+    ) as span:
+        try:
+            yield span
+        except Exception as error:
+            span.set_status(StatusCode.ERROR)
+            span.set_attribute("error.type", type(error).__name__)
+            raise
+
+
 def _statement(
     execute: Callable[..., Any], statement: Any, values: Any, many: bool, context: Any
 ) -> Any:
     """Run a statement in a span of its own. See Django's `execute_wrapper`."""
-    from opentelemetry.trace import SpanKind
-
-    with _tracer().start_as_current_span("postgresql", kind=SpanKind.CLIENT) as span:
+    with _span("postgresql", "CLIENT") as span:
         text = statement if isinstance(statement, str) else type(statement).__name__
         span.set_attributes({"db.system.name": "postgresql", "db.query.text": text})
         return execute(statement, values, many, context)

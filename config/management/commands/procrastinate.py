@@ -3,16 +3,20 @@
 import logging
 import os
 import signal
+from collections.abc import Callable
 from typing import Any, cast
 
 import psycopg
+from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import connection
+from procrastinate import JobContext
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.management.commands import procrastinate
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.psycopg_connector import PsycopgConnector
 
+from config.http.request_ids import begin
 from config.instance import QUEUES
 from config.postgresql import processes, schema
 from config.postgresql.base import is_pooled
@@ -46,10 +50,22 @@ class Command(procrastinate.Command):
             if is_pooled(cast(psycopg.Connection[Any], connection.connection)):
                 # LISTEN needs its own session, which a pooler does not provide.
                 options |= {"listen_notify": False, "fetch_job_polling_interval": _POLLING_S}
+            of_jobs = app.worker_defaults.setdefault("task_middleware", [])
+            of_jobs.append(with_id)
+            if settings.TELEMETRY:
+                from config.telemetry import trace_job  # loads the classes of OTLP
+
+                of_jobs.append(trace_job)
             with app.replace_connector(_connector()):
                 super().handle(*args, **options | {"app": app})
         else:
             super().handle(*args, **options)
+
+
+def with_id(call_next: Callable[[], Any], context: JobContext, _worker: object) -> Any:
+    """Run a job so that its log lines have its id. A task middleware of Procrastinate."""
+    begin(f"job-{context.job.id}")
+    return call_next()
 
 
 def _connector() -> PsycopgConnector:

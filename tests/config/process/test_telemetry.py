@@ -91,6 +91,7 @@ def test_requests_and_their_statements_are_spans(receiver: Receiver) -> None:
         with urllib.request.urlopen(otlp) as answer:
             assert answer.status == 200
         until(lambda: receiver.named("GET /api/v1/calls"))
+        until(lambda: receiver.named("audit.tasks.keep_ledgers"))
         assert end(process) == 0
     (request,) = receiver.named("GET /api/v1/calls")
     assert request.trace_id.hex() == TRACE
@@ -101,6 +102,9 @@ def test_requests_and_their_statements_are_spans(receiver: Receiver) -> None:
     }
     statements = [span for span in receiver.spans if span.parent_span_id == request.span_id]
     assert any("FROM invocation" in attributes(span)["db.query.text"] for span in statements)
+    job = receiver.named("audit.tasks.keep_ledgers")[0]
+    assert attributes(job) == {"messaging.destination.name": "ledger"}
+    assert [span for span in receiver.spans if span.parent_span_id == job.span_id]
     assert "secret-word" not in str(receiver.spans)
     assert not [span for span in receiver.spans if "/v1/traces" in span.name]
     names = {each.key: each.value.string_value for each in receiver.resources[0].attributes}
