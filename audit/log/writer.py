@@ -56,15 +56,25 @@ def append_batches(
     If an id is already stored, django.db.IntegrityError is raised.
     """
     counts = [batch.event_count for batch in batches]
+    lengths = [len(batch.payload) for batch in batches]
+    # Locks the tenant's ledger head, which puts batches in order until the commit.
+    statements.send("advance_ledger", event_count=sum(counts))
     return statements.send(
         "append_batches",
         event_count=Int8(sum(counts)),
         batch_on=arrays.days([days_since_epoch(batch_day(each.batch_id)) for each in batches]),
         batch_id=arrays.uuids([each.batch_id for each in batches]),
-        events_before=arrays.ints([0, *accumulate(counts[:-1])]),
+        events_before=arrays.ints(_sums_before(counts)),
         event_counts=arrays.ints(counts),
         body_sha256=arrays.blobs([each.body_sha256 for each in batches]),
         answer=arrays.texts([each.answer for each in batches]),
-        leaves=arrays.blobs([each.leaves for each in batches]),
-        payload=arrays.blobs([each.payload for each in batches]),
+        leaves=b"".join(each.leaves for each in batches),
+        bytes_before=arrays.ints(_sums_before(lengths)),
+        byte_counts=arrays.ints(lengths),
+        payloads=b"".join(each.payload for each in batches),
     )
+
+
+def _sums_before(numbers: Sequence[int]) -> list[int]:
+    """The sum of the numbers before each."""
+    return [0, *accumulate(numbers[:-1])]
