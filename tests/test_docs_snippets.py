@@ -52,6 +52,7 @@ RUN = {
     "docs/frameworks/mcp.md python": f"{FRAMEWORK}::test_documented_program_runs",
     "docs/ledger.md python": "tests/audit/ledger/test_statements.py::test_documented_example",
     "docs/sampling.md python": "tests/audit/sampling/test_samples.py::test_documented_program",
+    "docs/operations.md ini": "tests/config/process/test_operations_docs.py::test_systemd_drop_in",
     "docs/running.md ini": "tests/config/process/test_operations_docs.py::test_systemd_unit",
     "docs/sign-in.md yaml": "tests/tenants/identity/test_installation.py::test_documented_file",
     "docs/start/executor-author.md python": "tests/test_docs_snippets.py::test_first_steps_record",

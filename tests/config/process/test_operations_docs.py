@@ -142,6 +142,22 @@ def test_systemd_unit_matches_the_instructions() -> None:
     assert f"useradd --system --home-dir /var/lib/{service['User']}" in running
 
 
+def test_systemd_drop_in_runs_the_documented_worker() -> None:
+    running = (BASE_DIR / "docs" / "running.md").read_text()
+    text = OPERATIONS.read_text()
+    (block,) = re.findall(r"^```ini\n\[Service\]\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    # An empty value first, or systemd would run the command of the unit, too.
+    empty, _, command = block.replace("\\\n", "").partition("\n")
+    assert empty == "ExecStart="
+    program, *arguments = shlex.split(command.removeprefix("ExecStart="))
+    assert f"ExecStart={program} up\n" in running
+    (shown,) = re.findall(
+        r"^tooltrail-server (procrastinate worker .*?)  +#", text, re.DOTALL | re.MULTILINE
+    )
+    assert [*arguments, "--queues", "ledger"] == shlex.split(shown.replace("\\\n", ""))
+    parse(arguments)
+
+
 def test_uv_does_not_download_python_automatically() -> None:
     project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())
     assert project["tool"]["uv"]["python-downloads"] == "manual"
