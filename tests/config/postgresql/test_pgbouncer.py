@@ -1,5 +1,6 @@
-"""Writers and readers through PgBouncer in transaction mode, versions 1.18 and 1.24."""
+"""Writers and readers of two hosts through PgBouncer in transaction mode, by 1.18 and 1.24."""
 
+import json
 import os
 import shutil
 import socket
@@ -7,7 +8,7 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -26,6 +27,7 @@ from tests.support.installation import (
 )
 from tests.support.installation_requests import Senders, status_code
 from tests.support.management_commands import init_database, manage, row_count
+from tests.support.many_hosts import ManyHosts, kill
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +81,7 @@ def through(url: str, port: int) -> str:
 @pytest.mark.skipif(os.getuid() != 0, reason="it installs packages and makes a root of Debian 13")
 @pytest.mark.sampled("hosts that come and go", 1)
 @pytest.mark.parametrize("release", [12, 13])
-def test_senders_and_readers_share_a_pooler(release: int) -> None:
+def test_senders_and_readers_of_two_hosts_share_a_pooler(release: int) -> None:
     debian.need("pgbouncer", PROGRAM)
     root = Path("/") if release == 12 else debian.debian_13("pgbouncer")
     server_port = free_port()
@@ -107,27 +109,41 @@ def _share(installation: Installation, pooled: dict[str, str], direct: dict[str,
     pooled["DATABASE_OWNER_URL"] = direct["DATABASE_OWNER_URL"]
     process = installation.up("--json", "--dev-tenant", "acme", **pooled)
     facts = announcement(process)
-    seen: Counter[tuple[str, int]] = Counter()
+    secret = json.loads((installation.var / "secrets.json").read_text())["secret_key"]
+    hosts = ManyHosts(installation, pooled | {"TOOLTRAIL_SECRET_KEY": secret}, "")
+    host = hosts.add("other")
+    other = facts | {"url": host.web()}
+    seen: Counter[tuple[str, str, int]] = Counter()
     over = threading.Event()
 
-    def read() -> None:
+    def read(url: str) -> None:
         while not over.is_set():
             for path in READ:
-                code = status_code(facts["url"] + path, Authorization=f"Bearer {facts['api_key']}")
-                seen[path, code] += 1
+                code = status_code(url + path, Authorization=f"Bearer {facts['api_key']}")
+                seen[url, path, code] += 1
 
-    readers = [threading.Thread(target=read) for _ in range(5)]
-    with Senders(facts, count=4) as senders:
+    urls = (facts["url"], other["url"])
+    readers = [threading.Thread(target=read, args=[url]) for url in urls for _ in range(3)]
+    with (
+        ExitStack() as closing,
+        Senders(facts, count=2) as senders,
+        Senders(other, count=2) as others,
+    ):
+        for each in host.processes:
+            closing.callback(kill, each)
         for reader in readers:
             reader.start()
-        until(lambda: senders.answers[200] > 60 and sum(seen.values()) > 200)
+        until(
+            lambda: min(senders.answers[200], others.answers[200]) > 30 and sum(seen.values()) > 200
+        )
         over.set()
         for reader in readers:
             reader.join()
-    assert {code for _, code in seen} == {200}, seen
-    assert senders.answers.keys() <= {200, 503}, senders.answers
+    assert {(url, code) for url, _, code in seen} == {(url, 200) for url in urls}, seen
+    answers = senders.answers + others.answers
+    assert answers.keys() <= {200, 503}, answers
     with psycopg.connect(direct["DATABASE_OWNER_URL"]) as owner:
-        assert row_count(owner, "invocation") == senders.answers[200]
+        assert row_count(owner, "invocation") == answers[200]
         until(lambda: owner.execute("SELECT FROM procrastinate_workers").fetchone() is not None)
         # A task signs. The worker finds it by polling, because LISTEN does not work here.
         until(lambda: owner.execute("SELECT FROM ledger_checkpoint").fetchone() is not None)
