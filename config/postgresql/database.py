@@ -16,6 +16,8 @@ from psycopg import sql
 from config.postgresql.roles import APP, DATABASE, KEEPER, OWNER, ROLES
 
 OLDEST_VERSION = 15
+SILENT_MAX = "5min"
+"""After that, PostgreSQL ends a session of `tooltrail_app` that is silent in a transaction."""
 
 
 class TooOldError(Exception):
@@ -54,6 +56,13 @@ def initialise(
                     sql.SQL("") if keep_passwords and not is_new else password,
                 )
             )
+        # A host that is cut off in a transaction keeps its locks until then. PostgreSQL would not
+        # notice for hours, and executors that repeat their request elsewhere would wait.
+        connection.execute(
+            sql.SQL("ALTER ROLE {} SET idle_in_transaction_session_timeout = {}").format(
+                sql.Identifier(APP), sql.Literal(SILENT_MAX)
+            )
+        )
         name = sql.Identifier(database)
         known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database])
         if known.fetchone() is None:

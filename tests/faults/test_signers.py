@@ -1,10 +1,12 @@
-"""Workers that sign are killed: another one continues the same chain of checkpoints in time."""
+"""Workers that sign are killed or cut off: another continues the chain of checkpoints in time."""
 
 import json
 import logging
+import os
 import random
 import re
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -29,8 +31,12 @@ TAKE_OVER_S = 30.0
 
 
 @pytest.mark.sampled("hosts that come and go", 1)
-def test_killed_signer_is_followed_within_half_a_minute(full: bool) -> None:
-    """Two workers with one key and a memory each; the one that signed last is killed."""
+@pytest.mark.parametrize("is_cut_off", [False, True], ids=["killed", "cut off"])
+def test_lost_signer_is_followed_within_half_a_minute(is_cut_off: bool, full: bool) -> None:
+    """Two workers with one key and a memory each; the one that signed last is lost.
+
+    A worker that is cut off keeps its connections and locks. Later it comes back.
+    """
     with many_hosts() as site, ExitStack() as closing:
         one = site.add("one", TOOLTRAIL_LOG_LEVEL="DEBUG")
         two = site.add("two", TOOLTRAIL_LOG_LEVEL="DEBUG")
@@ -55,9 +61,14 @@ def test_killed_signer_is_followed_within_half_a_minute(full: bool) -> None:
             for _ in range(20 if full else 1):
                 victim = _signed_last(one, two)
                 time.sleep(random.uniform(0, 10))
-                kill(workers[victim.name])
-                took.append(until_longer(sizes))
-                workers[victim.name] = victim.worker()
+                if is_cut_off:
+                    os.killpg(workers[victim.name].pid, signal.SIGSTOP)
+                    took.append(until_longer(sizes))
+                    os.killpg(workers[victim.name].pid, signal.SIGCONT)
+                else:
+                    kill(workers[victim.name])
+                    took.append(until_longer(sizes))
+                    workers[victim.name] = victim.worker()
         _log.warning("taken over after %.1f s, at most %.1f s", median(took), max(took))
         assert senders.answers[200] > 0
         assert senders.answers.keys() <= {200, 503}, "a busy server may ask for a repetition"
