@@ -10,7 +10,7 @@ somebody searched for.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -58,12 +58,19 @@ class TelemetryMiddleware:
         return response
 
 
-def trace_job(call_next: Callable[[], Any], context: JobContext, _worker: object) -> Any:
-    """Run a job in a span of its own. A task middleware of Procrastinate."""
+async def trace_job(
+    call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: object
+) -> Any:
+    """Run a job in a span of its own. A worker middleware of Procrastinate."""
     with _span(context.job.task_name, "CONSUMER") as span:
         span.set_attributes({"messaging.destination.name": context.job.queue})
-        with connection.execute_wrapper(_statement):
-            return call_next()
+        return await call_next()
+
+
+def trace_statements(call_next: Callable[[], Any], _context: JobContext, _worker: object) -> Any:
+    """Run a job with spans of its statements. A task middleware of Procrastinate, in the thread."""
+    with connection.execute_wrapper(_statement):
+        return call_next()
 
 
 @contextmanager
@@ -88,6 +95,8 @@ def _statement(
     """Run a statement in a span of its own. See Django's `execute_wrapper`."""
     with _span("postgresql", "CLIENT") as span:
         text = statement if isinstance(statement, str) else type(statement).__name__
+        if text.startswith("SET "):
+            text = text.partition(" = ")[0]  # the value is in the text: a tenant's id
         span.set_attributes({"db.system.name": "postgresql", "db.query.text": text})
         return execute(statement, values, many, context)
 

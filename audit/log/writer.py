@@ -57,8 +57,6 @@ def append_batches(
     """
     counts = [batch.event_count for batch in batches]
     lengths = [len(batch.payload) for batch in batches]
-    # Locks the tenant's ledger head, which puts batches in order until the commit.
-    statements.send("advance_ledger", event_count=sum(counts))
     return statements.send(
         "append_batches",
         event_count=Int8(sum(counts)),

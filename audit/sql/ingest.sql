@@ -753,19 +753,25 @@ ON CONFLICT (tenant_id) DO UPDATE SET size = h.size + excluded.size
 RETURNING size
 
 -- append_batches --
--- Append rows to the log, after advance_ledger in the same transaction. The leaves and the payloads
--- of all rows are one value each. On a cluster, values reach a node as text, and an array of them
--- costs a fifth of all nodes' work for an event. The head selects the node, so that the statement
--- goes there whole.
-INSERT INTO batch AS b (
+-- Append rows to the log. Locks the tenant's ledger head, which puts batches in order until commit,
+-- and advances it. It is one statement, as other writers for the tenant wait from here until the
+-- commit. The leaves and the payloads of all rows are one value each: on a cluster, values reach a
+-- node as text, and an array of byte strings is written and parsed character by character.
+WITH head AS (
+    INSERT INTO ledger_head AS h (tenant_id, size)
+    VALUES (%(tenant_id)s, %(event_count)b::bigint)
+    ON CONFLICT (tenant_id) DO UPDATE SET size = h.size + excluded.size
+    RETURNING size - %(event_count)b::bigint AS size_before
+)
+INSERT INTO batch (
     tenant_id, batch_on, batch_id, received_at, first_index, event_count, body_sha256, answer,
     leaves, payload
 )
-SELECT h.tenant_id, u.batch_on, u.batch_id, %(now)s::timestamptz,
-       h.size - %(event_count)b::bigint + u.events_before, u.event_count, u.body_sha256, u.answer,
+SELECT %(tenant_id)s, u.batch_on, u.batch_id, %(now)s, size_before + u.events_before,
+       u.event_count, u.body_sha256, u.answer,
        substring(%(leaves)b::bytea FROM 32 * u.events_before + 1 FOR 32 * u.event_count),
        substring(%(payloads)b::bytea FROM u.bytes_before + 1 FOR u.byte_count)
-FROM ledger_head h
+FROM head
 CROSS JOIN unnest(
     %(batch_on)b::date[], %(batch_id)b::uuid[], %(events_before)b::integer[],
     %(event_counts)b::integer[], %(body_sha256)b::bytea[], %(answer)b::text[],
@@ -773,5 +779,4 @@ CROSS JOIN unnest(
 ) AS u (
     batch_on, batch_id, events_before, event_count, body_sha256, answer, bytes_before, byte_count
 )
-WHERE h.tenant_id = %(tenant_id)s
 RETURNING batch_id, first_index, event_count

@@ -75,6 +75,7 @@ def test_lost_signer_is_followed_within_half_a_minute(is_cut_off: bool, full: bo
         until(lambda: sizes()[-1] == _size(owner))
         assert_one_chain(owner, facts["tenant_id"], one)
         assert all(_signed(host) for host in (one, two))
+        assert re.search(r": signed \d+ entries \[job-\d+\]", one.log), "each line names its job"
         # Other tests run beside a sample, so it has twice the time.
         assert max(took) <= (TAKE_OVER_S if full else 2 * TAKE_OVER_S)
 

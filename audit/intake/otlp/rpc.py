@@ -34,6 +34,7 @@ THREADS = 16
 """As many as a web process has: those that store, those that read, those that refuse."""
 STREAMS_MAX = 100
 """Requests at once on one connection. Further ones wait at the client."""
+_ID = HEADER.lower()
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 _log = logging.getLogger(__name__)
@@ -65,15 +66,17 @@ def receive(signal: Signal, requests: Iterator[bytes], context: grpc.ServicerCon
 
     The key is sent as metadata, `authorization: Bearer tt_…` or `x-api-key: tt_…`. A request that
     is worth a retry is answered with RetryInfo. Each answer has the request's id
-    (`config.http.request_ids`) in its first metadata.
+    (`config.http.request_ids`) in its trailing metadata.
     """
     began = time.perf_counter()
     given = {name: value for name, value in context.invocation_metadata() if type(value) is str}
-    name = HEADER.lower()
-    context.send_initial_metadata(((name, begin(given.get(name, ""))),))
+    request_id = (_ID, begin(given.get(_ID, "")))
     path = f"/{_service(signal)}/Export"
     try:
         answer = _received(signal, requests, context, given)
+        # Never in the initial metadata: OpenTelemetry's Java exporter repeats a refused request
+        # only if its status comes in the headers, which gRPC does only without that.
+        context.set_trailing_metadata((request_id,))
         log_request("POST", path, 200, began)
         return answer
     except RefusedError as refusal:
@@ -89,7 +92,7 @@ def receive(signal: Signal, requests: Iterator[bytes], context: grpc.ServicerCon
     finally:
         connections.close_all()  # back to the pool
     log_request("POST", path, refused.status, began)
-    return _refuse(context, refused)
+    return _refuse(context, refused, request_id)
 
 
 def _service(signal: Signal) -> str:
@@ -163,10 +166,12 @@ def encoding_of(sent: bytes) -> str:
     return "identity"
 
 
-def _refuse(context: grpc.ServicerContext, refusal: RefusedError) -> NoReturn:
+def _refuse(
+    context: grpc.ServicerContext, refusal: RefusedError, request_id: tuple[str, str]
+) -> NoReturn:
     code = GRPC_CODES[refusal.status]
     status = status_pb2.Status(code=code, message=refusal.message)
-    trailing: list[tuple[str, str | bytes]] = []
+    trailing: list[tuple[str, str | bytes]] = [request_id]
     if refusal.retry_after_s is not None:
         seconds = max(1, math.ceil(refusal.retry_after_s))
         again = error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=seconds))

@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import psycopg
@@ -50,22 +50,24 @@ class Command(procrastinate.Command):
             if is_pooled(cast(psycopg.Connection[Any], connection.connection)):
                 # LISTEN needs its own session, which a pooler does not provide.
                 options |= {"listen_notify": False, "fetch_job_polling_interval": _POLLING_S}
-            of_jobs = app.worker_defaults.setdefault("task_middleware", [])
-            of_jobs.append(with_id)
+            app.worker_defaults["worker_middleware"] = [with_id]
             if settings.TELEMETRY:
-                from config.telemetry import trace_job  # loads the classes of OTLP
+                from config.telemetry import trace_job, trace_statements  # loads OTLP's classes
 
-                of_jobs.append(trace_job)
+                app.worker_defaults["worker_middleware"].append(trace_job)
+                app.worker_defaults["task_middleware"].append(trace_statements)
             with app.replace_connector(_connector()):
                 super().handle(*args, **options | {"app": app})
         else:
             super().handle(*args, **options)
 
 
-def with_id(call_next: Callable[[], Any], context: JobContext, _worker: object) -> Any:
-    """Run a job so that its log lines have its id. A task middleware of Procrastinate."""
+async def with_id(
+    call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: object
+) -> Any:
+    """Run a job so that its log lines have its id. A worker middleware of Procrastinate."""
     begin(f"job-{context.job.id}")
-    return call_next()
+    return await call_next()
 
 
 def _connector() -> PsycopgConnector:

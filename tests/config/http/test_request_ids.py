@@ -5,8 +5,6 @@ import json
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from django.conf import settings
@@ -14,7 +12,6 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
 from config.http.request_ids import HEADER, RequestIdFilter, RequestIdMiddleware
-from config.management.commands.procrastinate import with_id
 from config.process.json_lines import json_line
 from config.process.log_lines import JsonLineFormatter, LineFormatter
 
@@ -84,12 +81,6 @@ def test_a_refusal_has_the_id_of_its_request(log: logging.StreamHandler[io.Strin
     Client().get("/nowhere", headers={HEADER: "abc"})
     line = json.loads(log.stream.getvalue())
     assert (line["message"], line["request_id"]) == ("Not Found: /nowhere", "abc")
-
-
-def test_lines_of_a_job_have_its_id(log: logging.StreamHandler[io.StringIO]) -> None:
-    context: Any = SimpleNamespace(job=SimpleNamespace(id=17))
-    assert with_id(lambda: logging.getLogger("tests").warning("half full"), context, None) is None
-    assert json.loads(log.stream.getvalue())["request_id"] == "job-17"
 
 
 def test_requests_are_logged_without_their_query(

@@ -144,15 +144,13 @@ def test_requests_have_an_id(
     address: str, acme: Cast, key: str, given: str, is_kept: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tooltrail.request")
-    caplog.handler.addFilter(RequestIdFilter())
     answers = []
-    with grpc.insecure_channel(address) as channel:
+    with caplog.filtering(RequestIdFilter()), grpc.insecure_channel(address) as channel:
         export: Any = channel.unary_unary(EXPORT)
         for sent in (key, "tt_nonsense"):
             metadata = (("x-api-key", sent), ("x-request-id", given))
             call = export.future(b"", metadata=metadata, timeout=30)
-            answers.append(dict(call.initial_metadata())["x-request-id"])
-            call.exception()  # waits for the answer
+            answers.append(dict(call.trailing_metadata())["x-request-id"])
 
     assert [one == given for one in answers] == [is_kept, is_kept]
     lines = [
@@ -161,6 +159,14 @@ def test_requests_have_an_id(
         if one.name == "tooltrail.request"
     ]
     assert lines == [(f"POST {EXPORT} 200", answers[0]), (f"POST {EXPORT} 401", answers[1])]
+
+
+def test_refusal_is_one_block_of_headers(address: str) -> None:
+    """Some exporters repeat a refused request only if its status is not in a second block."""
+    error = refusal(address, "tt_nonsense", b"")
+    assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert error.initial_metadata() == ()
+    assert "x-request-id" in dict(error.trailing_metadata())
 
 
 @pytest.mark.slow
