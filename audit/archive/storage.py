@@ -23,6 +23,7 @@ _OBJECT_MAX = 64 << 20
 _BYTES = "application/octet-stream"
 _SECRET, _KEYS = ".secret", ".keys"
 _ATTEMPTS = 3
+_ASKED_EVERY = 100  # deletions
 _STILL_THERE = "Keys are still there after they were deleted."
 
 type Check = Callable[[], object]
@@ -193,7 +194,9 @@ class Storage:
         """Delete what is found. What others write after `may_write` was asked is not touched."""
         going = find()
         may_write()
-        self._delete(going)
+        for begin in range(0, len(going), _ASKED_EVERY):
+            self._delete(going[begin : begin + _ASKED_EVERY])
+            may_write()  # PostgreSQL ends a transaction that is silent for minutes
         if find():
             raise BucketError(_STILL_THERE)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db import connections
 from tooltrail.ledger import HASH_LENGTH, Tile, root_of
 
 from audit.sql import arrays
@@ -17,6 +18,8 @@ from audit.sql.run import run
 from config.postgresql.aliases import KEEPER
 from tenants.scope import tenant_scope
 
+_SILENT_MAX = "10s"
+"""If a machine stops while it folds or signs, PostgreSQL ends its transaction after this time."""
 BATCHES = 200
 """Batches per slice: at most 200,000 leaves, 6.4 MB."""
 _HEIGHT = 8
@@ -35,13 +38,23 @@ class Folded:
     has_more: bool
 
 
+def take_turn(lock: str) -> None:
+    """Wait until no other machine has this lock of the ledger: a statement, such as `lock_tiles`.
+
+    Needs the keeper's scope; holds the lock until it ends.
+    """
+    with connections[KEEPER].cursor() as cursor:
+        cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{_SILENT_MAX}'")
+    run(lock, using=KEEPER)
+
+
 def fold_slice(tenant_id: UUID, *, batches: int = BATCHES) -> Folded:
     """Add the next batches' leaves to the tenant's tiles. Raises LogBrokenError.
 
     Takes 1 to 2 µs per event. Changes nothing without new events.
     """
     with tenant_scope(tenant_id, using=KEEPER):
-        run("lock_tiles", using=KEEPER)
+        take_turn("lock_tiles")
         ((_, size, *_),) = run("ledger_status", using=KEEPER)
         read = run(
             "leaves_from",

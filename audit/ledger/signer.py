@@ -22,12 +22,11 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import connections
 from tooltrail.ledger import Checkpoint
 
 from audit.ledger import keys, signer_state, takeover
 from audit.ledger.cose import sign_root
-from audit.ledger.folding import LogBrokenError, fold_slice
+from audit.ledger.folding import LogBrokenError, fold_slice, take_turn
 from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
 from audit.ledger.status import LedgerStatus, ledger_status, unsigned_since
@@ -49,9 +48,6 @@ comes a little early: another machine follows a killed signer after 20 seconds a
 
 UNSIGNED_MAX = timedelta(minutes=3)
 """Entries are signed within a minute. If they wait this long, no machine signs."""
-
-_SILENT_MAX = "10s"
-"""If a machine stops while it signs, PostgreSQL ends its transaction after this time."""
 
 
 def keep(tenant_id: UUID, now: datetime, *, seconds: float) -> bool:
@@ -85,7 +81,7 @@ def sign(tenant_id: UUID, now: datetime) -> None:
         if _is_quiet(tenant_id, state, ledger_status(tenant_id, using=KEEPER)):
             return
         signing = keys.of_this_machine(now)
-        _take_turn()
+        take_turn("lock_signing")
         keys.refuse_replaced(signing)
         status = ledger_status(tenant_id, using=KEEPER)
         state = takeover.caught_up(tenant_id, state, status)
@@ -104,13 +100,6 @@ def sign(tenant_id: UUID, now: datetime) -> None:
             _log.debug("ledger of tenant %s: signed %d entries", tenant_id, state.size)
         if status.refusal is not None:
             _note(tenant_id, None, now, state)
-
-
-def _take_turn() -> None:
-    """Wait until no other machine signs this ledger. Needs the scope; holds until it ends."""
-    with connections[KEEPER].cursor() as cursor:
-        cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{_SILENT_MAX}'")
-    run("lock_signing", using=KEEPER)
 
 
 def _is_quiet(tenant_id: UUID, state: SignerState | None, status: LedgerStatus) -> bool:

@@ -17,7 +17,7 @@ from config.postgresql.roles import APP, DATABASE, KEEPER, OWNER, ROLES
 
 OLDEST_VERSION = 15
 SILENT_MAX = "5min"
-"""After that, PostgreSQL ends a session of `tooltrail_app` that is silent in a transaction."""
+"""After that, PostgreSQL ends a session of app or keeper that is silent in a transaction."""
 
 
 class TooOldError(Exception):
@@ -56,13 +56,14 @@ def initialise(
                     sql.SQL("") if keep_passwords and not is_new else password,
                 )
             )
-        # A host that is cut off in a transaction keeps its locks until then. PostgreSQL would not
-        # notice for hours, and executors that repeat their request elsewhere would wait.
-        connection.execute(
-            sql.SQL("ALTER ROLE {} SET idle_in_transaction_session_timeout = {}").format(
-                sql.Identifier(APP), sql.Literal(SILENT_MAX)
+        for role in (APP, KEEPER):
+            # A host that is cut off in a transaction keeps its locks until then. PostgreSQL would
+            # not notice for hours, and executors that repeat their request elsewhere would wait.
+            connection.execute(
+                sql.SQL("ALTER ROLE {} SET idle_in_transaction_session_timeout = {}").format(
+                    sql.Identifier(role), sql.Literal(SILENT_MAX)
+                )
             )
-        )
         name = sql.Identifier(database)
         known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database])
         if known.fetchone() is None:

@@ -3,12 +3,13 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -66,7 +67,7 @@ def pgbouncer(root: Path, server_port: int, passwords: dict[str, str]) -> Iterat
         until(lambda: f":{port}" in (folder / "log").read_text())
         yield port
     finally:
-        process.terminate()
+        process.send_signal(signal.SIGQUIT)  # SIGTERM would wait for clients
         process.wait()
         shutil.rmtree(folder)
 
@@ -112,7 +113,17 @@ def _share(installation: Installation, pooled: dict[str, str], direct: dict[str,
     secret = json.loads((installation.var / "secrets.json").read_text())["secret_key"]
     hosts = ManyHosts(installation, pooled | {"TOOLTRAIL_SECRET_KEY": secret}, "")
     host = hosts.add("other")
-    other = facts | {"url": host.web()}
+    try:
+        _share_between(facts, facts | {"url": host.web()}, direct)
+    finally:
+        for each in host.processes:
+            kill(each)
+    checked = manage("reindex", "--check", **pooled)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert end(process) == 0
+
+
+def _share_between(facts: dict[str, str], other: dict[str, str], direct: dict[str, str]) -> None:
     seen: Counter[tuple[str, str, int]] = Counter()
     over = threading.Event()
 
@@ -124,19 +135,14 @@ def _share(installation: Installation, pooled: dict[str, str], direct: dict[str,
 
     urls = (facts["url"], other["url"])
     readers = [threading.Thread(target=read, args=[url]) for url in urls for _ in range(3)]
-    with (
-        ExitStack() as closing,
-        Senders(facts, count=2) as senders,
-        Senders(other, count=2) as others,
-    ):
-        for each in host.processes:
-            closing.callback(kill, each)
+    with Senders(facts, count=2) as senders, Senders(other, count=2) as others:
         for reader in readers:
             reader.start()
-        until(
-            lambda: min(senders.answers[200], others.answers[200]) > 30 and sum(seen.values()) > 200
-        )
-        over.set()
+        try:
+            until(lambda: min(senders.answers[200], others.answers[200]) > 30)
+            until(lambda: sum(seen.values()) > 200)
+        finally:
+            over.set()
         for reader in readers:
             reader.join()
     assert {(url, code) for url, _, code in seen} == {(url, 200) for url in urls}, seen
@@ -147,6 +153,3 @@ def _share(installation: Installation, pooled: dict[str, str], direct: dict[str,
         until(lambda: owner.execute("SELECT FROM procrastinate_workers").fetchone() is not None)
         # A task signs. The worker finds it by polling, because LISTEN does not work here.
         until(lambda: owner.execute("SELECT FROM ledger_checkpoint").fetchone() is not None)
-    checked = manage("reindex", "--check", **pooled)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert end(process) == 0

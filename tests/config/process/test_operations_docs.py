@@ -147,8 +147,9 @@ def test_systemd_drop_in_runs_the_documented_worker() -> None:
     text = OPERATIONS.read_text()
     (block,) = re.findall(r"^```ini\n\[Service\]\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     # An empty value first, or systemd would run the command of the unit, too.
-    empty, _, command = block.replace("\\\n", "").partition("\n")
+    empty, command, *others = block.replace("\\\n", "").splitlines()
     assert empty == "ExecStart="
+    assert others == ["Restart=always", "RestartSec=5"], "it ends with 0 without the database"
     program, *arguments = shlex.split(command.removeprefix("ExecStart="))
     assert f"ExecStart={program} up\n" in running
     (shown,) = re.findall(

@@ -161,8 +161,8 @@ def test_requests_have_an_id(
     assert lines == [(f"POST {EXPORT} 200", answers[0]), (f"POST {EXPORT} 401", answers[1])]
 
 
-def test_refusal_is_one_block_of_headers(address: str) -> None:
-    """Some exporters repeat a refused request only if its status is not in a second block."""
+def test_refusal_has_no_initial_metadata(address: str) -> None:
+    """With it, the status comes in a second block of headers, where some exporters do not look."""
     error = refusal(address, "tt_nonsense", b"")
     assert error.code() is grpc.StatusCode.UNAUTHENTICATED
     assert error.initial_metadata() == ()
