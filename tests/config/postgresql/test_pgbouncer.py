@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import threading
@@ -67,7 +66,7 @@ def pgbouncer(root: Path, server_port: int, passwords: dict[str, str]) -> Iterat
         until(lambda: f":{port}" in (folder / "log").read_text())
         yield port
     finally:
-        process.send_signal(signal.SIGQUIT)  # SIGTERM would wait for clients
+        process.kill()  # from 1.23 on, SIGTERM waits for clients
         process.wait()
         shutil.rmtree(folder)
 
